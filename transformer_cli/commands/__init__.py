@@ -1,0 +1,1 @@
+"""What each command does: the compositions of the layers below."""

@@ -1,0 +1,47 @@
+"""Every setting of a run, in one frozen tree."""
+
+from transformer_cli.config.data import (
+    CleaningConfig,
+    DataConfig,
+    FileCorpus,
+    FilesData,
+    HubCorpus,
+    HubData,
+    PhrasebookData,
+    SequencesData,
+    SplitName,
+    TokenizerConfig,
+)
+from transformer_cli.config.loading import load_config, shipped_configs, to_yaml
+from transformer_cli.config.model import ModelConfig
+from transformer_cli.config.training import (
+    LOWER_IS_BETTER,
+    DecodingConfig,
+    RuntimeConfig,
+    TrainingConfig,
+    ValidationConfig,
+)
+from transformer_cli.config.tree import Config
+
+__all__ = [
+    "LOWER_IS_BETTER",
+    "CleaningConfig",
+    "Config",
+    "DataConfig",
+    "DecodingConfig",
+    "FileCorpus",
+    "FilesData",
+    "HubCorpus",
+    "HubData",
+    "ModelConfig",
+    "PhrasebookData",
+    "RuntimeConfig",
+    "SequencesData",
+    "SplitName",
+    "TokenizerConfig",
+    "TrainingConfig",
+    "ValidationConfig",
+    "load_config",
+    "shipped_configs",
+    "to_yaml",
+]

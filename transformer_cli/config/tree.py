@@ -1,0 +1,47 @@
+"""The tree of all sections: one experiment."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from transformer_cli.config.data import DataConfig, TokenizerConfig
+from transformer_cli.config.model import ModelConfig
+from transformer_cli.config.section import Section
+from transformer_cli.config.training import (
+    DecodingConfig,
+    RuntimeConfig,
+    TrainingConfig,
+    ValidationConfig,
+)
+
+
+class Config(Section):
+    """An experiment: running it again reproduces it."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    """Decides the run folder, runs/NAME: letters, digits, '.', '_' and '-'."""
+    seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = 1
+    """Of the initial weights, the order of the data and dropout."""
+    data: DataConfig
+    """Which sentence pairs."""
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    """Text to token ids."""
+    model: ModelConfig = ModelConfig()
+    """The architecture."""
+    training: TrainingConfig
+    """How it is trained."""
+    validation: ValidationConfig = ValidationConfig()
+    """What is measured on held-out text."""
+    decoding: DecodingConfig = DecodingConfig()
+    """How translations are searched."""
+    runtime: RuntimeConfig = RuntimeConfig()
+    """What the machine decides unless told."""
+
+    @model_validator(mode="after")
+    def _sections_fit_together(self) -> Self:
+        if self.model.tie_embeddings == "all" and not self.tokenizer.shared:
+            raise ValueError("model.tie_embeddings: all needs tokenizer.shared: true")
+        metric = self.training.best_metric
+        if metric not in ("loss", "perplexity", *self.validation.scores):
+            raise ValueError(f"training.best_metric: {metric} is not among validation.scores")
+        return self

@@ -1,0 +1,1 @@
+"""Text lines to padded batches of token ids."""

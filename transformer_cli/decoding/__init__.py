@@ -1,0 +1,1 @@
+"""A model and source text to translations."""

@@ -1,0 +1,1 @@
+"""Tensors only: no text, no files."""
