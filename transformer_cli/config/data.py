@@ -18,7 +18,7 @@ class CleaningConfig(Section):
     normalize_unicode: Switch = True
     """Text becomes Unicode NFC."""
     remove_control_characters: Switch = True
-    """Control characters other than white space are taken out of the text; the pair stays."""
+    """Control characters other than white space, and byte-order marks, are taken out of the text; the pair stays."""
     drop_empty: Switch = True
     """Drop pairs in which a side has nothing but white space."""
     drop_equal: Switch = True
@@ -85,6 +85,8 @@ class SequencesData(_Data):
     def _lengths_are_ordered(self) -> Self:
         if self.min_length > self.max_length:
             raise ValueError(f"min_length ({self.min_length}) is above max_length ({self.max_length})")
+        if self.task == "drop-first" and self.min_length < 2:
+            raise ValueError("drop-first leaves nothing of one symbol: min_length must be 2 or more")
         return self
 
 

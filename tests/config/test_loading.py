@@ -1,0 +1,198 @@
+"""From YAML and overrides to a config: what is accepted, and what each refusal says."""
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.config import Config, load_config, shipped_configs, to_yaml
+from transformer_cli.config.loading import check_settings, setting_paths
+from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.errors import ConfigError, MissingInputError
+
+MINIMAL = """\
+name: a
+data: {source: phrasebook}
+training: {max_steps: 10, batch_sentences: 4}
+"""
+
+
+def refusal(text: str, *overrides: str) -> str:
+    """The message of the ConfigError that a config file with this text gives."""
+    with pytest.raises(ConfigError) as caught:
+        check_settings_of(text, *overrides)
+    return str(caught.value)
+
+
+def check_settings_of(text: str, *overrides: str) -> Config:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.yaml"
+        path.write_text(text, encoding="utf-8")
+        return load_config(path, overrides)
+
+
+@pytest.mark.parametrize("name", sorted(shipped_configs()))
+def test_every_shipped_config_is_valid_and_survives_a_round_trip(name: str) -> None:
+    config = load_config(name)
+    again = check_settings(parse_yaml(to_yaml(config), name), name)
+    assert again == config
+
+
+def test_a_null_that_differs_from_the_default_survives_a_round_trip() -> None:
+    config = check_settings_of(MINIMAL, "training.clip_norm=null", "data.cleaning.max_words=null")
+    again = check_settings(parse_yaml(to_yaml(config), "x"), "x")
+    assert again == config
+    assert again.training.clip_norm is None
+
+
+def test_a_shipped_config_is_found_without_its_ending() -> None:
+    assert load_config("copy") == load_config("copy.yaml")
+
+
+def test_an_override_replaces_one_value_and_keeps_the_rest() -> None:
+    config = load_config("copy.yaml", ["training.max_steps=7", "training.betas=[0.8, 0.9]"])
+    assert config.training.max_steps == 7
+    assert config.training.betas == (0.8, 0.9)
+    assert config.model == load_config("copy.yaml").model
+
+
+def test_an_override_reaches_into_a_list() -> None:
+    config = load_config("multi30k-en-de.yaml", ["data.corpora.0.weight=2.5"])
+    assert config.data.source == "files"
+    assert config.data.corpora[0].weight == 2.5
+
+
+def test_a_preset_fills_in_what_is_not_given() -> None:
+    config = check_settings_of(MINIMAL + "model: {preset: tiny, d_ff: 99}\n")
+    assert (config.model.d_model, config.model.d_ff, config.model.encoder_layers) == (128, 99, 4)
+
+
+def test_a_misspelt_setting_is_named_with_its_line_and_the_right_spelling() -> None:
+    message = refusal(MINIMAL + "model:\n  d_modle: 8\n")
+    assert "a.yaml:5: model.d_modle is not a setting; did you mean model.d_model?" in message
+
+
+def test_a_setting_of_another_section_is_suggested() -> None:
+    assert "did you mean training.max_steps?" in refusal(MINIMAL + "max_steps: 3\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("model: {d_model: 65}", "multiple of num_heads"),
+        ("model: {positions: rotary, d_model: 24}", "even head width"),
+        ("model: {num_kv_heads: 3}", "multiple of num_kv_heads"),
+        ("model: {tie_embeddings: all}", "needs tokenizer.shared"),
+        ("model: {dropout: 1.0}", "less than 1"),
+        ("tokenizer: {kind: unigram, min_frequency: 2}", "no effect"),
+        ("decoding: {num_best: 9}", "above beam_size"),
+        ("seed: -1", "greater than or equal to 0"),
+        ("seed: 1.5", "valid integer"),
+        ("seed: yes", "valid integer"),
+        ("runtime: {device: tpu}", "'auto', 'cpu', 'cuda' or 'mps'"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_refused_with_a_reason(line: str, reason: str) -> None:
+    assert reason in refusal(MINIMAL + line)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ("batch_sentences: 4", "max_steps or max_epochs"),
+        ("max_steps: 3", "either batch_tokens or batch_sentences"),
+        ("max_steps: 3, batch_sentences: 4, schedule: noam, learning_rate: 1e-3", "no effect"),
+        ("max_steps: 3, batch_sentences: 4, noam_factor: 2", "no effect"),
+        ("max_epochs: 3, batch_sentences: 4, schedule: cosine", "needs max_steps"),
+        ("max_steps: 3, batch_sentences: 4, weight_decay: 0.1", "no effect"),
+        ("max_steps: 3, batch_sentences: 4, best_metric: ter", "not among validation.scores"),
+    ],
+)
+def test_training_settings_that_contradict_each_other_are_refused(settings: str, reason: str) -> None:
+    assert reason in refusal(f"name: a\ndata: {{source: phrasebook}}\ntraining: {{{settings}}}\n")
+
+
+@pytest.mark.parametrize("value", ["-1", "0", ".nan", ".inf", "1e300", "'text'", "[1]", "{a: 1}"])
+@pytest.mark.parametrize(
+    "field", ["training.max_steps", "training.batch_tokens", "model.d_model", "model.num_heads", "model.encoder_layers", "training.clip_norm"]
+)  # fmt: skip
+def test_absurd_numbers_are_refused_for_sizes(field: str, value: str) -> None:
+    with pytest.raises(ConfigError):
+        load_config("en-it.yaml", [f"{field}={value}"])
+
+
+def test_numbers_in_scientific_notation_are_numbers() -> None:
+    config = check_settings_of(MINIMAL, "training.learning_rate=1e-4")
+    assert config.training.learning_rate == 1e-4
+
+
+@pytest.mark.parametrize("text", ["no", "on", "off", "yes", "12:30", "0777", "1_000"])
+def test_only_true_false_and_null_are_special_words(text: str) -> None:
+    assert parse_yaml(text, "x") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a: 1\na: 2\n", "a.yaml:2: a is given twice, first in line 1"),
+        ("a: &x 1\n", "anchors"),
+        ("a: *x\n", "alias"),
+        ("a: !!python/object:os.system {}\n", "tags"),
+        ("\ta: 1\n", "a.yaml:1"),
+        ("", "a mapping of sections, found nothing"),
+        ("- 1\n", "found a list"),
+        ("1: 2\n", "a key must be text"),
+        ("a: " + "[" * 50 + "]" * 50, "nested deeper"),
+        ("a: ${HOME}\n", "is not a setting"),
+        ("_target_: os.system\n", "is not a setting"),
+    ],
+)
+def test_the_traps_of_yaml_are_refused(text: str, reason: str) -> None:
+    assert reason in refusal(text)
+
+
+def test_a_config_of_ten_megabytes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "big.yaml"
+    path.write_bytes(b"#" * 10_000_000)
+    with pytest.raises(ConfigError, match="more than"):
+        load_config(path)
+
+
+def test_a_missing_config_names_the_nearest_shipped_one() -> None:
+    with pytest.raises(MissingInputError, match=r"did you mean en-it\.yaml"):
+        load_config("en-itt.yaml")
+
+
+@pytest.mark.parametrize("override", ["training.max_steps", "=3", ".=3", "training..x=3"])
+def test_an_override_without_a_field_and_a_value_is_refused(override: str) -> None:
+    with pytest.raises(ConfigError, match=r"section\.field=value"):
+        load_config("copy.yaml", [override])
+
+
+def test_every_setting_has_a_sentence() -> None:
+    from pydantic import BaseModel
+
+    def undocumented(section: type[BaseModel], prefix: str) -> list[str]:
+        found = []
+        for name, field in section.model_fields.items():
+            if not field.description:
+                found.append(f"{prefix}{name}")
+            if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+                found += undocumented(field.annotation, f"{prefix}{name}.")
+        return found
+
+    assert undocumented(Config, "") == []
+    assert "training.warmup_steps" in set(setting_paths())
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_value_or_a_clean_refusal(text: str) -> None:
+    try:
+        value = parse_yaml(text, "x")
+    except ConfigError:
+        return
+    assert not isinstance(value, float) or not math.isnan(value)

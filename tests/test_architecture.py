@@ -1,0 +1,103 @@
+"""The heights of the package: a module imports only from lower layers."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import transformer_cli
+
+PACKAGE = Path(transformer_cli.__file__).parent
+
+HEIGHTS = {
+    "errors": 0,
+    "config": 1,
+    "messages": 2,
+    "runtime": 2,
+    "storage": 2,
+    "data": 3,
+    "model": 3,
+    "checkpoint": 4,
+    "decoding": 5,
+    "evaluation": 6,
+    "training": 7,
+    "console": 8,
+    "commands": 9,
+    "cli": 10,
+}
+# Parts of the same height do not know each other.
+FORBIDDEN_NAMES = {"utils", "helpers", "common", "constants", "base", "types", "builders", "registry"}
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_parts(path: Path) -> set[str]:
+    parts = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        parts |= {name.split(".")[1] for name in names if name.startswith("transformer_cli.")}
+    return parts - {"__version__"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_imports_from_lower_layers_only(path: Path) -> None:
+    part = part_of(path)
+    for imported in imported_parts(path) - {part}:
+        assert HEIGHTS[imported] < HEIGHTS[part], f"{part} imports {imported}"
+
+
+def test_every_part_has_a_height() -> None:
+    assert {part_of(path) for path in FILES} == set(HEIGHTS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_file_is_named_after_nothing(path: Path) -> None:
+    assert not FORBIDDEN_NAMES & {part.removesuffix(".py") for part in path.parts}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_file_has_at_most_300_lines(path: Path) -> None:
+    assert path.read_text(encoding="utf-8").count("\n") <= 300
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_function_has_at_most_60_lines(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            assert node.end_lineno is not None
+            assert node.end_lineno - node.lineno < 60, node.name
+
+
+# What would run code or trust bytes from elsewhere (docs/reliability.md, H7).
+DANGEROUS_CALLS = {"eval", "exec", "compile", "__import__"}
+DANGEROUS_ATTRIBUTES = {("yaml", "load"), ("torch", "load"), ("torch", "save"), ("os", "system")}
+DANGEROUS_MODULES = {"pickle", "dill", "joblib", "shelve", "marshal", "subprocess"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_nothing_executes_what_it_reads(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            modules = {alias.name for alias in node.names} if isinstance(node, ast.Import) else {node.module}
+            assert not {str(module).split(".")[0] for module in modules} & DANGEROUS_MODULES
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Name):
+            assert node.func.id not in DANGEROUS_CALLS
+        if isinstance(node.func, ast.Attribute):
+            assert node.func.attr not in ("extractall", "unpack_archive")
+            if isinstance(node.func.value, ast.Name):
+                assert (node.func.value.id, node.func.attr) not in DANGEROUS_ATTRIBUTES
+        for keyword in node.keywords:
+            value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
+            assert (keyword.arg, value) not in {
+                ("shell", True), ("weights_only", False), ("allow_pickle", True), ("trust_remote_code", True)
+            }  # fmt: skip

@@ -1,0 +1,217 @@
+"""Arguments in, exit codes out; a command's code is imported only when it runs."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from transformer_cli import __version__
+from transformer_cli.errors import TfmError, UsageError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Train a neural machine translator from a parallel corpus, and translate with it.",
+    epilog="Start with: tfm train --config en-it.yaml, then: tfm translate 'The red cars are in front of the station.'",
+)
+
+ConfigOption = Annotated[
+    str, typer.Option("--config", "-c", help="A YAML file, or the name of a shipped config such as en-it.yaml.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="FIELD=VALUE", help="Override a setting, such as training.max_steps=100; may be repeated."),
+]
+RunOption = Annotated[
+    str | None,
+    typer.Option("--run", help="A run's name, its folder, or one of its checkpoints. Left out: the newest run under runs/."),
+]
+SplitOption = Annotated[
+    str, typer.Option("--split", help="Which part of the corpus: train, validation or test.")
+]
+BeamOption = Annotated[
+    int | None,
+    typer.Option("--beam-size", "-b", min=1, max=64, help="Hypotheses per sentence, 1 is greedy; short for --set decoding.beam_size=N."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output, for programs.")]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tfm {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog="Example: tfm train --config en-it.yaml --set training.max_steps=500")
+def train(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    from_scratch: Annotated[
+        bool, typer.Option("--from-scratch", help="Put an earlier run of this name aside and start anew.")
+    ] = False,
+    accept_data_change: Annotated[
+        bool, typer.Option("--accept-data-change", help="Go on although the corpus is not what it was.")
+    ] = False,
+    debug: DebugOption = False,
+) -> None:
+    """Train a model, or go on where the run of that name stopped."""
+    _start_talking(debug)
+    from transformer_cli.commands.train import run_training
+
+    run_training(config, overrides or [], from_scratch=from_scratch, accept_data_change=accept_data_change)
+
+
+@app.command(epilog="Example: cat in.txt | tfm translate > out.txt")
+def translate(
+    sentences: Annotated[
+        list[str] | None, typer.Argument(help="Sentences, each an argument; left out: lines of standard input.")
+    ] = None,
+    run: RunOption = None,
+    input_file: Annotated[Path | None, typer.Option("--input", help="A text file, one sentence per line.")] = None,
+    output_file: Annotated[
+        Path | None, typer.Option("--output", help="Where the translations go; left out: standard output.")
+    ] = None,
+    overrides: SetOption = None,
+    beam_size: BeamOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Translate: n lines in, n lines out, in their order."""
+    if sentences and input_file:
+        raise UsageError("give either sentences or --input, not both")
+    _start_talking(debug)
+    from transformer_cli.commands.translate import run_translation
+
+    run_translation(
+        sentences or input_file, output_file, run=run, overrides=_with_beam(overrides, beam_size), as_json=as_json
+    )
+
+
+@app.command(epilog="Example: tfm validate --split test --json")
+def validate(
+    run: RunOption = None,
+    split: SplitOption = "validation",
+    source: Annotated[Path | None, typer.Option("--source", help="Source text to score instead of a split.")] = None,
+    reference: Annotated[Path | None, typer.Option("--reference", help="Its reference translations.")] = None,
+    overrides: SetOption = None,
+    beam_size: BeamOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Score a run on held-out text: BLEU, chrF, TER, CER, WER, loss and perplexity."""
+    if (source is None) != (reference is None):
+        raise UsageError("--source and --reference go together")
+    _check_split(split)
+    _start_talking(debug)
+    from transformer_cli.commands.validate import run_validation
+
+    files = (source, reference) if source and reference else None
+    run_validation(run, split, files, overrides=_with_beam(overrides, beam_size), as_json=as_json)
+
+
+@app.command(epilog="Example: tfm info --run en-it")
+def info(
+    run: RunOption = None,
+    config: Annotated[str | None, typer.Option("--config", "-c", help="Show a config instead of a run.")] = None,
+    overrides: SetOption = None,
+    parameters: Annotated[
+        bool, typer.Option("--parameters", help="List every parameter with its shape and size.")
+    ] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Show a run or a config: parameters, vocabularies, best scores, and where the files are."""
+    if run and config:
+        raise UsageError("give either --run or --config, not both")
+    _start_talking(debug)
+    from transformer_cli.commands.info import show_info
+
+    show_info(run, config, overrides or [], parameters=parameters, as_json=as_json)
+
+
+@app.command(epilog="Example: tfm data --config en-it.yaml --split test")
+def data(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    split: SplitOption = "train",
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Preview a corpus: sentences, what cleaning drops, and the tokenizers' report; trains nothing."""
+    _check_split(split)
+    _start_talking(debug)
+    from transformer_cli.commands.data import show_data
+
+    show_data(config, overrides or [], split=split, as_json=as_json)
+
+
+def _with_beam(overrides: list[str] | None, beam_size: int | None) -> list[str]:
+    return [*(overrides or []), *([] if beam_size is None else [f"decoding.beam_size={beam_size}"])]
+
+
+def _check_split(split: str) -> None:
+    if split not in ("train", "validation", "test"):
+        raise UsageError(f"--split {split}: not a split", hint="choose train, validation or test")
+
+
+def _start_talking(debug: bool) -> None:
+    from transformer_cli.messages import talk_on_stderr
+
+    talk_on_stderr(debug=debug)
+
+
+def main() -> None:
+    """The entry point `tfm`: one message and an exit code for whatever goes wrong."""
+    signal.signal(signal.SIGTERM, _end_by_signal)
+    is_debug = "--debug" in sys.argv[1:]
+    try:
+        app()
+        sys.stdout.flush()
+    except TfmError as error:
+        _give_up(f"tfm: {error}", error.exit_code, is_debug)
+    except BrokenPipeError:
+        # The reader of our output has gone; Python must not complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        _give_up("tfm: interrupted", 130, is_debug)
+    except MemoryError:
+        _give_up("tfm: out of memory\n  hint: lower the batch size", 75, is_debug)
+    except OSError as error:
+        _give_up(f"tfm: {error}\n  hint: see docs/reliability.md for what each exit code means", 74, is_debug)
+    except Exception as error:
+        message = f"tfm: an error of ours, please report it: {type(error).__name__}: {error}"
+        _give_up(f"{message}\n  hint: --debug shows where", 70, is_debug)
+
+
+def _end_by_signal(signal_number: int, frame: FrameType | None) -> NoReturn:
+    sys.exit(128 + signal_number)
+
+
+def _give_up(message: str, exit_code: int, is_debug: bool) -> NoReturn:
+    if is_debug:
+        import traceback
+
+        traceback.print_exc()
+    typer.echo(message, err=True)
+    sys.exit(exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Whether a run may go on with a changed config: harmless changes are taken, harmful ones refused."""
+
+from typing import Any
+
+from transformer_cli.config import Config
+from transformer_cli.errors import ConfigError
+
+# A change of these does not change what the steps already done would have been.
+HARMLESS = (
+    "training.max_steps",
+    "training.max_epochs",
+    "training.log_every",
+    "training.validate_every",
+    "training.save_every",
+    "training.keep_last",
+    "training.patience",
+    "training.max_skipped_in_a_row",
+    "validation",
+    "decoding",
+    "runtime",
+    "data.root",
+    "data.cleaning.max_dropped_share",
+)
+
+
+def accept_changes(before: Config, now: Config) -> list[str]:
+    """What changed, one line each, if a run of `before` may go on as `now`.
+
+    Raises:
+        ConfigError: a changed setting would make it another experiment; names old and new values.
+    """
+    old, new = _flatten(before.model_dump(mode="json")), _flatten(now.model_dump(mode="json"))
+    changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
+    harmful = [key for key in changed if not _is_harmless(key, now)]
+    if harmful:
+        lines = "".join(f"\n    {_change(key, old, new)}" for key in harmful)
+        raise ConfigError(
+            f"runs/{now.name}: this run was started with other settings:{lines}",
+            hint="undo the change, give the new experiment its own name (--set name=...), "
+            "or put the old run aside with --from-scratch",
+        )
+    return [_change(key, old, new) for key in changed]
+
+
+def _is_harmless(key: str, now: Config) -> bool:
+    if key == "training.max_steps" and now.training.schedule == "cosine":
+        return False  # the curve ends at max_steps, so every step would have been another
+    return any(key == prefix or key.startswith(prefix + ".") for prefix in HARMLESS)
+
+
+def _change(key: str, old: dict[str, Any], new: dict[str, Any]) -> str:
+    return f"{key}: was {old.get(key)!r}, now {new.get(key)!r}"
+
+
+def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(value, dict):
+        return {prefix: value}
+    flat: dict[str, Any] = {}
+    for key, inner in value.items():
+        flat |= _flatten(inner, f"{prefix}.{key}" if prefix else key)
+    return flat

@@ -1,0 +1,126 @@
+"""Where sentence pairs come from: the built-in corpus, synthetic tasks, local files, the hub."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+from transformer_cli.config.data import (
+    DataConfig,
+    FilesData,
+    HubData,
+    PhrasebookData,
+    SequencesData,
+    SplitName,
+)
+from transformer_cli.data import sequences
+from transformer_cli.data.pairs import ReadingReport, SentencePair
+from transformer_cli.data.splits import draw_split
+from transformer_cli.errors import DataError
+
+__all__ = ["ReadingReport", "SentencePair", "fingerprint", "has_split", "may_leak", "read_pairs"]
+
+
+def read_pairs(
+    data: DataConfig, split: SplitName, *, seed: int, report: ReadingReport | None = None
+) -> Iterator[SentencePair]:
+    """The pairs of one split as they stand in the corpus, one after the other, not cleaned.
+
+    Args:
+        seed: of what is generated; files and the hub do not depend on it.
+        report: collects what was skipped and what is unusual.
+
+    Raises:
+        MissingInputError: a file or data set is not there.
+        DataError: it cannot be used, or has no pairs.
+    """
+    report = ReadingReport() if report is None else report
+    for pair in _all_pairs(data, split, seed, report):
+        report.num_read += 1
+        yield pair
+    if split == "train" and not report.num_read:
+        raise DataError(
+            "the corpus has no training pairs",
+            hint="give a corpus with split: train, or one without split, under data.corpora",
+        )
+
+
+def has_split(data: DataConfig, split: SplitName) -> bool:
+    """Whether the config says where pairs of this split come from."""
+    if isinstance(data, PhrasebookData | SequencesData):
+        return True
+    shares = {"train": 1.0, "validation": data.validation_share, "test": data.test_share}
+    return any(
+        corpus.split == split or (corpus.split is None and shares[split] > 0)
+        for corpus in data.corpora
+    )
+
+
+def may_leak(data: DataConfig) -> bool:
+    """Whether held-out pairs must be looked for in the training pairs.
+
+    Not where the generator keeps the splits apart, or where a task is to memorise.
+    """
+    return not isinstance(data, SequencesData)
+
+
+def fingerprint(data: DataConfig, *, seed: int) -> dict[str, str]:
+    """SHA-256 of everything that the pairs come from, so that a resumed run notices a change.
+
+    Files are named as the config names them: a corpus may move with `data.root`.
+    """
+    if isinstance(data, PhrasebookData):
+        from transformer_cli.data import phrasebook
+
+        text = f"{phrasebook.fingerprint()} {data.num_pairs} {seed}"
+        return {"phrasebook": sha256(text.encode()).hexdigest()}
+    if isinstance(data, SequencesData):
+        return {f"sequences: {data.task}": sequences.fingerprint(data, seed=seed)}
+    if isinstance(data, FilesData):
+        from transformer_cli.data.local_files import fingerprint_files
+
+        return {
+            name: digest
+            for index in range(len(data.corpora))
+            for name, digest in fingerprint_files(data, index).items()
+        }
+    from transformer_cli.data.hub import fingerprint_hub
+
+    return {
+        name: digest
+        for index in range(len(data.corpora))
+        for name, digest in fingerprint_hub(data, index).items()
+    }
+
+
+def _all_pairs(
+    data: DataConfig, split: SplitName, seed: int, report: ReadingReport
+) -> Iterator[SentencePair]:
+    if isinstance(data, PhrasebookData):
+        from transformer_cli.data.phrasebook import generate_split
+
+        for generated in generate_split(split, num_pairs=data.num_pairs, seed=seed):
+            yield SentencePair(generated.source, generated.target)
+    elif isinstance(data, SequencesData):
+        yield from sequences.generate_sequences(data, split, seed=seed)
+    else:
+        for index, corpus in enumerate(data.corpora):
+            if corpus.split in (None, split):
+                yield from _corpus_pairs(data, index, split, report)
+
+
+def _corpus_pairs(
+    data: FilesData | HubData, index: int, split: SplitName, report: ReadingReport
+) -> Iterator[SentencePair]:
+    from transformer_cli.data.hub import read_hub
+    from transformer_cli.data.local_files import read_files
+
+    if isinstance(data, FilesData):
+        rows = read_files(data, index, report)
+    else:
+        rows = read_hub(data, index, report)
+    is_given = data.corpora[index].split == split
+    for source, target in rows:
+        pair = SentencePair(source, target, index)
+        if is_given or split == draw_split(
+            pair, validation_share=data.validation_share, test_share=data.test_share
+        ):
+            yield pair

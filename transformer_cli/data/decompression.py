@@ -1,0 +1,184 @@
+"""The bytes of a file, decompressed, and never silently fewer than it holds."""
+
+import bz2
+import lzma
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from transformer_cli.errors import DataError, MissingInputError, StorageError, TryAgainError
+
+CHUNK_BYTES = 1 << 18
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+
+_XZ_MEMORY_BYTES = 1 << 28
+_ZSTD_FRAMES = (b"\x28\xb5\x2f\xfd", *(bytes((0x50 + n, 0x2A, 0x4D, 0x18)) for n in range(16)))
+_BEGINNINGS = {
+    ".gz": (b"\x1f\x8b",),
+    ".bz2": (b"BZh",),
+    ".xz": (b"\xfd7zXZ\x00",),
+    ".zst": _ZSTD_FRAMES,
+}
+_NOT_TEXT = {
+    b"\x1f\x8b": "gzip data: its name should end in .gz",
+    b"BZh91AY&SY": "bzip2 data: its name should end in .bz2",
+    b"\xfd7zXZ\x00": "xz data: its name should end in .xz",
+    b"\x28\xb5\x2f\xfd": "zstd data: its name should end in .zst",
+    b"PK\x03\x04": "a zip archive or a spreadsheet in its own format: save it as CSV (UTF-8)",
+    b"PAR1": "a Parquet file: its name should end in .parquet",
+}
+
+
+def read_chunks(path: Path) -> Iterator[bytes]:
+    """The content of a file in pieces, decompressed if its name ends in .gz, .bz2, .xz or .zst.
+
+    Raises:
+        MissingInputError: there is no such file, or it must not be read.
+        DataError: it is no regular file, is cut short or damaged, or is not what its name says.
+        TryAgainError: it changed while it was read.
+    """
+    with open_file(path) as file:
+        before = os.fstat(file.fileno())
+        beginning = file.read(16)
+        file.seek(0)
+        suffix = path.suffix.lower()
+        if suffix in _BEGINNINGS:
+            if not beginning.startswith(_BEGINNINGS[suffix]):
+                raise DataError(
+                    f"{path}: its name ends in {suffix}, but it does not hold such data"
+                )
+            yield from _decompress(file, suffix, path)
+        else:
+            for magic, kind in _NOT_TEXT.items():
+                if beginning.startswith(magic):
+                    raise DataError(f"{path}: not text but {kind}")
+            while chunk := _read(file, CHUNK_BYTES, path):
+                yield chunk
+        after = os.fstat(file.fileno())
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise TryAgainError(
+            f"{path}: changed while it was read", hint="start again when nothing writes to it"
+        )
+
+
+def open_file(path: Path) -> BinaryIO:
+    """A regular file, open for reading bytes."""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise DataError(f"{path}: a folder, where a file is expected")
+        if not stat.S_ISREG(mode):
+            raise DataError(
+                f"{path}: a pipe or device; a corpus is read more than once",
+                hint="write it to a file first",
+            )
+        return path.open("rb")
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        raise MissingInputError(f"{path.absolute()}: no such file") from error
+    except OSError as error:
+        raise MissingInputError(f"{path.absolute()}: cannot be read: {error.strerror}") from error
+
+
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+
+
+class _Gzip:
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(wbits=31)
+        self.needs_input = True
+
+    @property
+    def eof(self) -> bool:
+        return self._stream.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._stream.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        output = self._stream.decompress(self._stream.unconsumed_tail + data, max_length)
+        # A full piece may have left output behind although all input was taken.
+        self.needs_input = not self._stream.unconsumed_tail and len(output) < max_length
+        return output
+
+
+class _Zstd:
+    needs_input = True
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self._error = zstandard.ZstdError
+        self._stream: Any = zstandard.ZstdDecompressor().decompressobj()
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._stream.eof)
+
+    @property
+    def unused_data(self) -> bytes:
+        return bytes(self._stream.unused_data)
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        try:
+            return bytes(self._stream.decompress(data))
+        except self._error as error:
+            raise OSError(str(error)) from error
+
+
+_START: dict[str, Callable[[], _Decompressor]] = {
+    ".gz": _Gzip,
+    ".bz2": bz2.BZ2Decompressor,
+    ".xz": lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY_BYTES),
+    ".zst": _Zstd,
+}
+
+
+def _decompress(file: BinaryIO, suffix: str, path: Path) -> Iterator[bytes]:
+    # zstd has no limit on what one call gives back, so it is fed in small bites.
+    bite_bytes = 1 << 11 if suffix == ".zst" else 1 << 16
+    decompressor: _Decompressor | None = None
+    rest = b""
+    while data := rest or _read(file, bite_bytes, path):
+        rest = b""
+        if decompressor is None:
+            data = data.lstrip(b"\0")  # padding between members
+            if not data:
+                continue
+            decompressor = _START[suffix]()
+        yield _feed(decompressor, data, path)
+        while not (decompressor.eof or decompressor.needs_input):
+            yield _feed(decompressor, b"", path)
+        if decompressor.eof:
+            rest, decompressor = decompressor.unused_data, None
+    if decompressor is not None:
+        raise DataError(
+            f"{path}: cut short: its last {suffix} member does not end",
+            hint="copy or download it again",
+        )
+
+
+def _feed(decompressor: _Decompressor, data: bytes, path: Path) -> bytes:
+    try:
+        return decompressor.decompress(data, CHUNK_BYTES)
+    except (zlib.error, lzma.LZMAError, OSError, EOFError) as error:
+        raise DataError(
+            f"{path}: damaged compressed data: {error}", hint="copy or download it again"
+        ) from error
+
+
+def _read(file: BinaryIO, num_bytes: int, path: Path) -> bytes:
+    try:
+        return file.read(num_bytes)
+    except OSError as error:
+        raise StorageError(f"{path}: reading failed: {error.strerror}") from error

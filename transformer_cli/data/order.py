@@ -1,0 +1,153 @@
+"""Which pairs are seen in which batch of which epoch: a pure function of (seed, epoch).
+
+An epoch visits the pairs in a shuffled order that is computed, not stored: a small cipher maps
+position to pair. It is cut into pools, a pool is sorted by length and cut into batches of a bounded
+size, and the batches of a pool are shuffled. So padding is small, memory does not grow with the
+corpus, and any position of any epoch can be reached again.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+POOL_SIZE = 200_000
+NUM_ROUNDS = 6
+
+Indices = NDArray[np.int64]
+# From indices of pairs to their lengths in tokens: source, target.
+Lengths = Callable[[Indices], tuple[NDArray[np.int64], NDArray[np.int64]]]
+
+
+class Budget(NamedTuple):
+    """How large a batch may be: in tokens of the longer side, padding included, or in sentences."""
+
+    tokens: int | None = None
+    sentences: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EpochOrder:
+    """The batches of every epoch.
+
+    Args:
+        lengths: tokens of the source and of the target of given pairs.
+        sizes: pairs of each corpus, which stand one after the other.
+        weights: how often a pair of each corpus is seen per epoch; of a fraction, a random part is
+            taken, drawn anew each epoch.
+        budget: limit of a batch; a single pair may exceed it, and is a batch of its own then.
+        seed: two seeds give two orders.
+        pool_size: pairs that are sorted by length together.
+    """
+
+    lengths: Lengths
+    sizes: Sequence[int]
+    weights: Sequence[float]
+    budget: Budget
+    seed: int
+    pool_size: int = POOL_SIZE
+
+    def batches(self, epoch: int, *, first: int = 0) -> Iterator[Indices]:
+        """The pairs of each batch of an epoch, from batch number `first` on."""
+        batches = itertools.chain.from_iterable(
+            self._pool_batches(epoch, pool) for pool in range(self._num_pools())
+        )
+        return itertools.islice(batches, first, None)
+
+    def num_batches(self, epoch: int) -> int:
+        """How many batches an epoch has; as costly as planning it."""
+        return sum(1 for _ in self.batches(epoch))
+
+    def num_pairs(self) -> int:
+        """How many pairs an epoch visits, repetitions included."""
+        return sum(_num_visits(size, weight) for size, weight in self._corpora())
+
+    def _num_pools(self) -> int:
+        return math.ceil(self.num_pairs() / self.pool_size)
+
+    def _corpora(self) -> Iterator[tuple[int, float]]:
+        return zip(self.sizes, self.weights, strict=True)
+
+    def _pool_batches(self, epoch: int, pool: int) -> list[Indices]:
+        num_pairs = self.num_pairs()
+        positions = np.arange(
+            pool * self.pool_size, min((pool + 1) * self.pool_size, num_pairs), dtype=np.int64
+        )
+        pairs = self._visited_pairs(permute(positions, num_pairs, (self.seed, epoch, 0)), epoch)
+        source_lengths, target_lengths = self.lengths(pairs)
+        longest = np.maximum(source_lengths, target_lengths)
+        by_length = np.lexsort((source_lengths, longest))  # stable: equal lengths stay shuffled
+        batches = np.split(pairs[by_length], _cuts(longest[by_length], self.budget))
+        shuffled = permute(np.arange(len(batches)), len(batches), (self.seed, epoch, 1, pool))
+        return [batches[index] for index in shuffled]
+
+    def _visited_pairs(self, visits: Indices, epoch: int) -> Indices:
+        """From the number of a visit to the pair: each corpus' whole repetitions, then its random part."""
+        pairs = np.empty_like(visits)
+        first_visit = first_pair = 0
+        for corpus, (size, weight) in enumerate(self._corpora()):
+            num_visits = _num_visits(size, weight)
+            here = (visits >= first_visit) & (visits < first_visit + num_visits)
+            within = visits[here] - first_visit
+            whole = within < math.floor(weight) * size
+            within[whole] %= size
+            drawn = within[~whole] - math.floor(weight) * size
+            within[~whole] = permute(drawn, size, (self.seed, epoch, 2, corpus))
+            pairs[here] = first_pair + within
+            first_visit += num_visits
+            first_pair += size
+        return pairs
+
+
+def permute(positions: Indices, size: int, key: Sequence[int]) -> Indices:
+    """Where a keyed shuffle of 0 ... size - 1 puts what at each position, without storing the shuffle.
+
+    A Feistel network over the next even power of two, walked until the result is below `size`
+    (Black and Rogaway 2002, "Ciphers with arbitrary finite domains").
+    """
+    round_keys = np.random.SeedSequence(key).generate_state(NUM_ROUNDS, np.uint64)
+    half_bits = np.uint64(max(1, math.ceil((size - 1).bit_length() / 2)))
+    values = positions.astype(np.uint64)
+    is_outside = np.ones(len(values), dtype=bool)
+    while is_outside.any():
+        values[is_outside] = _feistel(values[is_outside], half_bits, round_keys)
+        is_outside = values >= size
+    return values.astype(np.int64)
+
+
+def _feistel(
+    values: NDArray[np.uint64], half_bits: np.uint64, round_keys: NDArray[np.uint64]
+) -> NDArray[np.uint64]:
+    mask = (np.uint64(1) << half_bits) - np.uint64(1)
+    left, right = values >> half_bits, values & mask
+    for round_key in round_keys:
+        left, right = right, left ^ (_mix(right ^ round_key) & mask)
+    return (left << half_bits) | right
+
+
+def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A well-spread 64-bit hash (the finaliser of SplitMix64, Steele et al. 2014)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def _num_visits(size: int, weight: float) -> int:
+    whole = math.floor(weight)
+    return whole * size + math.ceil(round((weight - whole) * size, 6))
+
+
+def _cuts(longest: Indices, budget: Budget) -> list[int]:
+    """Where to cut pairs, sorted by the length of the longer side, so that no batch exceeds the budget."""
+    if budget.tokens is None:
+        return list(range(budget.sentences or 1, len(longest), budget.sentences or 1))
+    cuts, start = [], 0
+    for index, length in enumerate(longest.tolist()):
+        if (index - start + 1) * length > budget.tokens and index > start:
+            cuts.append(index)
+            start = index
+    return cuts

@@ -1,0 +1,382 @@
+"""Sentence patterns whose Italian turns the English about: liking, missing, hurting, having."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from transformer_cli.data.phrasebook.adverbials import sometimes_when, when
+from transformer_cli.data.phrasebook.clauses import (
+    VerbPhrase,
+    finished,
+    italian_predicate,
+    joined_words,
+    question,
+    statement,
+)
+from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
+from transformer_cli.data.phrasebook.english import ing_form
+from transformer_cli.data.phrasebook.italian import adjective_forms, definite_article
+from transformer_cli.data.phrasebook.italian_verbs import plain_infinitive, present
+from transformer_cli.data.phrasebook.lexicon import (
+    Noun,
+    adjectives,
+    names,
+    nouns,
+    objects_of,
+    the_verb,
+    verbs,
+    verbs_with,
+)
+from transformer_cli.data.phrasebook.noun_phrases import (
+    NUMBERS,
+    PRONOUNS,
+    NounPhrase,
+    determined,
+    named,
+    noun_phrase,
+    person_subject,
+)
+from transformer_cli.data.phrasebook.pattern import Pattern
+
+Both = tuple[str, str]
+
+HAVE = the_verb("avere", "have")
+BE = the_verb("essere", "be")
+LIKE_ENGLISH = {
+    "present": ("", "do", "does"),
+    "past": ("", "did", "did"),
+    "future": ("will", "will", "will"),
+}
+INDIRECT = ("mi", "ti", "gli", "ci", "vi", "gli")
+LIKEABLE = ("food", "drink", "show", "tune", "clothing", "vehicle", "sight", "pet", "town", "plant", "tale")
+STATES = (
+    ("hungry", "fame"),
+    ("thirsty", "sete"),
+    ("sleepy", "sonno"),
+    ("hot", "caldo"),
+    ("cold", "freddo"),
+    ("afraid", "paura"),
+    ("right", "ragione"),
+    ("in a hurry", "fretta"),
+)
+EYE_COLOURS = (("blue", "azzurri"), ("green", "verdi"), ("brown", "castani"), ("black", "neri"))
+HAIR = (
+    ("long", "lunghi"),
+    ("short", "corti"),
+    ("black", "neri"),
+    ("brown", "castani"),
+    ("blond", "biondi"),
+    ("white", "bianchi"),
+    ("grey", "grigi"),
+    ("curly", "ricci"),
+)
+AGES = tuple(range(2, 90))
+UNITS = "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici".split()
+UNITS += "quattordici quindici sedici diciassette diciotto diciannove".split()
+TENS = ("", "", "venti", "trenta", "quaranta", "cinquanta", "sessanta", "settanta", "ottanta")
+ENGLISH_UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+ENGLISH_UNITS += "thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+ENGLISH_TENS = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty")
+
+
+def english_number(value: int) -> str:
+    """ "twenty-one"; from 1 to 89."""
+    if value < 20:
+        return ENGLISH_UNITS[value]
+    tens, unit = divmod(value, 10)
+    return ENGLISH_TENS[tens] + (f"-{ENGLISH_UNITS[unit]}" if unit else "")
+
+
+def italian_number(value: int) -> str:
+    """ "ventuno", "ventitré"; from 1 to 89."""
+    if value < 20:
+        return UNITS[value]
+    tens, unit = divmod(value, 10)
+    if unit in {1, 8}:
+        return TENS[tens][:-1] + UNITS[unit]
+    return TENS[tens] + ("" if not unit else "tré" if unit == 3 else UNITS[unit])
+
+
+def to_whom(subject: NounPhrase) -> tuple[str, str]:
+    """The person who likes, as Italian sees it: ("ad Anna", "") or ("", "mi")."""
+    if subject.bare:
+        return subject.after("a"), ""
+    if subject.english == "she":
+        return "", "le"
+    return "", INDIRECT[subject.person]
+
+
+def _liked_thing(draw: Draw) -> tuple[Noun, NounPhrase, str]:
+    """What is liked; the English side drops the article of kinds of things."""
+    noun = draw.pick(nouns(*LIKEABLE))
+    is_kind = bool(noun.classes & {"food", "drink", "pet"}) and draw.choose((True, False))
+    if is_kind:
+        phrase = determined(draw, "the", noun, noun.number == "count" and "cup" not in noun.classes)
+        return noun, phrase, draw.expect(phrase.english.removeprefix("the "))
+    phrase = noun_phrase(draw, noun, ("the", "the", "this", "that", "my"))
+    return noun, phrase, phrase.english
+
+
+def likes(draw: Draw, tense: str, *, asks: bool = False) -> Both:
+    """ "I like the red shoes", "Mi piacciono le scarpe rosse"."""
+    subject = person_subject(draw)
+    _, phrase, thing = _liked_thing(draw)
+    negative = not asks and draw.choose((True, False, False))
+    is_many = phrase.form[1] == "p"
+    verb = {"present": ("piace", "piacciono"), "past": ("piaceva", "piacevano")}[tense][is_many]
+    english = _english_like(subject, thing, tense, negative=negative, asks=asks)
+    dative, clitic = to_whom(subject)
+    no = "non" if negative else ""
+    return finished(
+        draw, english, joined_words(dative, no, clitic, verb, phrase.italian), "?" if asks else "."
+    )
+
+
+LIKE = the_verb("piacere", "like")
+
+
+def _english_like(
+    subject: NounPhrase, thing: str, tense: str, *, negative: bool, asks: bool
+) -> str:
+    phrase = VerbPhrase(LIKE, thing)
+    if asks:
+        if subject.person in {0, 3}:
+            raise DeadEndError
+        return question(subject, phrase, tense)[0]
+    return statement(subject, phrase, tense, negative=negative)[0]
+
+
+def likes_doing(draw: Draw, *, asks: bool = False) -> Both:
+    """ "Anna likes swimming", "Ad Anna piace nuotare"."""
+    subject = person_subject(draw)
+    if draw.choose((True, False)):
+        verb = draw.pick(verbs("intransitive"))
+        english, italian = "", ""
+    else:
+        verb = draw.pick(verbs_with("pastime", "transitive"))
+        noun = draw.pick(objects_of(verb))
+        phrase = noun_phrase(draw, noun, ("the", "this", "my"))
+        english, italian = phrase.english, phrase.italian
+    doing = ing_form(verb.base) + (f" {verb.particle}" if verb.particle else "")
+    negative = not asks and draw.choose((True, False, False))
+    words = _english_like(
+        subject, joined_words(doing, english), "present", negative=negative, asks=asks
+    )
+    dative, clitic = to_whom(subject)
+    liked = joined_words(
+        dative, "non" if negative else "", clitic, "piace", plain_infinitive(verb.italian), italian
+    )
+    return finished(draw, words, liked, "?" if asks else ".")
+
+
+def misses(draw: Draw, *, asks: bool = False) -> Both:
+    """ "I miss my mother", "Mi manca mia madre"."""
+    subject = person_subject(draw)
+    missed = noun_phrase(draw, draw.pick(nouns("family", "pet", "known", "own")), ("my",))
+    verb = "mancano" if missed.form[1] == "p" else "manca"
+    phrase = VerbPhrase(the_verb("mancare", "miss"), missed.english)
+    dative, clitic = to_whom(subject)
+    if asks:
+        if subject.person in {0, 3}:
+            raise DeadEndError
+        english = question(subject, phrase, "present")[0]
+    else:
+        english = statement(subject, phrase, "present")[0]
+    return finished(
+        draw, english, joined_words(dative, clitic, verb, missed.italian), "?" if asks else "."
+    )
+
+
+def misses_you(draw: Draw) -> Both:
+    """ "I miss you", "Mi manchi"."""
+    subject = person_subject(draw)
+    missed = draw.choose((("you", 1), ("him", 2), ("her", 2), ("them", 5), ("me", 0), ("us", 3)))
+    if subject.person == missed[1]:
+        raise DeadEndError
+    phrase = VerbPhrase(the_verb("mancare", "miss"), missed[0])
+    english = statement(subject, phrase, "present")[0]
+    dative, clitic = to_whom(subject)
+    return finished(draw, english, joined_words(dative, clitic, present("mancare", missed[1])))
+
+
+def is_interested(draw: Draw, *, asks: bool = False) -> Both:
+    """ "He is interested in history", "Gli interessa la storia"."""
+    subject = person_subject(draw)
+    if asks and subject.person in {0, 3}:
+        raise DeadEndError
+    noun = draw.pick(nouns("studied"))
+    phrase = VerbPhrase(BE, f"interested in {noun.english[0]}")
+    english = question(subject, phrase, "present")[0] if asks else statement(subject, phrase, "present")[0]
+    dative, clitic = to_whom(subject)
+    thing = definite_article(noun.italian[0], noun.form) + noun.italian[0]
+    return finished(
+        draw, english, joined_words(dative, clitic, "interessa", thing), "?" if asks else "."
+    )
+
+
+def hurts(draw: Draw, *, asks: bool = False) -> Both:
+    """ "My feet hurt", "Mi fanno male i piedi"."""
+    noun = draw.pick(nouns("pain"))
+    is_plural = "pair" in noun.classes and draw.choose((True, False))
+    owner, clitic = draw.choose(
+        (("my", "mi"), ("my", "mi"), ("your", "ti"), ("his", "gli"), ("her", "le"))
+    )
+    if asks:
+        owner, clitic = "your", "ti"
+    english_noun, italian_noun = noun.english[is_plural], noun.italian[is_plural]
+    form = noun.plural_form if is_plural else noun.form
+    thing = definite_article(italian_noun, form) + italian_noun
+    verb = "fanno male" if is_plural else "fa male"
+    if asks:
+        english = f"{'do' if is_plural else 'does'} {owner} {english_noun} hurt"
+    else:
+        english = f"{owner} {english_noun} {'hurt' if is_plural else 'hurts'}"
+    return finished(draw, english, joined_words(clitic, verb, thing), "?" if asks else ".")
+
+
+def state(draw: Draw, tense: str, *, asks: bool = False) -> Both:
+    """ "I am hungry", "Ho fame"."""
+    subject = person_subject(draw)
+    if asks and subject.person in {0, 3}:
+        raise DeadEndError
+    english, italian = draw.choose(STATES)
+    draw.expect(english)
+    if english not in {"right", "in a hurry"} and draw.choose((True, False, False)):
+        english, italian = f"very {english}", f"molt{'a' if italian in {'fame', 'sete', 'paura'} else 'o'} {italian}"
+    negative = not asks and draw.choose((True, False, False))
+    make = question if asks else partial(statement, negative=negative)
+    words = make(subject, VerbPhrase(BE, english), tense)[0]
+    have = italian_predicate(subject, VerbPhrase(HAVE, "", italian), tense, negative=negative)
+    return finished(draw, words, joined_words(subject.italian, have), "?" if asks else ".")
+
+
+def age(draw: Draw, tense: str) -> Both:
+    """ "I am twenty years old", "Ho vent'anni"."""
+    subject = person_subject(draw)
+    years = draw.choose(AGES)
+    draw.expect(english_number(years))
+    number = italian_number(years)
+    years_in_italian = f"{number[:-1]}'anni" if number.endswith("i") and years >= 20 and years % 10 == 0 else f"{number} anni"
+    if years >= 20 and years % 10 == 0 and years != 20:
+        years_in_italian = f"{number} anni"
+    words = statement(subject, VerbPhrase(BE, f"{english_number(years)} years old"), tense)[0]
+    have = italian_predicate(subject, VerbPhrase(HAVE, "", years_in_italian), tense)
+    return finished(draw, words, joined_words(subject.italian, have))
+
+
+def how_old(draw: Draw) -> Both:
+    """ "How old is your sister?", "Quanti anni ha tua sorella?"."""
+    subject = person_subject(draw)
+    if subject.person in {0, 3}:
+        raise DeadEndError
+    english = f"how old {question(subject, VerbPhrase(BE), 'present')[0]}"
+    verb = present("avere", subject.person)
+    return finished(draw, english, joined_words("quanti anni", verb, subject.italian), "?")
+
+
+def has(draw: Draw, tense: str, *, asks: bool = False) -> Both:
+    """ "She has a red car"."""
+    subject = person_subject(draw)
+    if asks and subject.person in {0, 3}:
+        raise DeadEndError
+    pool = nouns("thing", "vehicle", "pet", "clothing", "dwelling", "errand", "family", "device", "money")
+    noun = draw.pick(pool)
+    if "family" in noun.classes:
+        if "single" in noun.classes:
+            raise DeadEndError
+        phrase = determined(draw, draw.choose(("a", "number", "many")), noun, draw.choose((True, False)))
+    else:
+        phrase = noun_phrase(draw, noun, ("a", "a", "a", "number", "the", "my", "many"))
+    words = VerbPhrase(HAVE, phrase.english, phrase.italian)
+    negative = not asks and draw.choose((True, False, False))
+    make = question if asks else partial(statement, negative=negative)
+    english, italian = make(subject, words, tense)
+    return finished(draw, english, italian, "?" if asks else ".")
+
+
+def looks(draw: Draw, *, asks: bool = False) -> Both:
+    """ "Anna has green eyes", "Anna ha gli occhi verdi"."""
+    subject = person_subject(draw)
+    if asks and subject.person in {0, 3}:
+        raise DeadEndError
+    english, italian = draw.choose(EYE_COLOURS + HAIR)
+    colours = {colour for colour, _ in EYE_COLOURS}
+    has_eyes = (english, italian) in EYE_COLOURS and draw.choose((True, False))
+    if has_eyes:
+        words = VerbPhrase(HAVE, f"{english} eyes", f"gli occhi {italian}")
+    elif english in colours and (english, italian) not in HAIR:
+        raise DeadEndError
+    else:
+        words = VerbPhrase(HAVE, f"{english} hair", f"i capelli {italian}")
+    make = question if asks else statement
+    sentence = make(subject, words, "present")
+    return finished(draw, *sentence, "?" if asks else ".")
+
+
+def pain(draw: Draw) -> Both:
+    """ "I have a headache", "Ho mal di testa"."""
+    subject = person_subject(draw)
+    english, italian = draw.choose(
+        (
+            ("a headache", "mal di testa"),
+            ("a stomach ache", "mal di stomaco"),
+            ("a sore throat", "mal di gola"),
+            ("a toothache", "mal di denti"),
+            ("a fever", "la febbre"),
+            ("a cold", "il raffreddore"),
+        )
+    )
+    tense = draw.choose(("present", "present", "past"))
+    time = when(draw, tense) if tense == "past" else ("", "")
+    words = statement(subject, VerbPhrase(HAVE, english, italian), tense)
+    return finished(draw, joined_words(words[0], time[0]), joined_words(words[1], time[1]))
+
+
+def needs(draw: Draw, *, asks: bool = False) -> Both:
+    """ "We need two tickets", "Abbiamo bisogno di due biglietti"."""
+    subject = person_subject(draw)
+    if asks and subject.person in {0, 3}:
+        raise DeadEndError
+    noun = draw.pick(nouns("thing", "clothing", "device", "money", "counsel"))
+    phrase = noun_phrase(draw, noun, ("the", "a", "a", "my", "number", "this"))
+    if noun.number != "count" and phrase.english.startswith("some "):
+        phrase = NounPhrase(phrase.english, noun.italian[0], phrase.form, False, 2, phrase.english_person)
+    need = the_verb("bisognare", "need")
+    negative = not asks and draw.choose((True, False, False))
+    make = question if asks else partial(statement, negative=negative)
+    english = make(subject, VerbPhrase(need, phrase.english), "present")[0]
+    have = italian_predicate(
+        subject, VerbPhrase(HAVE, "", f"bisogno {phrase.after('di')}"), "present", negative=negative
+    )
+    return finished(draw, english, joined_words(subject.italian, have), "?" if asks else ".")
+
+
+PATTERNS = (
+    Pattern("likes.present", partial(likes, tense="present"), 150),
+    Pattern("likes.present.question", partial(likes, tense="present", asks=True), 60),
+    Pattern("likes.past", partial(likes, tense="past"), 40),
+    Pattern("likes_doing", likes_doing, 70),
+    Pattern("likes_doing.question", partial(likes_doing, asks=True), 25),
+    Pattern("misses", misses, 60),
+    Pattern("misses.question", partial(misses, asks=True), 15),
+    Pattern("misses_you", misses_you, 15),
+    Pattern("is_interested", is_interested, 20),
+    Pattern("is_interested.question", partial(is_interested, asks=True), 10),
+    Pattern("hurts", hurts, 20),
+    Pattern("hurts.question", partial(hurts, asks=True), 8),
+    Pattern("state.present", partial(state, tense="present"), 50),
+    Pattern("state.past", partial(state, tense="past"), 25),
+    Pattern("state.question", partial(state, tense="present", asks=True), 20),
+    Pattern("age.present", partial(age, tense="present"), 40),
+    Pattern("age.past", partial(age, tense="past"), 20),
+    Pattern("how_old", how_old, 20),
+    Pattern("has.present", partial(has, tense="present"), 100),
+    Pattern("has.past", partial(has, tense="past"), 50),
+    Pattern("has.future", partial(has, tense="future"), 30),
+    Pattern("has.present.question", partial(has, tense="present", asks=True), 50),
+    Pattern("looks", looks, 30),
+    Pattern("looks.question", partial(looks, asks=True), 10),
+    Pattern("pain", pain, 30),
+    Pattern("needs", needs, 70),
+    Pattern("needs.question", partial(needs, asks=True), 25),
+)

@@ -1,0 +1,217 @@
+"""Sentence patterns around a full verb: every frame in every tense, stated, denied or asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+
+from transformer_cli.data.phrasebook.adverbials import (
+    NOTHING,
+    at_place,
+    sometimes_when,
+    to_place,
+    when,
+)
+from transformer_cli.data.phrasebook.clauses import (
+    VerbPhrase,
+    finished,
+    joined_words,
+    question,
+    statement,
+)
+from transformer_cli.data.phrasebook.draw import Draw
+from transformer_cli.data.phrasebook.lexicon import (
+    Verb,
+    adverbs,
+    objects_of,
+    verbs,
+    verbs_with,
+    verbs_without,
+)
+from transformer_cli.data.phrasebook.noun_phrases import (
+    HE,
+    NounPhrase,
+    SHE,
+    THEY,
+    WE,
+    I,
+    YOU,
+    noun_phrase,
+    person_object,
+    person_subject,
+)
+from transformer_cli.data.phrasebook.pattern import Pattern
+
+Both = tuple[str, str]
+
+TENSES = (
+    ("present", 8),
+    ("progressive", 6),
+    ("past", 9),
+    ("used_to", 3),
+    ("was_doing", 2),
+    ("future", 6),
+    ("going_to", 3),
+    ("can", 3),
+    ("must", 3),
+    ("have_to", 3),
+    ("want", 4),
+    ("should", 3),
+    ("would_like", 2),
+)
+NEVER_DENIED = frozenset({"have_to", "would_like", "was_doing", "must"})
+NEVER_ASKED = frozenset({"used_to", "was_doing", "going_to"})
+
+
+IMPERFECTS = frozenset({"used_to", "was_doing"})
+PURPOSEFUL = frozenset({"going_to", "can", "must", "have_to", "want", "should", "would_like"})
+
+
+@cache
+def transitive_verbs(tense: str) -> tuple[Verb, ...]:
+    """The verbs with an object that go with a tense."""
+    barred = set()
+    if tense in {"progressive", "was_doing"}:
+        barred = {"stative", "sudden", "mishap"}
+    elif tense in PURPOSEFUL:
+        barred = {"stative", "mishap"}
+    if tense == "can":
+        barred.add("skill")
+    pool = verbs_with("routine", "transitive") if tense in IMPERFECTS else verbs("transitive")
+    return tuple(verb for verb in pool if not verb.flags & barred)
+
+
+def object_phrase(draw: Draw, verb: Verb) -> NounPhrase:
+    """A noun phrase that makes sense as the object of the verb."""
+    noun = draw.pick(objects_of(verb))
+    determiners = ("the", "the", "this", "that", "my") if "whole" in verb.flags else ()
+    if "person" in noun.classes:
+        determiners = ("the", "the", "a", "this", "my")
+    return noun_phrase(draw, noun, determiners) if determiners else noun_phrase(draw, noun)
+
+
+def with_object(verb: Verb, phrase: NounPhrase) -> VerbPhrase:
+    """The verb and its object; a particle that splits stands before the noun."""
+    words = f"{verb.particle} {phrase.english}" if verb.splits else phrase.english
+    return VerbPhrase(verb, words, phrase.italian)
+
+
+def transitive(draw: Draw, tense: str) -> VerbPhrase:
+    """A verb with its object: "eat the red apple"."""
+    verb = draw.pick(transitive_verbs(tense))
+    return with_object(verb, object_phrase(draw, verb))
+
+
+def intransitive(draw: Draw, tense: str) -> VerbPhrase:
+    """A verb without object, sometimes with a manner or a place: "work at the bank"."""
+    pool = verbs_without("skill", "intransitive") if tense == "can" else verbs("intransitive")
+    verb = draw.pick(pool)
+    english, italian = NOTHING
+    if "anywhere" in verb.flags and draw.choose((True, True, False)):
+        english, italian = at_place(draw)
+    return VerbPhrase(verb, english, italian)
+
+
+def motion(draw: Draw, tense: str) -> VerbPhrase:
+    """Going somewhere: "go back to the station"."""
+    verb = draw.pick(verbs("motion"))
+    english, italian = to_place(draw)
+    if draw.choose((True, False, False)):
+        means = draw.pick(adverbs("means"))
+        english, italian = f"{english} {means.english}", f"{italian} {means.italian}"
+    return VerbPhrase(verb, english, italian)
+
+
+def reflexive(draw: Draw, tense: str) -> VerbPhrase:
+    """A reflexive Italian verb: "get up"."""
+    return VerbPhrase(draw.pick(verbs("reflexive")))
+
+
+def giving(draw: Draw, tense: str) -> VerbPhrase:
+    """Giving something to someone: "show the photo to Anna"."""
+    verb = draw.pick(verbs("giving"))
+    phrase = noun_phrase(draw, draw.pick(objects_of(verb)), ("the", "the", "a", "this", "my"))
+    recipient = person_object(draw)
+    return VerbPhrase(
+        verb,
+        f"{phrase.english} to {recipient.english}",
+        f"{phrase.italian} {recipient.after('a')}",
+    )
+
+
+def telling(draw: Draw, tense: str) -> VerbPhrase:
+    """Saying something to someone: "explain the problem to Anna"."""
+    verb = draw.pick(verbs("telling"))
+    phrase = noun_phrase(draw, draw.pick(objects_of(verb)), ("the", "the", "a", "this", "my"))
+    recipient = person_object(draw)
+    if verb.base == "tell":
+        english = f"{recipient.english} {phrase.english}"
+    else:
+        english = f"{phrase.english} to {recipient.english}"
+    return VerbPhrase(verb, english, f"{phrase.italian} {recipient.after('a')}")
+
+
+Frame = Callable[[Draw, str], VerbPhrase]
+
+
+def stated(draw: Draw, tense: str, frame: Frame) -> Both:
+    """A statement, sometimes denied, sometimes with a time."""
+    subject = person_subject(draw)
+    phrase = frame(draw, tense)
+    negative = tense not in NEVER_DENIED and draw.choose((True, False, False, False))
+    english, italian = statement(subject, phrase, tense, negative=negative)
+    time = sometimes_when(draw, tense)
+    if time[0] and draw.choose((True, False, False, False)):
+        return finished(draw, joined_words(_opening(time[0]), english), joined_words(time[1], italian))
+    return finished(draw, joined_words(english, time[0]), joined_words(italian, time[1]))
+
+
+def _opening(time: str) -> str:
+    return time[0].upper() + time[1:]
+
+
+def asked(draw: Draw, tense: str, frame: Frame) -> Both:
+    """A yes/no question."""
+    subject = person_subject(draw)
+    if subject.person in {0, 3}:
+        subject = draw.choose((YOU, HE, SHE, THEY))
+        draw.expect(subject.english)
+    phrase = frame(draw, tense)
+    english, italian = question(subject, phrase, tense)
+    time = sometimes_when(draw, tense)
+    return finished(draw, joined_words(english, time[0]), joined_words(italian, time[1]), "?")
+
+
+def frequent(draw: Draw, frame: Frame) -> Both:
+    """A habit with an adverb of frequency: "She often eats fish"."""
+    subject = person_subject(draw)
+    phrase = frame(draw, "present")
+    adverb = draw.pick(adverbs("frequency", "leading"))
+    phrase = VerbPhrase(phrase.verb, phrase.english, phrase.italian, adverb=adverb)
+    return finished(draw, *statement(subject, phrase, "present"))
+
+
+FRAMES: tuple[tuple[str, Frame, float], ...] = (
+    ("transitive", transitive, 3),
+    ("intransitive", intransitive, 1),
+    ("motion", motion, 1.4),
+    ("reflexive", reflexive, 0.7),
+    ("giving", giving, 1),
+    ("telling", telling, 0.6),
+)
+
+
+def _patterns() -> tuple[Pattern, ...]:
+    patterns = []
+    for name, frame, share in FRAMES:
+        for tense, weight in TENSES:
+            build = partial(stated, tense=tense, frame=frame)
+            patterns.append(Pattern(f"{name}.{tense}", build, round(weight * share * 10)))
+            if tense not in NEVER_ASKED:
+                asking = partial(asked, tense=tense, frame=frame)
+                patterns.append(Pattern(f"{name}.{tense}.question", asking, round(weight * share * 3)))
+        patterns.append(Pattern(f"{name}.frequency", partial(frequent, frame=frame), round(share * 50)))
+    return tuple(patterns)
+
+
+PATTERNS = _patterns()

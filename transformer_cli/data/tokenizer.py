@@ -1,0 +1,177 @@
+"""Text to token ids, and back without loss."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tokenizers import Tokenizer as Engine
+from tokenizers import models, pre_tokenizers, trainers
+
+from transformer_cli.config.data import TokenizerConfig
+from transformer_cli.data import tokenizer_file
+from transformer_cli.data.word_split import SPECIALS, UNK, install
+from transformer_cli.errors import ConfigError, DataError
+
+SUBWORD_VOCAB_SIZE = 8000
+NO_LIMIT = 2**31 - 1
+MAX_CACHED_WORDS = 500_000
+MAX_CACHED_CHARACTERS = 40
+TRAINING_BATCH = 1000
+
+
+class Tokenizer:
+    """One language's vocabulary, or a shared one."""
+
+    unk_id, pad_id, bos_id, eos_id = range(len(SPECIALS))
+
+    def __init__(self, model: dict[str, Any]) -> None:
+        """From a model as it stands in a tokenizer.json, already checked."""
+        self._model = model
+        self.kind: str = model["type"].lower()
+        self._engine = Engine(_engine_model(model))
+        install(self._engine, self.kind)
+        self.vocab_size: int = self._engine.get_vocab_size()
+        self._pieces = [self._engine.id_to_token(index) for index in range(self.vocab_size)]
+        # Most unknown pieces are words, and a word owns the space before it.
+        self._shown = ["" if piece in SPECIALS else piece for piece in self._pieces]
+        self._shown[self.unk_id] = f" {UNK}"
+        self._first_words: dict[str, list[int]] = {}
+        self._later_words: dict[str, list[int]] = {}
+        self._probe_length = len(self._encode_whole("a"))
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, no specials added; `[EOS]` in the text is plain text."""
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text."""
+        return [self._encode_by_words(text) for text in texts]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids: [PAD], [SOS] and [EOS] vanish, [UNK] stays visible."""
+        shown = self._shown
+        return self._engine.decoder.decode([shown[index] for index in ids])
+
+    def decode_batch(self, sequences: Iterable[Iterable[int]]) -> list[str]:
+        """The text of each sequence of ids."""
+        return [self.decode(ids) for ids in sequences]
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """A short readable name of each token, for pictures and samples."""
+        return [self._name(index) for index in ids]
+
+    def to_json(self) -> str:
+        """The content of a tokenizer.json, which the `tokenizers` library can load as well."""
+        return tokenizer_file.write(self._model)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Tokenizer":
+        """A tokenizer from the content of a tokenizer.json, which may come from anywhere.
+
+        Raises:
+            DataError: it is not one that `to_json` could have written.
+        """
+        model = tokenizer_file.read(text)
+        try:
+            return cls(model)
+        except BaseException as error:
+            raise _as_data_error(error, "the tokenizer cannot be built") from error
+
+    def _encode_whole(self, text: str) -> list[int]:
+        try:
+            return self._engine.encode_batch_fast([text], add_special_tokens=False)[0].ids
+        except UnicodeEncodeError:  # half a surrogate pair is no text
+            return self._encode_whole(text.encode("utf-8", "replace").decode("utf-8"))
+
+    def _encode_by_words(self, text: str) -> list[int]:
+        return self._encode_whole(text)
+
+    def _name(self, index: int) -> str:
+        if index < len(SPECIALS):
+            return SPECIALS[index]
+        text: str = self._engine.decoder.decode([" ", self._pieces[index]])
+        return text.strip(" ") or "␣"
+
+
+def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
+    """A tokenizer whose vocabulary is learned from texts; the same texts give the same one.
+
+    Args:
+        texts: lines of the training split, of both languages where the vocabulary is shared.
+        config: the kind, and the limits of the vocabulary.
+
+    Raises:
+        ConfigError: the vocabulary is too small for its kind.
+        DataError: there is nothing to learn from.
+    """
+    engine = Engine(_untrained_model(config.kind))
+    install(engine, config.kind)
+    try:
+        engine.train_from_iterator(texts, _trainer(config))
+    except BaseException as error:
+        raise _as_data_error(error, "no vocabulary can be learned from this text") from error
+    learned = json.loads(engine.to_str())["model"]
+    tokenizer = Tokenizer(tokenizer_file.model_entry(learned["type"], learned))
+    if tokenizer.vocab_size <= len(SPECIALS):
+        raise DataError(
+            "the training text gives an empty vocabulary",
+            hint="check the corpus, and tokenizer.min_frequency against the size of the corpus",
+        )
+    return tokenizer
+
+
+def _trainer(config: TokenizerConfig) -> trainers.Trainer:
+    specials = list(SPECIALS)
+    if config.kind == "wordlevel":
+        return trainers.WordLevelTrainer(
+            vocab_size=config.vocab_size or NO_LIMIT,
+            min_frequency=config.min_frequency,
+            special_tokens=specials,
+            show_progress=False,
+        )
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    vocab_size = config.vocab_size or SUBWORD_VOCAB_SIZE
+    if vocab_size < len(alphabet) + len(SPECIALS):
+        raise ConfigError(
+            f"tokenizer.vocab_size ({vocab_size}) is below {len(alphabet) + len(SPECIALS)}: "
+            f"a {config.kind} vocabulary holds all {len(alphabet)} bytes and {len(SPECIALS)} specials",
+            hint="raise tokenizer.vocab_size, or take tokenizer.kind: wordlevel",
+        )
+    if config.kind == "bpe":
+        return trainers.BpeTrainer(
+            vocab_size=vocab_size,
+            min_frequency=config.min_frequency,
+            special_tokens=specials,
+            initial_alphabet=alphabet,
+            show_progress=False,
+        )
+    return trainers.UnigramTrainer(
+        vocab_size=vocab_size,
+        special_tokens=specials,
+        initial_alphabet=alphabet,
+        unk_token=UNK,
+        show_progress=False,
+    )
+
+
+def _untrained_model(kind: str) -> models.Model:
+    if kind == "wordlevel":
+        return models.WordLevel({}, unk_token=UNK)
+    return models.BPE(unk_token=UNK) if kind == "bpe" else models.Unigram()
+
+
+def _engine_model(model: dict[str, Any]) -> models.Model:
+    if model["type"] == "WordLevel":
+        return models.WordLevel(model["vocab"], unk_token=UNK)
+    if model["type"] == "BPE":
+        merges = [(left, right) for left, right in model["merges"]]
+        return models.BPE(model["vocab"], merges, unk_token=UNK)
+    pieces = [(piece, float(score)) for piece, score in model["vocab"]]
+    return models.Unigram(pieces, unk_id=SPECIALS.index(UNK), byte_fallback=False)
+
+
+def _as_data_error(error: BaseException, what: str) -> BaseException:
+    """The error itself, but for failures of the engine: a panic of it is no `Exception`."""
+    if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+        return DataError(f"{what}: {error}")
+    return error

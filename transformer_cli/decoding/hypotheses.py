@@ -1,0 +1,158 @@
+"""Which hypotheses of a beam search are open, which have finished, and how each came about."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer_cli.decoding.top_k import top_k
+
+# Rows of finished sentences are dropped once they are this share: each drop copies the state.
+DROPPED_SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Hypotheses:
+    """The best token sequences of each sentence, best first, all different."""
+
+    ids: Tensor
+    """(B, N, T) int64: the tokens, the end symbol included where one was reached, then padding."""
+    lengths: Tensor
+    """(B, N) int64: tokens, the end symbol included; 0 where there are fewer than N hypotheses."""
+    scores: Tensor
+    """(B, N): log-probability / length penalty; -inf where there are fewer than N hypotheses."""
+
+
+def length_penalties(max_length: int, alpha: float, like: Tensor) -> Tensor:
+    """(max_length + 1,): ((5 + length) / 6) ^ alpha for every length from 0.
+
+    Source: Wu et al. 2016, equation 14.
+    """
+    lengths = torch.arange(max_length + 1, dtype=torch.float64)
+    return (((5.0 + lengths) / 6.0) ** alpha).to(device=like.device, dtype=like.dtype)
+
+
+def rows_to_keep(is_open: Tensor, num_open: int) -> Tensor | None:
+    """The open ones of b rows, in order, where enough of them have finished; else None."""
+    if num_open > (1.0 - DROPPED_SHARE) * len(is_open):
+        return None
+    return (~is_open).int().argsort(stable=True)[:num_open]
+
+
+class _Step(NamedTuple):
+    """What one step appended: the candidates of the sentences that were still searched."""
+
+    sentences: Tensor  # (b,) int64
+    parents: Tensor  # (b, W) int64: the slot, one step earlier, that the candidate extends
+    tokens: Tensor  # (b, W) int64
+
+
+class Beams:
+    """W slots per sentence for open hypotheses, and the W best that have finished.
+
+    A finished hypothesis is kept for good. It also holds a place in the beam as long as it is
+    among the W best by score, open and finished ones together: a beam of one is greedy search.
+    """
+
+    def __init__(self, max_lengths: Tensor, penalties: Tensor, beam_size: int) -> None:
+        num_sentences = len(max_lengths)
+        self._max_lengths = max_lengths
+        self._penalties = penalties
+        self._beam_size = beam_size
+        self._steps: list[_Step] = []
+        self._sentences = torch.arange(num_sentences, device=max_lengths.device)
+        # (b, W), b sentences still searched; (B, 1) at first. -inf where no hypothesis is open.
+        self._totals = torch.zeros_like(max_lengths, dtype=penalties.dtype).unsqueeze(1)
+        self._totals[max_lengths < 1] = -torch.inf
+        self._finished_scores = self._totals.new_full((num_sentences, beam_size), -torch.inf)
+        self._finished_lengths = max_lengths.new_zeros((num_sentences, beam_size))
+        self._finished_slots = max_lengths.new_zeros((num_sentences, beam_size))
+
+    def extend(self, log_probs: Tensor, eos_id: int | None) -> None:
+        """Replace each open hypothesis by its continuations, and keep the best W.
+
+        Args:
+            log_probs: of the next token, (b * slots, V).
+            eos_id: the token that finishes a hypothesis.
+        """
+        num_sentences, num_slots = self._totals.shape
+        length = len(self._steps) + 1
+        vocabulary = log_probs.shape[1]
+        candidates = log_probs.unflatten(0, (num_sentences, num_slots))
+        num_candidates = min(self._beam_size, num_slots * vocabulary)
+        totals, places = top_k(candidates, self._totals, num_candidates)
+        num_missing = self._beam_size - num_candidates
+        totals = F.pad(totals, (0, num_missing), value=-torch.inf)  # (b, W)
+        places = F.pad(places, (0, num_missing))
+        tokens = places % vocabulary
+        is_end = (self._max_lengths[self._sentences] <= length).unsqueeze(1)
+        if eos_id is not None:
+            is_end = is_end | (tokens == eos_id)
+        scores = totals / self._penalties[length]
+        is_kept = self._is_in_beam(scores)
+        self._keep_finished(scores.where(is_kept & is_end, -torch.inf), length)
+        self._totals = totals.where(is_kept & ~is_end, -torch.inf)
+        self._steps.append(_Step(self._sentences, places // vocabulary, tokens))
+
+    def _is_in_beam(self, scores: Tensor) -> Tensor:
+        """(b, W) bool: whether a candidate is among the W best beside the finished hypotheses."""
+        rivals = torch.cat([self._finished_scores[self._sentences], scores], dim=1)
+        order = rivals.argsort(dim=1, descending=True, stable=True)
+        is_in_beam = torch.zeros_like(rivals, dtype=torch.bool)
+        is_in_beam.scatter_(1, order[:, : self._beam_size], True)
+        return is_in_beam[:, self._beam_size :] & (scores > -torch.inf)
+
+    def _keep_finished(self, scores: Tensor, length: int) -> None:
+        slots = torch.arange(self._beam_size, device=scores.device).expand_as(scores)
+        now = self._sentences
+        all_scores = torch.cat([self._finished_scores[now], scores], dim=1)
+        all_lengths = torch.cat(
+            [self._finished_lengths[now], torch.full_like(slots, length)], dim=1
+        )
+        all_slots = torch.cat([self._finished_slots[now], slots], dim=1)
+        best, order = all_scores.sort(dim=1, descending=True, stable=True)
+        order = order[:, : self._beam_size]
+        self._finished_scores[now] = best[:, : self._beam_size]
+        self._finished_lengths[now] = all_lengths.gather(1, order)
+        self._finished_slots[now] = all_slots.gather(1, order)
+
+    def continue_with(self, num_best: int) -> tuple[Tensor, Tensor] | None:
+        """End the sentences whose `num_best` best no open hypothesis could still change.
+
+        Returns:
+            For each slot that goes on, the row that it extends and its last token, both (b * W,)
+            int64; None when every sentence has ended.
+        """
+        _, parents, tokens = self._steps[-1]
+        num_slots = 1 if len(self._steps) == 1 else self._beam_size  # of the step before
+        first_rows = torch.arange(len(parents), device=parents.device) * num_slots
+        rows = first_rows.unsqueeze(1) + parents
+        # Log-probabilities only fall, and the largest penalty shrinks them most.
+        largest_penalties = self._penalties[self._max_lengths[self._sentences]]
+        best_possible = self._totals.amax(dim=1) / largest_penalties
+        is_open = best_possible > self._finished_scores[self._sentences, num_best - 1]
+        self._totals = self._totals.where(is_open.unsqueeze(1), -torch.inf)
+        num_open = int(is_open.sum())  # the one synchronisation of a step
+        if num_open == 0:
+            return None
+        kept = rows_to_keep(is_open, num_open)
+        if kept is not None:
+            self._sentences, self._totals = self._sentences[kept], self._totals[kept]
+            rows, tokens = rows[kept], tokens[kept]
+        return rows.flatten(), tokens.flatten()
+
+    def best(self, num_best: int, pad_id: int) -> Hypotheses:
+        """Trace the finished hypotheses back to their first tokens."""
+        scores = self._finished_scores[:, :num_best]
+        lengths = self._finished_lengths[:, :num_best].where(scores > -torch.inf, 0)
+        slots = self._finished_slots[:, :num_best].clone()
+        ids = lengths.new_full((int(lengths.max()), *lengths.shape), pad_id)  # (T, B, N)
+        for step in reversed(range(len(ids))):
+            sentences, parents, tokens = self._steps[step]
+            here = slots[sentences]
+            is_within = lengths[sentences] > step
+            ids[step, sentences] = tokens.gather(1, here).where(is_within, pad_id)
+            slots[sentences] = parents.gather(1, here).where(is_within, here)
+        return Hypotheses(ids.movedim(0, -1), lengths, scores)

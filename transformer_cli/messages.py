@@ -1,0 +1,48 @@
+"""What the package says to people: log lines on stderr and in the run's log."""
+
+import logging
+import sys
+from pathlib import Path
+
+from tqdm import tqdm
+
+logger = logging.getLogger("transformer_cli")
+
+
+class _AboveTheBar(logging.Handler):
+    """Log lines on stderr, above a progress bar where there is one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            tqdm.write(self.format(record), file=sys.stderr)
+        except (OSError, ValueError):
+            self.handleError(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A closed stderr must not stop the work."""
+
+
+class _LogFile(logging.FileHandler):
+    """The run's log; when the disk is full, training matters more than its log."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        logger.removeHandler(self)
+        logger.warning("%s cannot be written any more; the run goes on without it", self.baseFilename)
+
+
+def talk_on_stderr(*, debug: bool = False) -> None:
+    """Messages of this package go to stderr; done once, by the command line."""
+    logger.handlers.clear()
+    handler = _AboveTheBar()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG if debug else logging.INFO)
+    logger.propagate = False
+
+
+def log_to_file(path: Path) -> logging.Handler:
+    """Messages go to this file too, with their time; the caller removes and closes the handler."""
+    handler = _LogFile(path, encoding="utf-8", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+    logger.addHandler(handler)
+    return handler

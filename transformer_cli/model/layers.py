@@ -1,0 +1,201 @@
+"""One layer of the encoder and one of the decoder: sub-layers, each with a norm and a residual."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from transformer_cli.config import ModelConfig
+from transformer_cli.config.model import NormPlacement
+from transformer_cli.model.attention import KeysValues, MultiHeadAttention
+from transformer_cli.model.dropout import Dropout
+from transformer_cli.model.norms import build_norm
+from transformer_cli.model.positions import Rotation
+
+Function = Callable[[Tensor], Tensor]
+
+
+class FeedForward(nn.Module):
+    """down(dropout(activation(up(x)))), or gated: down(dropout(activation(gate(x)) * up(x))).
+
+    Source: Vaswani et al. 2017, section 3.3; gated: Shazeer 2020.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        has_bias = config.feed_forward_bias
+        self.up = nn.Linear(config.d_model, config.d_ff, bias=has_bias)
+        self.gate = (
+            nn.Linear(config.d_model, config.d_ff, bias=has_bias) if config.is_gated else None
+        )
+        self.down = nn.Linear(config.d_ff, config.d_model, bias=has_bias)
+        self.activation = _ACTIVATIONS[config.activation]
+        self.dropout = Dropout(config.ff_dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) to the same."""
+        if self.gate is None:
+            return self.down(self.dropout(self.activation(self.up(x))))
+        return self.down(self.dropout(self.activation(self.gate(x)) * self.up(x)))
+
+
+_ACTIVATIONS: dict[str, Function] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "reglu": F.relu,
+    "geglu": F.gelu,
+    "swiglu": F.silu,
+}
+
+
+def pre(x: Tensor, f: Function, norm: Function, dropout: Function) -> Tensor:
+    """Source: Xiong et al. 2020."""
+    return x + dropout(f(norm(x)))
+
+
+def post(x: Tensor, f: Function, norm: Function, dropout: Function) -> Tensor:
+    """Source: Vaswani et al. 2017, section 3.1."""
+    return norm(x + dropout(f(x)))
+
+
+def residual_of_normed(x: Tensor, f: Function, norm: Function, dropout: Function) -> Tensor:
+    """Source: the code of The Annotated Transformer, 2022 edition."""
+    return x + norm(dropout(f(x)))
+
+
+_PLACEMENTS: dict[NormPlacement, Callable[[Tensor, Function, Function, Function], Tensor]] = {
+    "pre": pre,
+    "post": post,
+    "residual_of_normed": residual_of_normed,
+}
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then the feed-forward layer."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config)
+        self.self_attention_norm = build_norm(config.norm, config.d_model, config.norm_eps)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_norm = build_norm(config.norm, config.d_model, config.norm_eps)
+        self.dropout = Dropout(config.dropout)
+        self.add = _PLACEMENTS[config.norm_placement]
+
+    def forward(self, x: Tensor, visible: Tensor, rotation: Rotation | None = None) -> Tensor:
+        """(B, S, D) to the same; `visible` is bool and broadcasts to (B, H, S, S)."""
+
+        def attend(x: Tensor) -> Tensor:
+            return self.self_attention(x, x, visible, rotation)
+
+        x = self.add(x, attend, self.self_attention_norm, self.dropout)
+        return self.add(x, self.feed_forward, self.feed_forward_norm, self.dropout)
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention to the target so far, attention to the source, then the feed-forward layer."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config)
+        self.self_attention_norm = build_norm(config.norm, config.d_model, config.norm_eps)
+        self.cross_attention = MultiHeadAttention(config)
+        self.cross_attention_norm = build_norm(config.norm, config.d_model, config.norm_eps)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_norm = build_norm(config.norm, config.d_model, config.norm_eps)
+        self.dropout = Dropout(config.dropout)
+        self.add = _PLACEMENTS[config.norm_placement]
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        target_visible: Tensor,
+        source_visible: Tensor,
+        rotation: Rotation | None = None,
+    ) -> Tensor:
+        """(B, T, D) to the same, all positions at once.
+
+        Args:
+            x: (B, T, D).
+            memory: (B, S, D), what the encoder made of the source.
+            target_visible: bool, broadcast to (B, H, T, T).
+            source_visible: bool, broadcast to (B, H, T, S).
+            rotation: of the T positions, where they are rotary.
+        """
+
+        def attend_to_target(x: Tensor) -> Tensor:
+            return self.self_attention(x, x, target_visible, rotation)
+
+        def attend_to_source(x: Tensor) -> Tensor:
+            return self.cross_attention(x, memory, source_visible)
+
+        return self._add_all(x, attend_to_target, attend_to_source)
+
+    def advance(self, x: Tensor, cache: "LayerCache", rotation: Rotation | None = None) -> Tensor:
+        """(R, 1, D) to the same: the newest position only, whose predecessors are in the cache."""
+
+        def attend_to_target(x: Tensor) -> Tensor:
+            newest = self.self_attention.keys_and_values(x, rotation)
+            return self.self_attention.gather(x, cache.target.extend(newest), None, rotation)
+
+        def attend_to_source(x: Tensor) -> Tensor:
+            return self.cross_attention.gather(x, cache.source, cache.source_visible)
+
+        return self._add_all(x, attend_to_target, attend_to_source)
+
+    def _add_all(self, x: Tensor, attend_to_target: Function, attend_to_source: Function) -> Tensor:
+        x = self.add(x, attend_to_target, self.self_attention_norm, self.dropout)
+        x = self.add(x, attend_to_source, self.cross_attention_norm, self.dropout)
+        return self.add(x, self.feed_forward, self.feed_forward_norm, self.dropout)
+
+
+class TargetCache:
+    """Keys and values of the target positions so far, in buffers that double when they are full."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.buffers: KeysValues | None = None  # twice (R, G, capacity, K)
+
+    def extend(self, newest: KeysValues) -> KeysValues:
+        """Twice (R, G, 1, K) for the newest position to twice (R, G, T, K) for all so far."""
+        if self.buffers is None or self.length == self.buffers[0].size(2):
+            self._grow(newest)
+        assert self.buffers is not None
+        for buffer, new in zip(self.buffers, newest, strict=True):
+            buffer[:, :, self.length] = new[:, :, 0]
+        self.length += 1
+        keys, values = self.buffers
+        return keys[:, :, : self.length], values[:, :, : self.length]
+
+    def select(self, rows: Tensor) -> None:
+        """Keep, reorder or repeat rows."""
+        if self.buffers is not None:
+            keys, values = self.buffers
+            self.buffers = keys[rows], values[rows]
+
+    def _grow(self, newest: KeysValues) -> None:
+        capacity = max(16, 2 * self.length)
+        grown = []
+        for i, new in enumerate(newest):
+            buffer = new.new_empty(new.size(0), new.size(1), capacity, new.size(3))
+            if self.buffers is not None:
+                buffer[:, :, : self.length] = self.buffers[i]
+            grown.append(buffer)
+        self.buffers = grown[0], grown[1]
+
+
+class LayerCache(NamedTuple):
+    """What one decoder layer remembers while a target grows."""
+
+    target: TargetCache
+    source: KeysValues  # twice (R, G, S, K)
+    source_visible: Tensor  # (R, 1, 1, S)
+
+
+def causal_mask(num_positions: int, device: torch.device) -> Tensor:
+    """(T, T) bool: position t may see positions up to t."""
+    return torch.ones(num_positions, num_positions, dtype=torch.bool, device=device).tril()

@@ -1,0 +1,65 @@
+"""Normalisation: every position's vector is brought to a common scale, then stretched by learned gains."""
+
+import torch
+from torch import Tensor, nn
+
+from transformer_cli.config.model import Norm
+
+
+class LayerNorm(nn.LayerNorm):
+    """g (x - mean) / sqrt(var + eps) + b (Ba et al. 2016)."""
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__(width, eps=eps)
+
+
+class RMSNorm(nn.Module):
+    """g x / sqrt(mean(x^2) + eps), in float32 at least (Zhang and Sennrich 2019)."""
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) to the same."""
+        precise = at_least_float32(x)
+        mean_square = precise.square().mean(-1, keepdim=True)
+        return (self.weight * precise * torch.rsqrt(mean_square + self.eps)).to(x.dtype)
+
+
+class StdLayerNorm(nn.Module):
+    """g (x - mean) / (std + eps) + b, where std divides by the width less one.
+
+    The gain g and the bias b are vectors, or, where `is_scalar`, one number each.
+    """
+
+    def __init__(self, width: int, eps: float, *, is_scalar: bool = False) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(1 if is_scalar else width))
+        self.bias = nn.Parameter(torch.zeros(1 if is_scalar else width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) to the same."""
+        mean = x.mean(-1, keepdim=True)
+        std = x.std(-1, keepdim=True, unbiased=True)
+        return self.weight * (x - mean) / (std + self.eps) + self.bias
+
+
+def build_norm(norm: Norm, width: int, eps: float) -> nn.Module:
+    """The norm of that name."""
+    match norm:
+        case "layernorm":
+            return LayerNorm(width, eps)
+        case "rmsnorm":
+            return RMSNorm(width, eps)
+        case "std_layernorm":
+            return StdLayerNorm(width, eps)
+        case "scalar_std_layernorm":
+            return StdLayerNorm(width, eps, is_scalar=True)
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """float16 and bfloat16 become float32; float32 and float64 stay."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -1,0 +1,117 @@
+"""Where a token stands: sinusoids or learned vectors added to it, or rotated queries and keys."""
+
+import functools
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from transformer_cli.config import ModelConfig
+from transformer_cli.errors import DataError
+
+
+class SinusoidalPositions(nn.Module):
+    """x plus sin and cos of position / 10000^(2i / D), for any length.
+
+    The paper interleaves them: sines in even columns, cosines in odd ones. With `in_halves` all
+    sines come first, as in Marian.
+
+    Source: Vaswani et al. 2017, section 3.5.
+    """
+
+    def __init__(self, *, in_halves: bool) -> None:
+        super().__init__()
+        self.in_halves = in_halves
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """(B, T, D) to the same; the first of the T positions is number `start`."""
+        end = start + x.size(1)
+        waves = sines_and_cosines(_round_up(end), x.size(2), x.dtype, x.device)
+        sines, cosines = waves.sines[start:end], waves.cosines[start:end]
+        if self.in_halves:
+            return x + torch.cat([sines, cosines], dim=-1)
+        return x + torch.stack([sines, cosines], dim=-1).flatten(-2)
+
+
+class LearnedPositions(nn.Module):
+    """x plus a learned vector for each position below `max_length`."""
+
+    def __init__(self, max_length: int, d_model: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(max_length, d_model))
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """(B, T, D) to the same; the first of the T positions is number `start`."""
+        end = start + x.size(1)
+        if end > self.weight.size(0):
+            raise DataError(
+                f"a sequence of {end} tokens, but this model has learned only {self.weight.size(0)} positions",
+                hint="shorten or split the text, or train with a larger model.max_length or other positions",
+            )
+        return x + self.weight[start:end]
+
+
+class NoPositions(nn.Module):
+    """x as it is."""
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """(B, T, D) to the same."""
+        return x
+
+
+def build_positions(config: ModelConfig) -> nn.Module:
+    """What is added to embeddings; nothing where positions are rotary, which attention applies."""
+    match config.positions:
+        case "sinusoidal" | "sinusoidal_halves":
+            return SinusoidalPositions(in_halves=config.positions == "sinusoidal_halves")
+        case "learned":
+            return LearnedPositions(config.max_length, config.d_model)
+        case "rotary" | "none":
+            return NoPositions()
+
+
+class Rotation(NamedTuple):
+    """Sines and cosines of angles, one for each position and pair of columns."""
+
+    sines: Tensor  # (T, K / 2)
+    cosines: Tensor  # (T, K / 2)
+
+
+def rotation_at(start: int, num_positions: int, head_width: int, like: Tensor) -> Rotation:
+    """The rotation of positions from `start` on, on the device of `like` and with its dtype."""
+    end = start + num_positions
+    sines, cosines = sines_and_cosines(_round_up(end), head_width, like.dtype, like.device)
+    return Rotation(sines[start:end], cosines[start:end])
+
+
+def rotate(x: Tensor, rotation: Rotation | None) -> Tensor:
+    """(B, H, T, K) with columns 2i and 2i + 1 turned by position / 10000^(2i / K).
+
+    For queries and keys of self-attention only: there their product depends on the distance of two
+    positions, while source and target positions have no common origin.
+
+    Source: Su et al. 2021, equation 34.
+    """
+    if rotation is None:
+        return x
+    even, odd = x.unflatten(-1, (-1, 2)).unbind(-1)
+    turned_even = even * rotation.cosines - odd * rotation.sines
+    turned_odd = odd * rotation.cosines + even * rotation.sines
+    return torch.stack([turned_even, turned_odd], dim=-1).flatten(-2).to(x.dtype)
+
+
+@functools.lru_cache(maxsize=32)
+def sines_and_cosines(
+    num_positions: int, width: int, dtype: torch.dtype, device: torch.device
+) -> Rotation:
+    """Twice (T, width / 2): sin and cos of position / 10000^(2i / width), rounded once from float64."""
+    with torch.inference_mode(False), torch.no_grad():  # kept, so it must serve training too
+        columns = torch.arange(0, width, 2, dtype=torch.float64, device="cpu")
+        positions = torch.arange(num_positions, dtype=torch.float64, device="cpu")
+        angles = positions[:, None] * 10_000.0 ** (-columns / width)
+        return Rotation(angles.sin().to(device, dtype), angles.cos().to(device, dtype))
+
+
+def _round_up(num_positions: int) -> int:
+    """To a power of two, so that few lengths are computed and kept."""
+    return max(512, 1 << (num_positions - 1).bit_length())

@@ -1,0 +1,144 @@
+"""The Transformer: an encoder reads the source, a decoder predicts the target token by token."""
+
+import math
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from transformer_cli.config import ModelConfig
+from transformer_cli.errors import ConfigError
+from transformer_cli.model.decoder_state import DecoderState
+from transformer_cli.model.dropout import Dropout
+from transformer_cli.model.initialization import initialize
+from transformer_cli.model.layers import DecoderLayer, EncoderLayer, causal_mask
+from transformer_cli.model.norms import at_least_float32, build_norm
+from transformer_cli.model.positions import Rotation, build_positions, rotation_at
+
+
+class Encoder(nn.Module):
+    """Layers on layers, and a norm after the last where the config says so."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        self.norm = _final_norm(config)
+
+    def forward(self, x: Tensor, visible: Tensor, rotation: Rotation | None) -> Tensor:
+        """(B, S, D) to the same."""
+        for layer in self.layers:
+            x = layer(x, visible, rotation)
+        return self.norm(x)
+
+
+class Decoder(nn.Module):
+    """Layers on layers, and a norm after the last where the config says so."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.norm = _final_norm(config)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        target_visible: Tensor,
+        source_visible: Tensor,
+        rotation: Rotation | None,
+    ) -> Tensor:
+        """(B, T, D) to the same."""
+        for layer in self.layers:
+            x = layer(x, memory, target_visible, source_visible, rotation)
+        return self.norm(x)
+
+
+class Transformer(nn.Module):
+    """Source ids and the target so far to logits of the next target token.
+
+    Source: Vaswani et al. 2017, section 3.
+    """
+
+    def __init__(self, config: ModelConfig, source_vocab_size: int, target_vocab_size: int) -> None:
+        super().__init__()
+        if config.tie_embeddings == "all" and source_vocab_size != target_vocab_size:
+            raise ConfigError(
+                f"model.tie_embeddings: all needs one vocabulary, found {source_vocab_size} source and {target_vocab_size} target tokens",
+                hint="set tokenizer.shared: true, or model.tie_embeddings: target-output",
+            )
+        self.config = config
+        is_source_tied = config.tie_embeddings == "all"
+        is_target_tied = config.tie_embeddings != "none"
+        self.source_embedding = (
+            None if is_source_tied else nn.Embedding(source_vocab_size, config.d_model)
+        )
+        self.target_embedding = (
+            None if is_target_tied else nn.Embedding(target_vocab_size, config.d_model)
+        )
+        self.source_positions = build_positions(config)
+        self.target_positions = build_positions(config)
+        self.embedding_dropout = Dropout(config.embedding_dropout_share)
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+        self.output = nn.Linear(config.d_model, target_vocab_size, bias=config.output_bias)
+        initialize(self, config)
+
+    def forward(self, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor) -> Tensor:
+        """Logits of the token after each position of the target.
+
+        Args:
+            source_ids: (B, S) int64.
+            source_mask: (B, S) bool, True where there is a token.
+            decoder_input_ids: (B, T) int64, begins with BOS; padding, if any, on the right.
+
+        Returns:
+            (B, T, V), float32 at least.
+        """
+        return self.decode(decoder_input_ids, self.encode(source_ids, source_mask), source_mask)
+
+    def encode(self, source_ids: Tensor, source_mask: Tensor) -> Tensor:
+        """(B, S) int64 and bool to (B, S, D)."""
+        x = self.embed_source(source_ids)
+        return self.encoder(x, source_mask[:, None, None, :], self.rotation(x))
+
+    def decode(self, decoder_input_ids: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
+        """(B, T) int64, with what `encode` made of the source, to logits (B, T, V)."""
+        x = self.embed_target(decoder_input_ids)
+        visible = causal_mask(x.size(1), x.device)
+        x = self.decoder(x, memory, visible, source_mask[:, None, None, :], self.rotation(x))
+        return at_least_float32(self.output(x))
+
+    def start_decoding(self, memory: Tensor, source_mask: Tensor) -> DecoderState:
+        """The state of a search with one row for each sentence, before the first token."""
+        return DecoderState(self, memory, source_mask)
+
+    def embed_source(self, source_ids: Tensor) -> Tensor:
+        """(B, S) int64 to (B, S, D)."""
+        table = (
+            self.output.weight if self.source_embedding is None else self.source_embedding.weight
+        )
+        return self._embed(source_ids, table, self.source_positions, 0)
+
+    def embed_target(self, decoder_input_ids: Tensor, start: int = 0) -> Tensor:
+        """(B, T) int64 to (B, T, D); the first of the T positions is number `start`."""
+        table = (
+            self.output.weight if self.target_embedding is None else self.target_embedding.weight
+        )
+        return self._embed(decoder_input_ids, table, self.target_positions, start)
+
+    def rotation(self, x: Tensor, start: int = 0) -> Rotation | None:
+        """Of the positions of x (B, T, D), where positions are rotary."""
+        if self.config.positions != "rotary":
+            return None
+        return rotation_at(start, x.size(1), self.config.head_width, x)
+
+    def _embed(self, ids: Tensor, table: Tensor, positions: nn.Module, start: int) -> Tensor:
+        x = F.embedding(ids, table)
+        if self.config.scale_embeddings:
+            x = x * math.sqrt(self.config.d_model)
+        return self.embedding_dropout(positions(x, start))
+
+
+def _final_norm(config: ModelConfig) -> nn.Module:
+    if not config.has_final_norm:
+        return nn.Identity()
+    return build_norm(config.norm, config.d_model, config.norm_eps)

@@ -1,0 +1,147 @@
+"""What the machine decides: device, precision, threads, random numbers, and being asked to stop."""
+
+import ctypes
+import hashlib
+import logging
+import os
+import platform
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from importlib import metadata
+from types import FrameType
+from typing import Any
+
+import torch
+
+from transformer_cli.config import RuntimeConfig
+from transformer_cli.errors import ConfigError
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where tensors live, and in which precision matrices are multiplied."""
+
+    device: torch.device
+    precision: torch.dtype
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Matrix products in `precision`; weights and sums stay float32."""
+        if self.precision == torch.float32:
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=self.precision)
+
+    def describe(self) -> str:
+        """Device and precision in a few words."""
+        precision = str(self.precision).removeprefix("torch.")
+        if self.device.type == "cuda":
+            return f"{torch.cuda.get_device_name(self.device)}, {precision}"
+        if self.device.type == "cpu":
+            return f"CPU, {torch.get_num_threads()} threads, {precision}"
+        return f"{self.device.type}, {precision}"
+
+
+def prepare_machine(config: RuntimeConfig) -> Machine:
+    """Choose device and precision, set the threads.
+
+    Raises:
+        ConfigError: the config asks for what this machine does not have.
+    """
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    _keep_freed_memory()
+    device = _choose_device(config.device)
+    return Machine(device, _choose_precision(config.precision, device))
+
+
+def _choose_device(wanted: str) -> torch.device:
+    has_cuda, has_mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+    if wanted == "auto":
+        return torch.device("cuda" if has_cuda else "mps" if has_mps else "cpu")
+    if (wanted == "cuda" and not has_cuda) or (wanted == "mps" and not has_mps):
+        raise ConfigError(
+            f"runtime.device: {wanted}, but PyTorch {torch.__version__} finds no such device here",
+            hint="--set runtime.device=auto takes what there is",
+        )
+    return torch.device(wanted)
+
+
+def _choose_precision(wanted: str, device: torch.device) -> torch.dtype:
+    if wanted == "auto":
+        return torch.bfloat16 if _has_fast_bfloat16(device) else torch.float32
+    return torch.bfloat16 if wanted == "bfloat16" else torch.float32
+
+
+def _has_fast_bfloat16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type == "cpu":
+        checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+        return any(getattr(torch.cpu, check, lambda: False)() for check in checks)
+    return False
+
+
+def _keep_freed_memory() -> None:
+    """Large tensors come and go at each step: glibc would return their pages each time, and fault them in again."""
+    if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
+        return
+    trim_threshold, mmap_threshold = -1, -3
+    libc = ctypes.CDLL(None)
+    libc.mallopt(mmap_threshold, 1 << 30)
+    libc.mallopt(trim_threshold, (1 << 31) - 1)
+
+
+def derive_seed(*parts: int | str) -> int:
+    """A seed that is a pure function of its parts: 63 bits."""
+    digest = hashlib.blake2b("/".join(map(str, parts)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def seed_everything(*parts: int | str) -> None:
+    """Dropout and initial weights depend on these parts, and on nothing that happened before."""
+    torch.manual_seed(derive_seed(*parts))
+
+
+@dataclass(slots=True)
+class StopRequest:
+    """The first SIGINT or SIGTERM, kept until the step is finished."""
+
+    signal_number: int | None = None
+
+
+@contextmanager
+def signals_as_requests() -> Iterator[StopRequest]:
+    """The first SIGINT or SIGTERM becomes a request; the second ends the process at once."""
+    request = StopRequest()
+
+    def note(signal_number: int, frame: FrameType | None) -> None:
+        if request.signal_number is not None:
+            os._exit(128 + signal_number)
+        request.signal_number = signal_number
+        name = signal.Signals(signal_number).name
+        os.write(2, f"\ntfm: {name}: finishing the step and saving; once more ends at once\n".encode())
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def environment() -> dict[str, Any]:
+    """Versions and hardware, for the run's environment.json; no path, no user, no variable."""
+    packages = ("torch", "datasets", "tokenizers", "safetensors", "sacrebleu", "jiwer", "numpy")
+    return {
+        "tfm": metadata.version("transformer-cli"),
+        "python": platform.python_version(),
+        "packages": {name: metadata.version(name) for name in packages},
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpu_cores": os.cpu_count(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+    }

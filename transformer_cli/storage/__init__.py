@@ -1,0 +1,47 @@
+"""Files that appear whole or not at all: manifests, flushes, locks.
+
+`filesystem` holds the few operations that reach the disk, `writing` how files and folders appear and go,
+`manifest` what a folder says about itself, `reading` how such a folder is read and checked, `tensors` the
+safetensors format, `json_lines` files that grow, and `lock` who may write.
+"""
+
+from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
+from transformer_cli.storage.json_lines import JsonLines
+from transformer_cli.storage.lock import RunLock
+from transformer_cli.storage.manifest import MANIFEST_NAME, DamagedError, Manifest
+from transformer_cli.storage.reading import SealedFolder, open_sealed
+from transformer_cli.storage.writing import (
+    Content,
+    make_folders,
+    point_link,
+    remove,
+    replace_file,
+    require_space,
+    staged_file,
+    staged_folder,
+    sweep,
+    write_folder,
+)
+
+__all__ = [
+    "MANIFEST_NAME",
+    "REAL",
+    "Content",
+    "DamagedError",
+    "FileSystem",
+    "JsonLines",
+    "Manifest",
+    "RunLock",
+    "SealedFolder",
+    "errors_explained",
+    "make_folders",
+    "open_sealed",
+    "point_link",
+    "remove",
+    "replace_file",
+    "require_space",
+    "staged_file",
+    "staged_folder",
+    "sweep",
+    "write_folder",
+]

@@ -1,0 +1,138 @@
+"""The few operations by which anything reaches the disk, and what their failures mean."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from transformer_cli.errors import CannotCreateError, StorageError, TfmError, TryAgainError
+
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+NOT_CREATABLE = frozenset(
+    {
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ENOTDIR,
+        errno.EEXIST,
+        errno.EISDIR,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+    }
+)
+
+
+class FileSystem:
+    """The real one. Tests put another in its place, to record operations or to make one fail."""
+
+    def make_folder(self, path: Path) -> None:
+        os.mkdir(path)
+
+    def create_file(self, path: Path) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(path, flags, 0o666)
+
+    def open_to_append(self, path: Path) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        return os.open(path, flags, 0o666)
+
+    def write(self, file: int, data: memoryview) -> int:
+        return os.write(file, data)
+
+    def flush(self, file: int) -> None:
+        os.fsync(file)
+
+    def flush_path(self, path: Path) -> None:
+        """Flush what stands at `path`: the content of a file, or the names in a folder."""
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(file)
+        except OSError as error:
+            # Some network file systems cannot flush a folder, and say so with EINVAL.
+            if error.errno != errno.EINVAL or not path.is_dir():
+                raise
+        finally:
+            os.close(file)
+
+    def close(self, file: int) -> None:
+        os.close(file)
+
+    def rename(self, old: Path, new: Path) -> None:
+        os.rename(old, new)
+
+    def link(self, target: str, path: Path) -> None:
+        os.symlink(target, path)
+
+    def remove_file(self, path: Path) -> None:
+        os.unlink(path)
+
+    def remove_folder(self, path: Path) -> None:
+        os.rmdir(path)
+
+    def free_bytes(self, path: Path) -> int:
+        status = os.statvfs(path)
+        return status.f_bavail * status.f_frsize
+
+
+REAL = FileSystem()
+
+
+@contextmanager
+def errors_explained(
+    path: Path, *, fs: FileSystem, creating: bool = False, needed_bytes: int | None = None
+) -> Iterator[None]:
+    """Turn every `OSError` inside into an error with a message, a hint and an exit code."""
+    try:
+        yield
+    except OSError as error:
+        raise _explanation(error, path, fs, creating, needed_bytes) from error
+
+
+@contextmanager
+def full_disk_explained(path: Path, *, fs: FileSystem) -> Iterator[None]:
+    """The same for a full disk alone: other failures inside may be about other files."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_SPACE:
+            raise
+        raise _explanation(error, path, fs, creating=False, needed_bytes=None) from error
+
+
+def _explanation(
+    error: OSError, path: Path, fs: FileSystem, creating: bool, needed_bytes: int | None
+) -> TfmError:
+    reason = error.strerror or str(error)
+    if error.errno in NO_SPACE:
+        return TryAgainError(
+            f"{path}: {reason}: {_bytes(needed_bytes)} needed, {_free(path, fs)} free",
+            hint="make room (ulimit -f and quotas count too), then give the same command again",
+        )
+    if creating and error.errno in NOT_CREATABLE:
+        return CannotCreateError(
+            f"{path}: cannot be created: {reason}",
+            hint="give a folder in which you may write",
+        )
+    return StorageError(
+        f"{path}: {reason}",
+        hint="what was saved before is untouched; look after the disk, then give the same command again",
+    )
+
+
+def _free(path: Path, fs: FileSystem) -> str:
+    try:
+        return _bytes(fs.free_bytes(existing_ancestor(path)))
+    except OSError:
+        return _bytes(None)
+
+
+def _bytes(count: int | None) -> str:
+    return "an unknown number of bytes" if count is None else f"{count:,} bytes"
+
+
+def existing_ancestor(path: Path) -> Path:
+    """The path itself, or the nearest folder above it that exists."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path

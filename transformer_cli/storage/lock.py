@@ -1,0 +1,145 @@
+"""One writer of a run folder at a time."""
+
+import errno
+import fcntl
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from transformer_cli.errors import TryAgainError
+from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
+from transformer_cli.storage.writing import make_folders
+
+logger = logging.getLogger(__name__)
+
+LOCK_NAME = ".lock"
+HEARTBEAT_SECONDS = 4.0
+_UNSUPPORTED = frozenset(
+    {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
+)
+
+
+class RunLock:
+    """Held from `__enter__` to `__exit__`, or until the process ends, however it ends.
+
+    The lock is `flock` on `.lock` in the run folder, which is made if need be. Some network file systems
+    take `flock` and lock nothing: so the holder also writes who it is and touches the file now and then,
+    and where the last holder ran on another machine, the next one first watches for such a touch.
+    """
+
+    def __init__(
+        self,
+        run_folder: Path,
+        *,
+        fs: FileSystem = REAL,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    ) -> None:
+        self.path = run_folder / LOCK_NAME
+        self._fs = fs
+        self._heartbeat_seconds = heartbeat_seconds
+        self._file: int | None = None
+        self._released = threading.Event()
+        self._heart = threading.Thread(target=self._beat, name="run lock heartbeat", daemon=True)
+
+    def __enter__(self) -> Self:
+        make_folders(self.path.parent, fs=self._fs)
+        with errors_explained(self.path, fs=self._fs, creating=True):
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._file = os.open(self.path, flags, 0o666)
+        try:
+            self._take(self._file)
+        except BaseException:
+            os.close(self._file)
+            self._file = None
+            raise
+        self._heart.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._released.set()
+        if self._heart.is_alive():
+            self._heart.join()
+        if self._file is not None:
+            try:
+                os.ftruncate(self._file, 0)
+            except OSError as failure:
+                logger.warning("%s: could not be emptied: %s", self.path, failure.strerror)
+            finally:
+                os.close(self._file)
+                self._file = None
+
+    def _take(self, file: int) -> None:
+        with errors_explained(self.path, fs=self._fs, creating=True, needed_bytes=200):
+            is_enforced = _flock(file)
+            holder = _read_record(file)
+            if is_enforced is False:
+                raise self._refusal(holder)
+            if holder and (holder.get("host") != socket.gethostname() or is_enforced is None):
+                self._watch(holder)
+            record = {"pid": os.getpid(), "host": socket.gethostname()}
+            os.ftruncate(file, 0)
+            os.pwrite(file, json.dumps(record).encode() + b"\n", 0)
+
+    def _watch(self, holder: dict[str, Any]) -> None:
+        """A holder that is alive touches the file within this time."""
+        watch_seconds = 2.5 * self._heartbeat_seconds
+        logger.info(
+            "%s: watching for %.0f s whether %s is alive", self.path, watch_seconds, _name(holder)
+        )
+        first, stop_at = self.path.stat().st_mtime_ns, time.monotonic() + watch_seconds
+        while time.monotonic() < stop_at:
+            time.sleep(self._heartbeat_seconds / 10)
+            if self.path.stat().st_mtime_ns != first:
+                raise self._refusal(holder)
+
+    def _refusal(self, holder: dict[str, Any]) -> TryAgainError:
+        return TryAgainError(
+            f"{self.path.parent}: in use by {_name(holder)}",
+            hint="wait until it has ended, or stop it; or give another name: --set name=...",
+        )
+
+    def _beat(self) -> None:
+        while not self._released.wait(self._heartbeat_seconds):
+            try:
+                assert self._file is not None
+                os.utime(self._file)
+            except OSError as error:
+                logger.warning("%s: heartbeat failed: %s", self.path, error.strerror)
+
+
+def _flock(file: int) -> bool | None:
+    """Whether the lock was taken; `None` where the file system has no locks."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in _UNSUPPORTED:
+            return None
+        raise
+    return True
+
+
+def _read_record(file: int) -> dict[str, Any]:
+    try:
+        record = json.loads(os.pread(file, 1000, 0))
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _name(holder: dict[str, Any]) -> str:
+    if not holder:
+        return "another process"
+    return f"process {holder.get('pid')} on {str(holder.get('host'))[:100]!r}"

@@ -1,0 +1,127 @@
+"""What a manifest says, and how it is written so that no flipped bit in it goes unnoticed."""
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from transformer_cli.errors import DataError
+from transformer_cli.storage.writing import WrittenFile
+
+MANIFEST_NAME = "MANIFEST.json"
+FORMAT_VERSION = 1
+MAX_MANIFEST_BYTES = 1 << 20
+MAX_FILES = 64
+_CHECKSUM = "manifest_sha256"
+
+BareName = Annotated[str, Field(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")]
+Digest = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\Z")]
+
+
+class DamagedError(DataError):
+    """A folder does not hold what its manifest says, or has none."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class ListedFile(_Strict):
+    """One file of the folder."""
+
+    name: BareName
+    size: Annotated[int, Field(ge=0, le=2**50)]
+    sha256: Digest
+
+
+class Manifest(_Strict):
+    """What a checkpoint is, and which files make it up."""
+
+    format_version: Annotated[int, Field(ge=1, le=FORMAT_VERSION)]
+    run_id: Annotated[str, Field(pattern=r"\A[0-9a-f]{16}\Z")]
+    """Drawn when the run was started from scratch."""
+    step: Annotated[int, Field(ge=0, lt=10**12)]
+    data_fingerprint: Annotated[str, Field(pattern=r"\A([0-9a-f]{64})?\Z")]
+    """SHA-256 over the fingerprints of all that the run trains on."""
+    metric: Annotated[str, Field(pattern=r"\A[a-z]{1,20}\Z")]
+    """What `score` measures."""
+    score: Annotated[float, Field(allow_inf_nan=False)] | None
+    """Of this checkpoint on the validation split; absent where none was measured."""
+    saved_at: Annotated[int, Field(ge=0, lt=2**53)]
+    """Milliseconds since 1970, but always later than what was saved before: the order of saving."""
+    files: Annotated[tuple[ListedFile, ...], Field(max_length=MAX_FILES)]
+
+    def encode(self) -> bytes:
+        """The manifest as text, with a checksum over itself."""
+        fields = self.model_dump(mode="json")
+        return _canonical({**fields, _CHECKSUM: _checksum(fields)})
+
+
+def listed(files: Sequence[WrittenFile]) -> tuple[ListedFile, ...]:
+    """Files just written, as a manifest lists them."""
+    return tuple(ListedFile(name=file.name, size=file.size, sha256=file.sha256) for file in files)
+
+
+def parse_manifest(data: bytes, origin: str) -> Manifest:
+    """The manifest that a text holds.
+
+    Raises:
+        DamagedError: it is not one, does not match its own checksum, or is of a newer format.
+    """
+    fields = parse_json(data, origin)
+    if not isinstance(fields, dict):
+        raise DamagedError(f"{origin}: not a manifest")
+    version = fields.get("format_version")
+    if type(version) is int and version > FORMAT_VERSION:
+        raise DamagedError(
+            f"{origin}: format version {version} is newer than this tfm reads ({FORMAT_VERSION})",
+            hint="upgrade: pip install --upgrade transformer-cli",
+        )
+    checksum = fields.pop(_CHECKSUM, None)
+    if checksum != _checksum(fields) or _canonical({**fields, _CHECKSUM: checksum}) != data:
+        raise DamagedError(f"{origin}: does not match its own checksum")
+    try:
+        manifest = Manifest.model_validate_json(_canonical(fields))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        raise DamagedError(f"{origin}: {where}: {problem['msg']}") from error
+    names = [file.name for file in manifest.files]
+    if len({*names, MANIFEST_NAME}) != len(names) + 1:
+        raise DamagedError(f"{origin}: names a file twice, or itself")
+    return manifest
+
+
+def parse_json(data: bytes, origin: str) -> Any:
+    """The values of a JSON text in which no key stands twice.
+
+    Raises:
+        DamagedError: it is not one.
+    """
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_without_duplicates)
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(f"{origin}: not JSON: {error}") from error
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError("a key stands twice")
+    return fields
+
+
+def is_bare_name(name: str) -> bool:
+    """Whether a name may stand in a manifest: no path, nothing hidden, nothing long."""
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) is not None
+
+
+def _checksum(fields: dict[str, Any]) -> str:
+    return hashlib.sha256(_canonical(fields)).hexdigest()
+
+
+def _canonical(fields: dict[str, Any]) -> bytes:
+    return (json.dumps(fields, indent=1, sort_keys=True) + "\n").encode("ascii")

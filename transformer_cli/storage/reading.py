@@ -1,0 +1,144 @@
+"""How a folder with a manifest is read without trusting a byte of it before it was checked.
+
+The folder is opened once and its files relative to that: a rename or a rotation meanwhile changes
+nothing. No link is followed, sizes are compared before anything is read, and what is read has the
+SHA-256 that the manifest gives.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
+from pathlib import Path
+
+from transformer_cli.errors import DataError, StorageError
+from transformer_cli.storage.manifest import (
+    MANIFEST_NAME,
+    MAX_MANIFEST_BYTES,
+    DamagedError,
+    ListedFile,
+    Manifest,
+    parse_manifest,
+)
+
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class SealedFolder:
+    """An open folder whose manifest is sound and whose files have the names and sizes that it lists."""
+
+    def __init__(self, path: Path, folder: int, manifest: Manifest) -> None:
+        self.path = path
+        self.manifest = manifest
+        self._folder = folder
+        self._files = {file.name: file for file in manifest.files}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._files
+
+    def verify(self) -> None:
+        """Read every file.
+
+        Raises:
+            DamagedError: one has other bytes than the manifest says.
+        """
+        for name in self._files:
+            with self.open(name):
+                pass
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[FileIO]:
+        """A file of the folder, at its beginning, once its checksum was found right."""
+        if name not in self._files:
+            raise DamagedError(f"{self.path}: has no {name}")
+        listed = self._files[name]
+        with _open_regular(self._folder, self.path, name) as file:
+            _check_size(file, self.path, listed)
+            if hashlib.file_digest(file, "sha256").hexdigest() != listed.sha256:
+                raise DamagedError(
+                    f"{self.path / name}: other bytes than were saved (SHA-256 differs)"
+                )
+            file.seek(0)
+            yield file
+
+    def read(self, name: str, *, max_bytes: int) -> bytes:
+        """All bytes of a small file."""
+        if name in self._files and self._files[name].size > max_bytes:
+            raise DataError(
+                f"{self.path / name}: {self._files[name].size:,} bytes, more than the {max_bytes:,} allowed"
+            )
+        with self.open(name) as file:
+            return file.read(max_bytes + 1)
+
+
+@contextmanager
+def open_sealed(path: Path) -> Iterator[SealedFolder]:
+    """Open a folder, check its manifest, and that its files are those that it lists.
+
+    Raises:
+        DamagedError: the folder is not whole.
+        StorageError: it cannot be read.
+    """
+    with _read_errors(path):
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            manifest = _read_manifest(folder, path)
+            _check_names(folder, path, manifest)
+            for listed in manifest.files:
+                with _open_regular(folder, path, listed.name) as file:
+                    _check_size(file, path, listed)
+            yield SealedFolder(path, folder, manifest)
+        finally:
+            os.close(folder)
+
+
+def _read_manifest(folder: int, path: Path) -> Manifest:
+    with _open_regular(folder, path, MANIFEST_NAME) as file:
+        data = file.read(MAX_MANIFEST_BYTES + 1)
+    if len(data) > MAX_MANIFEST_BYTES:
+        raise DamagedError(f"{path / MANIFEST_NAME}: more than {MAX_MANIFEST_BYTES:,} bytes")
+    return parse_manifest(data, str(path / MANIFEST_NAME))
+
+
+def _check_names(folder: int, path: Path, manifest: Manifest) -> None:
+    """Hidden files are let be: file managers and network file systems make them."""
+    found = {name for name in os.listdir(folder) if not name.startswith(".")}
+    expected = {MANIFEST_NAME, *(file.name for file in manifest.files)}
+    for name in sorted(expected - found):
+        raise DamagedError(f"{path / name}: missing")
+    for name in sorted(found - expected):
+        raise DamagedError(f"{path}: holds {name!r}, which its manifest does not list")
+
+
+@contextmanager
+def _open_regular(folder: int, path: Path, name: str) -> Iterator[FileIO]:
+    try:
+        descriptor = os.open(name, _FLAGS, dir_fd=folder)
+    except FileNotFoundError as error:
+        raise DamagedError(f"{path / name}: missing") from error
+    except OSError as error:
+        if os.path.islink(path / name):
+            raise DamagedError(f"{path / name}: a link; only plain files are read") from error
+        raise
+    with open(descriptor, "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise DamagedError(f"{path / name}: not a plain file")
+        yield file
+
+
+def _check_size(file: FileIO, path: Path, listed: ListedFile) -> None:
+    size = os.fstat(file.fileno()).st_size
+    if size != listed.size:
+        raise DamagedError(f"{path / listed.name}: {size:,} bytes instead of {listed.size:,}")
+
+
+@contextmanager
+def _read_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except NotADirectoryError as error:
+        raise DamagedError(f"{path}: not a folder") from error
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read: {error.strerror}") from error

@@ -1,0 +1,250 @@
+"""How files and folders appear whole or not at all, and how they go.
+
+Everything is written beside its final name, flushed, and renamed; then the folder is flushed. What is
+deleted is renamed out of sight first. Names that begin with `.tmp-` or `.trash-` are leftovers of a
+process that was killed, and are swept by whoever holds the run's lock.
+"""
+
+import hashlib
+import itertools
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer_cli.errors import TryAgainError
+from transformer_cli.storage.filesystem import (
+    REAL,
+    FileSystem,
+    errors_explained,
+    existing_ancestor,
+    full_disk_explained,
+)
+
+logger = logging.getLogger(__name__)
+
+TEMPORARY, TRASH = ".tmp-", ".trash-"
+WRITE_BYTES = 4 << 20
+SPARE_BYTES = 64 << 10  # for folders, manifests and the file system's own bookkeeping
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The bytes of a file that is still to be written, in chunks, so that they need not be copied."""
+
+    num_bytes: int
+    chunks: Callable[[], Iterable[bytes | memoryview]]
+
+    @classmethod
+    def of(cls, data: bytes) -> "Content":
+        return cls(len(data), lambda: (data,))
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """What a manifest says about a file."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+def make_folders(path: Path, *, fs: FileSystem = REAL) -> None:
+    """Make a folder and those above it, each flushed into its parent."""
+    missing = list(itertools.takewhile(lambda folder: not folder.is_dir(), (path, *path.parents)))
+    with errors_explained(path, fs=fs, creating=True):
+        for folder in reversed(missing):
+            try:
+                fs.make_folder(folder)
+            except FileExistsError:
+                if not folder.is_dir():
+                    raise
+            fs.flush_path(folder.parent)
+
+
+def require_space(folder: Path, num_bytes: int, *, fs: FileSystem = REAL) -> None:
+    """Raise TryAgainError unless so many bytes are free where `folder` is, or will be."""
+    with errors_explained(folder, fs=fs):
+        free = fs.free_bytes(existing_ancestor(folder))
+    if free < num_bytes:
+        raise TryAgainError(
+            f"{folder}: not enough space: {num_bytes:,} bytes needed, {free:,} bytes free",
+            hint="make room, then give the same command again; training.keep_last and training.keep_best say how many checkpoints stay",
+        )
+
+
+def write_folder(
+    final: Path,
+    files: Mapping[str, Content],
+    seal: Callable[[Sequence[WrittenFile]], tuple[str, bytes]],
+    *,
+    aside: Path | None = None,
+    fs: FileSystem = REAL,
+) -> None:
+    """Write a folder of files that appears with its manifest, or not at all.
+
+    Args:
+        final: the folder's name; its parent exists.
+        files: file names and what they hold.
+        seal: gives the manifest's name and bytes, once the other files are written.
+        aside: where to a folder that already has the final name is moved.
+    """
+    num_bytes = sum(content.num_bytes for content in files.values()) + SPARE_BYTES
+    require_space(final.parent, num_bytes, fs=fs)
+    partial = _temporary(final)
+    with _removed_on_failure(partial, fs):
+        with errors_explained(partial, fs=fs, creating=True, needed_bytes=num_bytes):
+            fs.make_folder(partial)
+        with errors_explained(final, fs=fs, needed_bytes=num_bytes):
+            written = [_write_new(partial / name, content, fs) for name, content in files.items()]
+            manifest_name, manifest = seal(written)
+            _write_new(partial / manifest_name, Content.of(manifest), fs)
+            fs.flush_path(partial)
+            _place(partial, final, aside, fs)
+
+
+def replace_file(path: Path, data: bytes, *, fs: FileSystem = REAL) -> None:
+    """Give a file new content, which appears whole or not at all."""
+    partial = _temporary(path)
+    with _removed_on_failure(partial, fs):
+        with errors_explained(path, fs=fs, creating=True, needed_bytes=len(data)):
+            _write_new(partial, Content.of(data), fs)
+        with errors_explained(path, fs=fs):
+            _place(partial, path, None, fs)
+
+
+@contextmanager
+def staged_file(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
+    """A path to write to with any library; what stands there at the end appears as `path`."""
+    partial = _temporary(path)
+    with _removed_on_failure(partial, fs):
+        with full_disk_explained(path, fs=fs):
+            yield partial
+        with errors_explained(path, fs=fs):
+            fs.flush_path(partial)
+            _place(partial, path, None, fs)
+
+
+@contextmanager
+def staged_folder(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
+    """A folder to fill with any library; at the end it appears as `path`, in place of an older one."""
+    partial = _temporary(path)
+    with _removed_on_failure(partial, fs):
+        with errors_explained(path, fs=fs, creating=True):
+            fs.make_folder(partial)
+        with full_disk_explained(path, fs=fs):
+            yield partial
+        with errors_explained(path, fs=fs):
+            for folder, _, names in os.walk(partial, topdown=False):
+                for name in (*names, ""):
+                    fs.flush_path(Path(folder, name))
+            old = path.with_name(f"{TRASH}{path.name}-{os.getpid()}-{next(_numbers)}")
+            has_old = path.exists()
+            _place(partial, path, old if has_old else None, fs)
+            if has_old:
+                _remove_tree(old, fs)
+
+
+def remove(paths: Iterable[Path], *, fs: FileSystem = REAL) -> None:
+    """Delete files and folders of one parent folder; none is ever seen half deleted."""
+    trash = []
+    for path in paths:
+        with errors_explained(path, fs=fs):
+            trash.append(path.with_name(f"{TRASH}{path.name}-{os.getpid()}-{next(_numbers)}"))
+            fs.rename(path, trash[-1])
+    if trash:
+        with errors_explained(trash[0].parent, fs=fs):
+            fs.flush_path(trash[0].parent)
+            for path in trash:
+                _remove_tree(path, fs)
+
+
+def sweep(folder: Path, *, fs: FileSystem = REAL) -> list[str]:
+    """Delete what killed processes left in a folder; only for the holder of the run's lock."""
+    if not folder.is_dir():
+        return []
+    with errors_explained(folder, fs=fs):
+        left = [name for name in sorted(os.listdir(folder)) if name.startswith((TEMPORARY, TRASH))]
+        for name in left:
+            _remove_tree(folder / name, fs)
+    if left:
+        logger.info("%s: removed what an interrupted run left: %s", folder, ", ".join(left))
+    return left
+
+
+def point_link(path: Path, target: str, *, fs: FileSystem = REAL) -> None:
+    """Make a relative link, or let it point elsewhere; a hint for people, so failing is only logged."""
+    if path.is_symlink() and os.readlink(path) == target:
+        return
+    partial = _temporary(path)
+    try:
+        fs.link(target, partial)
+        fs.rename(partial, path)
+    except OSError as error:
+        logger.warning("%s: the link to %s could not be made: %s", path, target, error.strerror)
+        _remove_leftover(partial, fs)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f"{TEMPORARY}{path.name}-{os.getpid()}-{next(_numbers)}")
+
+
+@contextmanager
+def _removed_on_failure(partial: Path, fs: FileSystem) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        _remove_leftover(partial, fs)
+        raise
+
+
+def _remove_leftover(partial: Path, fs: FileSystem) -> None:
+    """The failure that made it a leftover is the one to report; the next start sweeps what stays."""
+    try:
+        if os.path.lexists(partial):
+            _remove_tree(partial, fs)
+    except OSError as error:
+        logger.warning("%s: could not be removed: %s", partial, error.strerror)
+
+
+def _write_new(path: Path, content: Content, fs: FileSystem) -> WrittenFile:
+    digest, size = hashlib.sha256(), 0
+    file = fs.create_file(path)
+    try:
+        for chunk in content.chunks():
+            rest = memoryview(chunk).cast("B")
+            size += len(rest)
+            while rest:
+                part = rest[:WRITE_BYTES]
+                part = part[: fs.write(file, part)]
+                digest.update(part)
+                rest = rest[len(part) :]
+        fs.flush(file)
+    finally:
+        fs.close(file)
+    assert size == content.num_bytes, f"{path}: {size} bytes written, {content.num_bytes} announced"
+    return WrittenFile(path.name, size, digest.hexdigest())
+
+
+def _place(partial: Path, final: Path, aside: Path | None, fs: FileSystem) -> None:
+    if aside is not None:
+        fs.rename(final, aside)
+    try:
+        fs.rename(partial, final)
+    except OSError:
+        if aside is not None:
+            fs.rename(aside, final)
+        raise
+    fs.flush_path(final.parent)
+
+
+def _remove_tree(path: Path, fs: FileSystem) -> None:
+    if path.is_symlink() or not path.is_dir():
+        fs.remove_file(path)
+        return
+    for name in sorted(os.listdir(path)):
+        _remove_tree(path / name, fs)
+    fs.remove_folder(path)

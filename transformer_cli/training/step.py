@@ -1,0 +1,77 @@
+"""One update of the weights: micro-batches in, report out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transformer_cli.data.batching import Batch
+from transformer_cli.model.loss import sum_loss
+from transformer_cli.runtime import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """What one update did; the tensors stay on the device, so that no step waits for it."""
+
+    objective: Tensor  # () label-smoothed loss, summed over target tokens, in nats
+    negative_log_likelihood: Tensor  # () what perplexity is made of, summed, in nats
+    gradient_norm: Tensor  # () before clipping
+    is_finite: Tensor  # () bool; where it is not, weights and moments stayed as they were
+    num_source_tokens: int
+    num_target_tokens: int
+
+
+def train_step(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    micro_batches: Sequence[Batch],
+    machine: Machine,
+    *,
+    label_smoothing: float,
+    clip_norm: float | None,
+) -> StepReport:
+    """Sum the gradients of all micro-batches, divide once by their target tokens, update once.
+
+    Source: Vaswani et al. 2017, section 5.
+    """
+    num_target_tokens = sum(batch.num_target_tokens for batch in micro_batches)
+    objective = torch.zeros((), device=machine.device)
+    negative_log_likelihood = torch.zeros((), device=machine.device)
+    optimizer.zero_grad(set_to_none=True)
+    for host_batch in micro_batches:
+        batch = host_batch.to(machine.device)
+        with machine.autocast():
+            logits = model(batch.source_ids, batch.source_mask, batch.decoder_input_ids)  # (B, T, V)
+        sums = sum_loss(
+            logits, batch.target_ids, pad_id=batch.pad_id, label_smoothing=label_smoothing
+        )
+        # Divide by the tokens of the whole update: a mean of means would overweight short batches.
+        (sums.objective / max(num_target_tokens, 1)).backward()
+        objective += sums.objective.detach()
+        negative_log_likelihood += sums.negative_log_likelihood.detach()
+    limit = float("inf") if clip_norm is None else clip_norm
+    gradient_norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
+    is_finite = torch.isfinite(gradient_norm)
+    _update_unless(~is_finite, optimizer)
+    return StepReport(
+        objective=objective,
+        negative_log_likelihood=negative_log_likelihood,
+        gradient_norm=gradient_norm,
+        is_finite=is_finite,
+        num_source_tokens=sum(batch.num_source_tokens for batch in micro_batches),
+        num_target_tokens=num_target_tokens,
+    )
+
+
+def _update_unless(is_bad: Tensor, optimizer: torch.optim.Optimizer) -> None:
+    """Fused Adam leaves weights, moments and step counts alone where `found_inf` is 1.
+
+    That is how gradient scalers talk to it; the decision is taken on the device, without a wait.
+    """
+    fused: Any = optimizer
+    fused.grad_scale = None
+    fused.found_inf = is_bad.to(torch.float32)
+    optimizer.step()
