@@ -3,27 +3,34 @@
     OMP_NUM_THREADS=1 python benchmarks/training_step.py
 
 One batch of 64 sentences of 24 tokens, the model `small` (d 256, 3 + 3 layers, d_ff 1,024) with a
-vocabulary of 8,192: forward, smoothed loss, backward and one Adam step. The two take turns, so that
-whatever else the machine does slows both. What counts is CPU time, which a busy neighbour does not
-lengthen as it does the clock's.
+vocabulary of 8,192: forward, smoothed loss, backward and one Adam step. Each contestant has a process
+of its own, and they take turns, so that whatever else the machine does slows all. What counts is
+CPU time, which a busy neighbour does not lengthen as it does the clock's.
 """
 
 import argparse
+import functools
+import multiprocessing
 import statistics
 import sys
 import time
+import warnings
 from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transformer_cli.config import ModelConfig
+from transformer_cli.config import ModelConfig, RuntimeConfig
 from transformer_cli.model.loss import sum_loss
 from transformer_cli.model.transformer import Transformer
+from transformer_cli.runtime import prepare_machine
 
 NUM_SENTENCES, NUM_POSITIONS, VOCAB_SIZE, PAD_ID = 64, 24, 8192, 1
-DROPOUT, LABEL_SMOOTHING = 0.1, 0.1
+LABEL_SMOOTHING = 0.1
+CONFIG = ModelConfig(preset="small", tie_embeddings="none")
 
 Step = Callable[[], object]
 
@@ -41,7 +48,7 @@ class NaiveTranslator(nn.Module):
             num_encoder_layers=config.encoder_layers,
             num_decoder_layers=config.decoder_layers,
             dim_feedforward=config.d_ff,
-            dropout=DROPOUT,
+            dropout=config.dropout,
             batch_first=True,
             norm_first=True,
         )
@@ -62,25 +69,16 @@ class NaiveTranslator(nn.Module):
 
 def main() -> None:
     arguments = _parse_arguments()
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(1)
-    config = ModelConfig(preset="small", dropout=DROPOUT, tie_embeddings="none")
-    batch = _random_batch()
-    num_target_tokens = int((batch[3] != PAD_ID).sum())
-    steps = {
-        "torch.nn.Transformer, float32, Adam": _naive_step(NaiveTranslator(config), batch),
-        "tfm, float32": _own_step(Transformer(config, VOCAB_SIZE, VOCAB_SIZE), batch, False),
-        "tfm, bfloat16": _own_step(Transformer(config, VOCAB_SIZE, VOCAB_SIZE), batch, True),
-    }
-    seconds = _measure_in_turns(steps, arguments.rounds)
-    naive = next(iter(seconds.values()))
-    lines = [f"{'target tokens per CPU second':38}{'median':>8}{'spread':>16}{'ratio':>8}"]
+    seconds = _measure_in_turns(arguments.rounds, arguments.threads)
+    num_target_tokens = int((_random_batch()[3] != PAD_ID).sum())
+    naive = seconds["torch.nn.Transformer, float32"]
+    lines = [f"{'target tokens per CPU second':32}{'median':>8}{'spread':>16}{'ratio':>8}"]
     for name, values in seconds.items():
         rates = sorted(num_target_tokens / value for value in values)
         # Each round's ratio, so that what slows a whole round cancels.
         ratio = statistics.median(a / b for a, b in zip(naive, values, strict=True))
         spread = f"{rates[0]:,.0f}-{rates[-1]:,.0f}"
-        lines.append(f"{name:38}{statistics.median(rates):8,.0f}{spread:>16}{ratio:8.2f}")
+        lines.append(f"{name:32}{statistics.median(rates):8,.0f}{spread:>16}{ratio:8.2f}")
     sys.stdout.write("\n".join(lines) + "\n")
 
 
@@ -94,16 +92,20 @@ def _parse_arguments() -> argparse.Namespace:
 def _random_batch() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Source ids and mask, decoder input and target ids; the shortest sentences are 20 tokens long."""
     shape = NUM_SENTENCES, NUM_POSITIONS
-    source_ids, target_ids = torch.randint(4, VOCAB_SIZE, shape), torch.randint(4, VOCAB_SIZE, shape)
+    source_ids, target_ids = (
+        torch.randint(4, VOCAB_SIZE, shape),
+        torch.randint(4, VOCAB_SIZE, shape),
+    )
     lengths = torch.linspace(20, NUM_POSITIONS, NUM_SENTENCES).round()
     is_real = torch.arange(NUM_POSITIONS) < lengths[:, None]
     source_ids, target_ids = (ids.where(is_real, PAD_ID) for ids in (source_ids, target_ids))
     return source_ids, is_real, target_ids.roll(1, dims=1), target_ids
 
 
-def _naive_step(model: nn.Module, batch: tuple[Tensor, ...]) -> Step:
+def _naive_step() -> Step:
+    model = NaiveTranslator(CONFIG)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9)
-    *inputs, target_ids = batch
+    *inputs, target_ids = _random_batch()
 
     def step() -> None:
         optimizer.zero_grad()
@@ -118,32 +120,63 @@ def _naive_step(model: nn.Module, batch: tuple[Tensor, ...]) -> Step:
     return step
 
 
-def _own_step(model: nn.Module, batch: tuple[Tensor, ...], is_bfloat16: bool) -> Step:
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    *inputs, target_ids = batch
+def _own_step(precision: Literal["float32", "bfloat16"]) -> Step:
+    machine = prepare_machine(RuntimeConfig(device="cpu", precision=precision))
+    model = Transformer(CONFIG, VOCAB_SIZE, VOCAB_SIZE)
+    optimizer = torch.optim.Adam(
+        model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True
+    )
+    *inputs, target_ids = _random_batch()
     num_tokens = int((target_ids != PAD_ID).sum())
 
     def step() -> None:
         optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=is_bfloat16):
+        with machine.autocast():
             logits = model(*inputs)
-        sums = sum_loss(logits, target_ids, pad_id=PAD_ID, label_smoothing=LABEL_SMOOTHING)
+            sums = sum_loss(logits, target_ids, pad_id=PAD_ID, label_smoothing=LABEL_SMOOTHING)
         (sums.objective / num_tokens).backward()
         optimizer.step()
 
     return step
 
 
-def _measure_in_turns(steps: dict[str, Step], num_rounds: int) -> dict[str, list[float]]:
-    """CPU seconds of each step in each round, after two rounds of warming up."""
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
+CONTESTANTS: dict[str, Callable[[], Step]] = {
+    "torch.nn.Transformer, float32": _naive_step,
+    "tfm, float32": functools.partial(_own_step, "float32"),
+    "tfm, bfloat16": functools.partial(_own_step, "bfloat16"),
+}
+
+
+def _measure_in_turns(num_rounds: int, num_threads: int) -> dict[str, list[float]]:
+    """CPU seconds of each contestant's step in each round, after two rounds of warming up."""
+    context = multiprocessing.get_context("spawn")
+    pipes = {}
+    for name in CONTESTANTS:
+        here, there = context.Pipe()
+        context.Process(target=_serve, args=(name, num_threads, there), daemon=True).start()
+        pipes[name] = here
+    seconds: dict[str, list[float]] = {name: [] for name in CONTESTANTS}
     for round_number in range(num_rounds + 2):
-        for name, step in steps.items():
-            started_at = time.process_time()
-            step()
+        for name, pipe in pipes.items():
+            pipe.send("go")
+            step_seconds = pipe.recv()
             if round_number >= 2:
-                seconds[name].append(time.process_time() - started_at)
+                seconds[name].append(step_seconds)
+    for pipe in pipes.values():
+        pipe.send(None)
     return seconds
+
+
+def _serve(name: str, num_threads: int, pipe: Connection) -> None:
+    """One step for each message, answered by its CPU seconds."""
+    warnings.simplefilter("ignore")  # torch.nn.Transformer about its own defaults
+    torch.set_num_threads(num_threads)
+    torch.manual_seed(1)
+    step = CONTESTANTS[name]()
+    while pipe.recv():
+        started_at = time.process_time()
+        step()
+        pipe.send(time.process_time() - started_at)
 
 
 if __name__ == "__main__":

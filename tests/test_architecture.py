@@ -26,7 +26,16 @@ HEIGHTS = {
     "cli": 10,
 }
 # Parts of the same height do not know each other.
-FORBIDDEN_NAMES = {"utils", "helpers", "common", "constants", "base", "types", "builders", "registry"}
+FORBIDDEN_NAMES = {
+    "utils",
+    "helpers",
+    "common",
+    "constants",
+    "base",
+    "types",
+    "builders",
+    "registry",
+}
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
@@ -86,7 +95,11 @@ DANGEROUS_MODULES = {"pickle", "dill", "joblib", "shelve", "marshal", "subproces
 def test_nothing_executes_what_it_reads(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            modules = {alias.name for alias in node.names} if isinstance(node, ast.Import) else {node.module}
+            modules = (
+                {alias.name for alias in node.names}
+                if isinstance(node, ast.Import)
+                else {node.module}
+            )
             assert not {str(module).split(".")[0] for module in modules} & DANGEROUS_MODULES
         if not isinstance(node, ast.Call):
             continue

@@ -5,7 +5,7 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
@@ -22,22 +22,39 @@ app = typer.Typer(
 )
 
 ConfigOption = Annotated[
-    str, typer.Option("--config", "-c", help="A YAML file, or the name of a shipped config such as en-it.yaml.")
+    str,
+    typer.Option(
+        "--config", "-c", help="A YAML file, or the name of a shipped config such as en-it.yaml."
+    ),
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="Override a setting, such as training.max_steps=100; may be repeated."),
+    typer.Option(
+        "--set",
+        metavar="FIELD=VALUE",
+        help="Override a setting, such as training.max_steps=100; may be repeated.",
+    ),
 ]
 RunOption = Annotated[
     str | None,
-    typer.Option("--run", help="A run's name, its folder, or one of its checkpoints. Left out: the newest run under runs/."),
+    typer.Option(
+        "--run",
+        help="A run's name, its folder, or one of its checkpoints. Left out: the newest run under runs/.",
+    ),
 ]
 SplitOption = Annotated[
-    str, typer.Option("--split", help="Which part of the corpus: train, validation or test.")
+    Literal["train", "validation", "test"],
+    typer.Option("--split", help="Which part of the corpus: train, validation or test."),
 ]
 BeamOption = Annotated[
     int | None,
-    typer.Option("--beam-size", "-b", min=1, max=64, help="Hypotheses per sentence, 1 is greedy; short for --set decoding.beam_size=N."),
+    typer.Option(
+        "--beam-size",
+        "-b",
+        min=1,
+        max=64,
+        help="Hypotheses per sentence, 1 is greedy; short for --set decoding.beam_size=N.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output, for programs.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
@@ -52,7 +69,8 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     pass
@@ -63,10 +81,14 @@ def train(
     config: ConfigOption,
     overrides: SetOption = None,
     from_scratch: Annotated[
-        bool, typer.Option("--from-scratch", help="Put an earlier run of this name aside and start anew.")
+        bool,
+        typer.Option(
+            "--from-scratch", help="Put an earlier run of this name aside and start anew."
+        ),
     ] = False,
     accept_data_change: Annotated[
-        bool, typer.Option("--accept-data-change", help="Go on although the corpus is not what it was.")
+        bool,
+        typer.Option("--accept-data-change", help="Go on although the corpus is not what it was."),
     ] = False,
     debug: DebugOption = False,
 ) -> None:
@@ -74,18 +96,24 @@ def train(
     _start_talking(debug)
     from transformer_cli.commands.train import run_training
 
-    run_training(config, overrides or [], from_scratch=from_scratch, accept_data_change=accept_data_change)
+    run_training(
+        config, overrides or [], from_scratch=from_scratch, accept_data_change=accept_data_change
+    )
 
 
 @app.command(epilog="Example: cat in.txt | tfm translate > out.txt")
 def translate(
     sentences: Annotated[
-        list[str] | None, typer.Argument(help="Sentences, each an argument; left out: lines of standard input.")
+        list[str] | None,
+        typer.Argument(help="Sentences, each an argument; left out: lines of standard input."),
     ] = None,
     run: RunOption = None,
-    input_file: Annotated[Path | None, typer.Option("--input", help="A text file, one sentence per line.")] = None,
+    input_file: Annotated[
+        Path | None, typer.Option("--input", help="A text file, one sentence per line.")
+    ] = None,
     output_file: Annotated[
-        Path | None, typer.Option("--output", help="Where the translations go; left out: standard output.")
+        Path | None,
+        typer.Option("--output", help="Where the translations go; left out: standard output."),
     ] = None,
     overrides: SetOption = None,
     beam_size: BeamOption = None,
@@ -99,7 +127,11 @@ def translate(
     from transformer_cli.commands.translate import run_translation
 
     run_translation(
-        sentences or input_file, output_file, run=run, overrides=_with_beam(overrides, beam_size), as_json=as_json
+        sentences or input_file,
+        output_file,
+        run=run,
+        overrides=_with_beam(overrides, beam_size),
+        as_json=as_json,
     )
 
 
@@ -107,8 +139,12 @@ def translate(
 def validate(
     run: RunOption = None,
     split: SplitOption = "validation",
-    source: Annotated[Path | None, typer.Option("--source", help="Source text to score instead of a split.")] = None,
-    reference: Annotated[Path | None, typer.Option("--reference", help="Its reference translations.")] = None,
+    source: Annotated[
+        Path | None, typer.Option("--source", help="Source text to score instead of a split.")
+    ] = None,
+    reference: Annotated[
+        Path | None, typer.Option("--reference", help="Its reference translations.")
+    ] = None,
     overrides: SetOption = None,
     beam_size: BeamOption = None,
     as_json: JsonOption = False,
@@ -117,7 +153,6 @@ def validate(
     """Score a run on held-out text: BLEU, chrF, TER, CER, WER, loss and perplexity."""
     if (source is None) != (reference is None):
         raise UsageError("--source and --reference go together")
-    _check_split(split)
     _start_talking(debug)
     from transformer_cli.commands.validate import run_validation
 
@@ -128,7 +163,9 @@ def validate(
 @app.command(epilog="Example: tfm info --run en-it")
 def info(
     run: RunOption = None,
-    config: Annotated[str | None, typer.Option("--config", "-c", help="Show a config instead of a run.")] = None,
+    config: Annotated[
+        str | None, typer.Option("--config", "-c", help="Show a config instead of a run.")
+    ] = None,
     overrides: SetOption = None,
     parameters: Annotated[
         bool, typer.Option("--parameters", help="List every parameter with its shape and size.")
@@ -154,7 +191,6 @@ def data(
     debug: DebugOption = False,
 ) -> None:
     """Preview a corpus: sentences, what cleaning drops, and the tokenizers' report; trains nothing."""
-    _check_split(split)
     _start_talking(debug)
     from transformer_cli.commands.data import show_data
 
@@ -163,11 +199,6 @@ def data(
 
 def _with_beam(overrides: list[str] | None, beam_size: int | None) -> list[str]:
     return [*(overrides or []), *([] if beam_size is None else [f"decoding.beam_size={beam_size}"])]
-
-
-def _check_split(split: str) -> None:
-    if split not in ("train", "validation", "test"):
-        raise UsageError(f"--split {split}: not a split", hint="choose train, validation or test")
 
 
 def _start_talking(debug: bool) -> None:
@@ -194,7 +225,11 @@ def main() -> None:
     except MemoryError:
         _give_up("tfm: out of memory\n  hint: lower the batch size", 75, is_debug)
     except OSError as error:
-        _give_up(f"tfm: {error}\n  hint: see docs/reliability.md for what each exit code means", 74, is_debug)
+        _give_up(
+            f"tfm: {error}\n  hint: see docs/reliability.md for what each exit code means",
+            74,
+            is_debug,
+        )
     except Exception as error:
         message = f"tfm: an error of ours, please report it: {type(error).__name__}: {error}"
         _give_up(f"{message}\n  hint: --debug shows where", 70, is_debug)

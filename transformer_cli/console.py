@@ -1,18 +1,24 @@
-"""How a run talks: progress bar, log, metrics.jsonl and TensorBoard."""
+"""How a run shows itself: progress bar, log lines, metrics.jsonl and TensorBoard."""
 
 import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from tqdm import tqdm
 
+from transformer_cli.errors import TfmError
 from transformer_cli.evaluation.validation import ValidationReport
-from transformer_cli.storage import append_json_line
+from transformer_cli.storage import append_json_line, cut_json_lines
 from transformer_cli.training.loop import TrainingReport
 
-logger = logging.getLogger("transformer_cli")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+logger = logging.getLogger(__name__)
 
 
 class TrainingConsole:
@@ -30,8 +36,12 @@ class TrainingConsole:
     def __enter__(self) -> "TrainingConsole":
         from torch.utils.tensorboard import SummaryWriter
 
-        # What an earlier process logged after the step that we resume from is hidden: it happens again.
-        self._guarded(lambda: self._open_board(SummaryWriter))
+        # What an earlier process logged after the step that we resume at happens again.
+        cut_json_lines(self.metrics_file, after_step=self.first_step)
+        try:
+            self.board = SummaryWriter(str(self.tensorboard_folder), purge_step=self.first_step + 1)
+        except OSError as error:
+            self._warn(error)
         self.bar = tqdm(
             total=self.num_steps,
             initial=self.first_step,
@@ -42,14 +52,10 @@ class TrainingConsole:
         )
         return self
 
-    def _open_board(self, writer: Any) -> None:
-        self.board = writer(str(self.tensorboard_folder), purge_step=self.first_step + 1)
-
     def __exit__(self, *exception: object) -> None:
         if self.bar is not None:
             self.bar.close()
-        if self.board is not None:
-            self._guarded(self.board.close)
+        self._on_board("close")
 
     def tick(self, step: int) -> None:
         if self.bar is not None:
@@ -57,73 +63,81 @@ class TrainingConsole:
 
     def show_training(self, report: TrainingReport) -> None:
         """One report of the training loss."""
-        if self.bar is not None:
+        speed = f"{report.target_tokens_per_second:,.0f} tok/s"
+        if self.bar is not None and not self.bar.disable:
             self.bar.set_postfix_str(
-                f"loss {report.loss:.3f}, lr {report.learning_rate:.1e}, {report.target_tokens_per_second:,.0f} tok/s"
+                f"loss {report.loss:.3f}, lr {report.learning_rate:.1e}, {speed}"
             )
-        if not sys.stderr.isatty():
+        else:
+            steps = f"{report.step}/{self.num_steps}" if self.num_steps else f"{report.step}"
             logger.info(
-                "step %d%s  epoch %d  loss %.4f  lr %.2e  %s tok/s",
-                report.step,
-                f"/{self.num_steps}" if self.num_steps else "",
-                report.epoch,
-                report.loss,
-                report.learning_rate,
-                f"{report.target_tokens_per_second:,.0f}",
-            )
-        curves = {
-            "loss/train": report.loss,
-            "loss/train_objective": report.objective,
-            "training/learning_rate": report.learning_rate,
-            "training/gradient_norm": report.gradient_norm,
-            "training/target_tokens_per_second": report.target_tokens_per_second,
-            "training/source_tokens_per_second": report.source_tokens_per_second,
-            "training/skipped_updates": report.num_skipped,
-            "training/epoch": report.epoch,
-        }
-        self._record(report.step, "train", curves)
+                "step %s  epoch %d  loss %.4f  lr %.2e  %s",
+                steps, report.epoch, report.loss, report.learning_rate, speed,
+            )  # fmt: skip
+        self._record({"kind": "train"} | asdict(report))
+        self._draw(
+            report.step,
+            {
+                "loss/train": report.loss,
+                "loss/train_objective": report.objective,
+                "training/learning_rate": report.learning_rate,
+                "training/gradient_norm": report.gradient_norm,
+                "training/target_tokens_per_second": report.target_tokens_per_second,
+                "training/source_tokens_per_second": report.source_tokens_per_second,
+                "training/skipped_updates": report.num_skipped,
+                "training/epoch": report.epoch,
+            },
+        )
 
-    def show_validation(self, step: int, report: ValidationReport, *, is_best: bool) -> None:
+    def show_validation(self, step: int, report: ValidationReport) -> None:
         """One validation: its figures, and sample translations as text."""
         scores = "  ".join(f"{score.name} {score.value:.2f}" for score in report.scores)
         logger.info(
-            "step %d  validation: loss %.4f  perplexity %.2f  %s%s",
-            step, report.loss, report.perplexity, scores, "  (best so far)" if is_best else "",
+            "step %d  validation: loss %.4f  perplexity %.2f  %s",
+            step, report.loss, report.perplexity, scores,
         )  # fmt: skip
-        curves = {
-            "loss/validation": report.loss,
-            "perplexity/validation": report.perplexity,
-        } | {f"scores/{score.name}": score.value for score in report.scores}
-        self._record(step, "validation", curves)
+        self._record({"kind": "validation", "step": step} | report.as_json())
+        curves = {"loss/validation": report.loss, "perplexity/validation": report.perplexity}
+        self._draw(step, curves | {f"scores/{score.name}": score.value for score in report.scores})
         for number, sample in enumerate(report.samples):
-            text = f"    SOURCE     {sample.source}\n    TARGET     {sample.target}\n    PREDICTED  {sample.predicted}"
-            logger.info("%s", text)
-            self._on_board(lambda n=number, t=text: self.board.add_text(f"samples/{n}", t, step))
+            shown = (
+                f"    SOURCE     {sample.source}\n"
+                f"    TARGET     {sample.target}\n"
+                f"    PREDICTED  {sample.predicted}"
+            )
+            logger.info("%s", shown)
+            self._on_board("add_text", f"samples/{number}", shown, step)
 
-    def show_picture(self, step: int, name: str, figure: Any) -> None:
+    def show_picture(self, step: int, name: str, figure: "Figure") -> None:
         """A matplotlib figure, to TensorBoard."""
-        self._on_board(lambda: self.board.add_figure(name, figure, step))
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    def _record(self, step: int, kind: str, curves: Mapping[str, float]) -> None:
-        names = {name.rpartition("/")[2] if kind == "train" else name: value for name, value in curves.items()}
-        line = {"step": step, "kind": kind} | {
-            name.replace("loss/validation", "loss").replace("perplexity/validation", "perplexity").replace("scores/", ""): value
-            for name, value in names.items()
-        }
-        self._guarded(lambda: append_json_line(self.metrics_file, line))
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()  # type: ignore[no-untyped-call]
+        pixels = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
+        self._on_board("add_image", name, pixels, step, dataformats="HWC")
+
+    def _draw(self, step: int, curves: Mapping[str, float]) -> None:
         for name, value in curves.items():
-            self._on_board(lambda n=name, v=value: self.board.add_scalar(n, v, step))
+            self._on_board("add_scalar", name, value, step)
 
-    def _on_board(self, write: Callable[[], None]) -> None:
-        if self.board is not None:
-            self._guarded(write)
-
-    def _guarded(self, write: Callable[[], None]) -> None:
-        """Curves are not worth a run: a full disk costs them, and one warning."""
+    def _record(self, line: Mapping[str, Any]) -> None:
         try:
-            write()
+            append_json_line(self.metrics_file, line)
+        except TfmError as error:
+            self._warn(error)
+
+    def _on_board(self, method: str, *arguments: Any, **options: Any) -> None:
+        """Curves are not worth a run: a full disk costs them, and one warning."""
+        if self.board is None:
+            return
+        try:
+            getattr(self.board, method)(*arguments, **options)
         except OSError as error:
             self.board = None
-            if not self.is_warned:
-                logger.warning("metrics cannot be written any more (%s); the run goes on", error)
-            self.is_warned = True
+            self._warn(error)
+
+    def _warn(self, error: Exception) -> None:
+        if not self.is_warned:
+            logger.warning("metrics cannot be written any more (%s); the run goes on", error)
+        self.is_warned = True

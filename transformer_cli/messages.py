@@ -27,7 +27,9 @@ class _LogFile(logging.FileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:
         logger.removeHandler(self)
-        logger.warning("%s cannot be written any more; the run goes on without it", self.baseFilename)
+        logger.warning(
+            "%s cannot be written any more; the run goes on without it", self.baseFilename
+        )
 
 
 def talk_on_stderr(*, debug: bool = False) -> None:

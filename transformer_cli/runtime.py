@@ -123,7 +123,9 @@ def signals_as_requests() -> Iterator[StopRequest]:
             os._exit(128 + signal_number)
         request.signal_number = signal_number
         name = signal.Signals(signal_number).name
-        os.write(2, f"\ntfm: {name}: finishing the step and saving; once more ends at once\n".encode())
+        os.write(
+            2, f"\ntfm: {name}: finishing the step and saving; once more ends at once\n".encode()
+        )
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

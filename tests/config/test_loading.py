@@ -112,7 +112,9 @@ def test_a_value_that_makes_no_sense_is_refused_with_a_reason(line: str, reason:
         ("max_steps: 3, batch_sentences: 4, best_metric: ter", "not among validation.scores"),
     ],
 )
-def test_training_settings_that_contradict_each_other_are_refused(settings: str, reason: str) -> None:
+def test_training_settings_that_contradict_each_other_are_refused(
+    settings: str, reason: str
+) -> None:
     assert reason in refusal(f"name: a\ndata: {{source: phrasebook}}\ntraining: {{{settings}}}\n")
 
 

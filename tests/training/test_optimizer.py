@@ -71,7 +71,9 @@ def test_a_restored_optimizer_makes_the_same_next_update(name: str) -> None:
         its_optimizer.zero_grad()
         one(torch.ones(4, 3)).sum().backward()
         its_optimizer.step()
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True)
+    )
 
 
 def test_without_its_moments_the_next_update_differs() -> None:

@@ -84,9 +84,13 @@ class SequencesData(_Data):
     @model_validator(mode="after")
     def _lengths_are_ordered(self) -> Self:
         if self.min_length > self.max_length:
-            raise ValueError(f"min_length ({self.min_length}) is above max_length ({self.max_length})")
+            raise ValueError(
+                f"min_length ({self.min_length}) is above max_length ({self.max_length})"
+            )
         if self.task == "drop-first" and self.min_length < 2:
-            raise ValueError("drop-first leaves nothing of one symbol: min_length must be 2 or more")
+            raise ValueError(
+                "drop-first leaves nothing of one symbol: min_length must be 2 or more"
+            )
         return self
 
 

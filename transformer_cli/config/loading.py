@@ -49,6 +49,25 @@ def check_settings(settings: dict[str, Any], origin: str) -> Config:
         raise ConfigError(message, hint=hint) from error
 
 
+def override_settings(
+    config: Config, overrides: Iterable[str], *, allowed: Sequence[str]
+) -> Config:
+    """A config with some settings replaced, where only those that begin with `allowed` may be.
+
+    Raises:
+        ConfigError: an override is not allowed, or not valid.
+    """
+    settings = parse_yaml(to_yaml(config), config.name)
+    for override in overrides:
+        if not override.strip().startswith(tuple(allowed)):
+            raise ConfigError(
+                f"--set {override}: cannot be changed for a trained run",
+                hint=f"what can be: {', '.join(allowed)}",
+            )
+        _apply_override(settings, override)
+    return check_settings(settings, "--set")
+
+
 def to_yaml(config: Config) -> str:
     """The resolved config: what is absent stays absent, all else is written out."""
     values = config.model_dump(mode="json", exclude_none=True)
@@ -87,10 +106,14 @@ def shipped_configs() -> dict[str, Path]:
 def _read_text(file: Path) -> str:
     try:
         if file.stat().st_size > MAX_CONFIG_BYTES:
-            raise ConfigError(f"{file}: a config of more than {MAX_CONFIG_BYTES:,} bytes is refused")
+            raise ConfigError(
+                f"{file}: a config of more than {MAX_CONFIG_BYTES:,} bytes is refused"
+            )
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{file}: not UTF-8 text ({error.reason} at byte {error.start})") from error
+        raise ConfigError(
+            f"{file}: not UTF-8 text ({error.reason} at byte {error.start})"
+        ) from error
     except OSError as error:
         raise MissingInputError(f"{file}: cannot be read: {error.strerror}") from error
 
@@ -132,7 +155,9 @@ def _index(section: Sequence[Any], name: str, where: str) -> int:
     return int(name)
 
 
-def _describe(error: ValidationError, settings: dict[str, Any], origin: str) -> tuple[str, str | None]:
+def _describe(
+    error: ValidationError, settings: dict[str, Any], origin: str
+) -> tuple[str, str | None]:
     """All that is wrong, a line each, and one hint: the first suggestion."""
     lines, hints = [], []
     for problem in error.errors():
@@ -165,7 +190,9 @@ _UNION_TAGS = {"phrasebook", "sequences", "files", "hub"}
 def _is_in_settings(part: int | str, problem: Any) -> bool:
     """Pydantic puts the chosen kind of data and the types of a union into the path; people did not."""
     location = problem["loc"]
-    is_tag = part in _UNION_TAGS and len(location) > 1 and location[0] == "data" and location[1] == part
+    is_tag = (
+        part in _UNION_TAGS and len(location) > 1 and location[0] == "data" and location[1] == part
+    )
     is_type = isinstance(part, str) and ("[" in part or part in ("int", "str", "float", "bool"))
     return not (is_tag or is_type)
 
@@ -175,11 +202,9 @@ def _line_of(settings: Any, location: Sequence[int | str]) -> int | None:
     for part in location:
         if isinstance(settings, Mapping) and part in settings:
             line = settings.lines.get(str(part), line)
-        if isinstance(settings, dict) and part in settings:
+        try:
             settings = settings[part]
-        elif isinstance(settings, list) and isinstance(part, int) and part < len(settings):
-            settings = settings[part]
-        else:
+        except (KeyError, IndexError, TypeError):
             break
     return line
 
@@ -191,7 +216,7 @@ def _suggestion(location: Sequence[int | str], settings: dict[str, Any]) -> str 
     same_section = [path for path in known if path.split(".")[:-1] == parents]
     close = difflib.get_close_matches(".".join([*parents, name]), same_section, n=1, cutoff=0.75)
     elsewhere = [path for path in known if path.split(".")[-1] == name]
-    return (close or elsewhere or [None])[0]
+    return next(iter([*close, *elsewhere]), None)
 
 
 def setting_paths(data: Any = None) -> Iterable[str]:
@@ -212,7 +237,11 @@ def _paths(prefix: str, annotation: Any) -> Iterable[str]:
 
 
 def _kind(value: Any) -> str:
-    return "nothing" if value is None else {"list": "a list", "str": "text"}.get(type(value).__name__, repr(value))
+    return (
+        "nothing"
+        if value is None
+        else {"list": "a list", "str": "text"}.get(type(value).__name__, repr(value))
+    )
 
 
 def _shorten(value: Any) -> str:

@@ -17,9 +17,28 @@ GATED_ACTIVATIONS = frozenset({"swiglu", "geglu", "reglu"})
 
 PRESETS: dict[str, dict[str, int | float]] = {
     "tiny": {"d_model": 128, "num_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4},
-    "small": {"d_model": 256, "num_heads": 4, "d_ff": 1024, "encoder_layers": 3, "decoder_layers": 3},
-    "base": {"d_model": 512, "num_heads": 8, "d_ff": 2048, "encoder_layers": 6, "decoder_layers": 6},
-    "big": {"d_model": 1024, "num_heads": 16, "d_ff": 4096, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.3},
+    "small": {
+        "d_model": 256,
+        "num_heads": 4,
+        "d_ff": 1024,
+        "encoder_layers": 3,
+        "decoder_layers": 3,
+    },
+    "base": {
+        "d_model": 512,
+        "num_heads": 8,
+        "d_ff": 2048,
+        "encoder_layers": 6,
+        "decoder_layers": 6,
+    },
+    "big": {
+        "d_model": 1024,
+        "num_heads": 16,
+        "d_ff": 4096,
+        "encoder_layers": 6,
+        "decoder_layers": 6,
+        "dropout": 0.3,
+    },
 }
 
 
@@ -75,7 +94,7 @@ class ModelConfig(Section):
     qk_norm: Switch = False
     """RMSNorm on each head's queries and keys (Henry et al. 2020)."""
     init: Init = "xavier"
-    """xavier: uniform for matrices (Glorot and Bengio 2010), tables normal with std 1/sqrt(d_model) where embeddings are scaled; pytorch: PyTorch's defaults; small: xavier with output projections divided by sqrt(2 x layers), for deep stacks (Radford et al. 2019)."""
+    """xavier: uniform for everything with two dimensions, tables included (Glorot and Bengio 2010); pytorch: PyTorch's defaults; small: xavier, with the last matrix of each sub-layer divided by the square root of the number of sub-layers in its stack, for deep ones (Radford et al. 2019)."""
     output_bias: Switch = True
     """A bias in the projection to the vocabulary."""
 
@@ -96,6 +115,8 @@ class ModelConfig(Section):
             raise ValueError(
                 f"num_heads ({self.num_heads}) must be a multiple of num_kv_heads ({self.num_kv_heads})"
             )
+        if "std_layernorm" in self.norm and self.d_model < 2:
+            raise ValueError(f"norm: {self.norm} needs a d_model of 2 or more, for its std")
         if self.positions == "rotary" and self.head_width % 2:
             raise ValueError(f"rotary positions need an even head width, not {self.head_width}")
         if self.positions.startswith("sinusoidal") and self.d_model % 2:
@@ -126,5 +147,3 @@ class ModelConfig(Section):
     def embedding_dropout_share(self) -> float:
         """The dropped share of embeddings, whether given or inherited."""
         return self.dropout if self.embedding_dropout is None else self.embedding_dropout
-
-

@@ -109,6 +109,8 @@ class DecodingConfig(Section):
     """Translations given per sentence, best first; at most beam_size."""
     max_length: Annotated[int, Field(strict=True, ge=1, le=65_536)] | None = None
     """Most tokens of a translation; absent: twice the source's plus 20."""
+    allow_unknown: Switch = True
+    """[UNK] may stand in a translation, where it shows that a word is missing; false: the best other token is taken."""
     batch_tokens: Count = 4096
     """Source tokens of a batch, padding included, beams not counted."""
 

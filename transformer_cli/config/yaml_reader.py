@@ -21,13 +21,10 @@ class Mapping(dict[str, Any]):
 
 
 class _Loader(yaml.SafeLoader):
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
-    yaml_constructors = dict(yaml.SafeLoader.yaml_constructors)
-
     def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise _refusal("aliases (*name) are not allowed", self.peek_event())
-        event = self.peek_event()
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent):
+            raise _refusal("aliases (*name) are not allowed", event)
         if getattr(event, "anchor", None) is not None:
             raise _refusal("anchors (&name) are not allowed", event)
         if getattr(event, "tag", None) is not None:
@@ -47,12 +44,15 @@ class _Loader(yaml.SafeLoader):
             if not isinstance(key, str):
                 raise _refusal(f"a key must be text, found {key!r}", key_node)
             if key in mapping:
-                raise _refusal(f"{key} is given twice, first in line {mapping.lines[key]}", key_node)
+                raise _refusal(
+                    f"{key} is given twice, first in line {mapping.lines[key]}", key_node
+                )
             mapping[key] = self.construct_object(value_node, deep=True)
             mapping.lines[key] = key_node.start_mark.line + 1
         return mapping
 
 
+_Loader.yaml_implicit_resolvers = {}
 _Loader.add_constructor("tag:yaml.org,2002:map", _Loader.construct_checked_mapping)
 for _tag, _pattern, _first in (
     ("bool", r"^(?:true|false)$", "tf"),

@@ -6,7 +6,6 @@ import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import islice
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from transformer_cli.data.encoded import EncodedPairs, PairList, TokenPair
 from transformer_cli.data.order import Budget, EpochOrder
+from transformer_cli.data.tokenizer import Tokenizer
 
 __all__ = ["Batch", "Budget", "PairList", "Position", "TokenPair", "Updates", "collate"]
 
@@ -82,7 +82,6 @@ class Updates(Iterator[list[Batch]]):
         pairs: the training split as ids.
         order: which pairs form which batch.
         accumulate: batches of one update.
-        bos_id, pad_id: what decoder inputs begin with, and what fills up short rows.
         position: where to start.
         pin_memory: for a GPU.
     """
@@ -92,13 +91,124 @@ class Updates(Iterator[list[Batch]]):
         pairs: EncodedPairs,
         order: EpochOrder,
         *,
-        bos_id: int,
-        pad_id: int,
         accumulate: int = 1,
-        position: Position = Position(),  # noqa: B008
+        position: Sequence[int] = (0, 0),
         pin_memory: bool = False,
     ) -> None:
+        if not order.num_pairs():
+            raise ValueError("there is no pair to make batches of")
+        self._pairs = pairs
         self._order = order
-        self.position = Position(*position)
-        """Of what has been handed out, not of what the thread has prepared."""
-        self._batches_of_epoch: tuple[int, int] | None = None
+        self._accumulate = accumulate
+        self._pin_memory = pin_memory
+        self._position = Position(*position)
+        self._num_batches: tuple[int, int] | None = None
+        self._ahead: _Ahead | None = None
+
+    @property
+    def position(self) -> Position:
+        """After what has been handed out; what the thread has prepared beyond does not count."""
+        return self._position
+
+    @property
+    def epoch(self) -> int:
+        """How many epochs have been handed out in full."""
+        return self._position.epoch
+
+    @property
+    def num_batches(self) -> int:
+        """Batches of the epoch that `position` lies in."""
+        if self._num_batches is None or self._num_batches[0] != self.epoch:
+            self._num_batches = (self.epoch, self._order.num_batches(self.epoch))
+        return self._num_batches[1]
+
+    def __next__(self) -> list[Batch]:
+        if self._ahead is None:
+            self._ahead = _Ahead(self._updates(self._position), UPDATES_AHEAD)
+        update, self._position = next(self._ahead)
+        return update
+
+    def close(self) -> None:
+        """End the thread; the next update starts another one at `position`."""
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _updates(self, start: Position) -> Iterator[tuple[list[Batch], Position]]:
+        """Each update with the position after it."""
+        epoch, done = start
+        while True:
+            batches = self._order.batches(epoch, first=done)
+            group = list(islice(batches, self._accumulate))
+            while group:
+                next_group = list(islice(batches, self._accumulate))
+                done += len(group)
+                position = Position(epoch, done) if next_group else Position(epoch + 1, 0)
+                yield [self._collate(indices) for indices in group], position
+                group = next_group
+            epoch, done = epoch + 1, 0
+
+    def _collate(self, indices: NDArray[np.int64]) -> Batch:
+        pairs = [self._pairs[index] for index in indices.tolist()]
+        batch = collate(pairs, bos_id=Tokenizer.bos_id, pad_id=Tokenizer.pad_id)
+        return batch.pin_memory() if self._pin_memory else batch
+
+
+class _Ahead(Iterator[tuple[list[Batch], Position]]):
+    """Takes items from an iterator in a thread, a few ahead of their use, in the same order."""
+
+    def __init__(self, items: Iterator[tuple[list[Batch], Position]], num_ahead: int) -> None:
+        self._queue: _Queue = queue.Queue(num_ahead)
+        self._is_stopped = threading.Event()
+        arguments = (items, self._queue, self._is_stopped)
+        self._thread = threading.Thread(target=_fill, args=arguments, name="batches", daemon=True)
+        self._thread.start()
+        weakref.finalize(self, self._is_stopped.set)
+
+    def __next__(self) -> tuple[list[Batch], Position]:
+        item = self._queue.get()
+        if isinstance(item, BaseException):
+            self._queue.put(item)  # and for whoever asks again
+            raise item
+        return item
+
+    def close(self) -> None:
+        self._is_stopped.set()
+        self._thread.join()
+
+
+_Queue = queue.Queue[tuple[list[Batch], Position] | BaseException]
+
+
+def _fill(items: Iterator[Any], waiting: _Queue, is_stopped: threading.Event) -> None:
+    """What the thread does; it holds no reference to its owner, so that it ends with it."""
+    try:
+        for item in items:
+            _put(item, waiting, is_stopped)
+            if is_stopped.is_set():
+                return
+    except BaseException as error:  # handed over to the thread that waits for items
+        _put(error, waiting, is_stopped)
+
+
+def _put(item: Any, waiting: _Queue, is_stopped: threading.Event) -> None:
+    while not is_stopped.is_set():
+        try:
+            return waiting.put(item, timeout=0.1)
+        except queue.Full:
+            continue
+
+
+def _pad(sequences: Sequence[Any], pad_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(B, L) ids and where they are real."""
+    lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
+    is_real = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.full(is_real.shape, pad_id, np.int64)
+    ids[is_real] = np.concatenate(sequences, dtype=np.int64, casting="unsafe")
+    return ids, is_real

@@ -114,7 +114,11 @@ def check_dropped_share(
     """
     num_skipped = reading.num_skipped if reading else 0
     num_dropped, num_pairs = report.num_dropped + num_skipped, report.num_read + num_skipped
-    if report.num_kept and num_dropped <= rules.max_dropped_share * num_pairs:
+    if not report.num_kept:
+        problem = "no training pair is left"
+    elif num_dropped > rules.max_dropped_share * num_pairs:
+        problem = f"data.cleaning.max_dropped_share allows {rules.max_dropped_share:.0%}"
+    else:
         return
     rows = [*(reading.table() if reading else []), *report.table()]
     width = max(len(what) for what, _, _ in rows)
@@ -122,8 +126,7 @@ def check_dropped_share(
         f"  {what:{width}}  {count:>9,}  {example}".rstrip() for what, count, example in rows
     )
     raise DataError(
-        f"the training corpus lost {num_dropped:,} of its {num_pairs:,} pairs, "
-        f"data.cleaning.max_dropped_share allows {rules.max_dropped_share:.0%}:\n{table}",
+        f"the training corpus lost {num_dropped:,} of its {num_pairs:,} pairs, {problem}:\n{table}",
         hint="look at the examples (tfm data shows more); change the rule that dropped too much "
         "under data.cleaning, or give the right files and columns",
     )

@@ -1,6 +1,7 @@
 """The bytes of a file, decompressed, and never silently fewer than it holds."""
 
 import bz2
+import hashlib
 import lzma
 import os
 import stat
@@ -42,7 +43,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
     """
     with open_file(path) as file:
         before = os.fstat(file.fileno())
-        beginning = file.read(16)
+        beginning = _read(file, 16, path)
         file.seek(0)
         suffix = path.suffix.lower()
         if suffix in _BEGINNINGS:
@@ -69,7 +70,10 @@ def open_file(path: Path) -> BinaryIO:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            raise DataError(f"{path}: a folder, where a file is expected")
+            raise DataError(
+                f"{path}: a folder, where a file is expected",
+                hint="a folder of corpora is given as path: FOLDER",
+            )
         if not stat.S_ISREG(mode):
             raise DataError(
                 f"{path}: a pipe or device; a corpus is read more than once",
@@ -80,6 +84,15 @@ def open_file(path: Path) -> BinaryIO:
         raise MissingInputError(f"{path.absolute()}: no such file") from error
     except OSError as error:
         raise MissingInputError(f"{path.absolute()}: cannot be read: {error.strerror}") from error
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file as it is stored, in hexadecimal."""
+    digest = hashlib.sha256()
+    with open_file(path) as file:
+        while chunk := _read(file, CHUNK_BYTES, path):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 class _Decompressor(Protocol):

@@ -37,6 +37,8 @@ def field_paths(names: Sequence[str], fields: Fields, where: str) -> tuple[str, 
         defaults = languages
     elif len(names) >= 2:
         defaults = (names[0], names[1])
+    elif None in sides:
+        raise DataError(f"{where}: one column only, {names[0]}, where two are needed")
     else:
         defaults = ("", "")
     source, target = (str(side or default) for side, default in zip(sides, defaults, strict=True))

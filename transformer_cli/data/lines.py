@@ -18,6 +18,11 @@ Policy = Literal["error", "skip", "replace"]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BEGINNING_BYTES = 4096
+_UNUSUAL = (
+    (b"\r", "a carriage return inside a sentence"),
+    (b"\n", "a line end inside a sentence"),
+    (_BYTE_ORDER_MARK, "a byte-order mark inside a file"),
+)
 
 
 class RawPair(NamedTuple):
@@ -112,12 +117,9 @@ def decode_pairs(
             if sides is None:
                 continue
             pair = sides
-        if b"\r" in source or b"\r" in target:
-            place = places[0] if b"\r" in source else places[1]
-            report.notice("a carriage return inside a line", f"{place}:{line}")
-        if _BYTE_ORDER_MARK in source or _BYTE_ORDER_MARK in target:
-            place = places[0] if _BYTE_ORDER_MARK in source else places[1]
-            report.notice("a byte-order mark inside a file", f"{place}:{line}")
+        for mark, what in _UNUSUAL:
+            if mark in source or mark in target:
+                report.notice(what, f"{places[0] if mark in source else places[1]}:{line}")
         yield pair
 
 
@@ -134,8 +136,8 @@ def _decode_damaged(
     if policy == "error":
         raise DataError(
             f"{damage} is not UTF-8",
-            hint="convert the file (iconv -f ISO-8859-1 -t UTF-8, if it is Latin-1), "
-            "or set data.undecodable to skip or replace",
+            hint="convert the file (iconv -f WINDOWS-1252 -t UTF-8, if it is Western European; "
+            "a spreadsheet: save as CSV UTF-8), or set data.undecodable to skip or replace",
         )
     if policy == "skip":
         report.skip("not UTF-8", damage)

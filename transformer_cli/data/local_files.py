@@ -1,22 +1,19 @@
 """Which local files a corpus names, and the pairs that stand in them."""
 
-import difflib
-import glob
-import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 from transformer_cli.config.data import FileCorpus, FilesData
-from transformer_cli.data.decompression import COMPRESSIONS, open_file
+from transformer_cli.data.decompression import COMPRESSIONS, file_digest
 from transformer_cli.data.fields import Fields
 from transformer_cli.data.lines import RawPair, decode_pairs, read_lines
 from transformer_cli.data.pairs import ReadingReport
+from transformer_cli.data.paths import expand_path, name_under_root
 from transformer_cli.data.records import read_json_lines, read_parquet
 from transformer_cli.data.tables import read_table
-from transformer_cli.errors import DataError, MissingInputError
+from transformer_cli.errors import DataError
 
 _FORMATS = {
     ".tsv": "tsv",
@@ -66,7 +63,10 @@ def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
     if corpus.source_path is not None and corpus.target_path is not None:
         return _two_sides(corpus, data, setting)
     assert corpus.path is not None
-    paths, languages = _expand(corpus.path, data), (data.source_language, data.target_language)
+    paths, languages = (
+        expand_path(corpus.path, data.root),
+        (data.source_language, data.target_language),
+    )
     if len(paths) == 1 and paths[0].is_dir():
         folder = paths[0]
         paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
@@ -89,18 +89,11 @@ def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
 
 def fingerprint_files(data: FilesData, index: int) -> dict[str, str]:
     """SHA-256 of each file of `data.corpora[index]`, as it is stored."""
-    digests = {}
-    for files in find_files(data, index):
-        for path in dict.fromkeys(files[1:]):
-            with open_file(path) as file:
-                digests[_name(path, data)] = hashlib.file_digest(file, "sha256").hexdigest()
-    return digests
-
-
-def _name(path: Path, data: FilesData) -> str:
-    """The path without `data.root`, so that a corpus may move."""
-    root = Path(data.root).expanduser()
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+    return {
+        name_under_root(path, data.root): file_digest(path)
+        for files in find_files(data, index)
+        for path in dict.fromkeys(files[1:])
+    }
 
 
 def _two_sides(corpus: FileCorpus, data: FilesData, setting: str) -> list[CorpusFiles]:
@@ -109,8 +102,8 @@ def _two_sides(corpus: FileCorpus, data: FilesData, setting: str) -> list[Corpus
             f"{setting}.format: {corpus.format} goes with path; source_path and target_path name "
             "plain text"
         )
-    sources = _expand(str(corpus.source_path), data)
-    targets = _expand(str(corpus.target_path), data)
+    sources = expand_path(str(corpus.source_path), data.root)
+    targets = expand_path(str(corpus.target_path), data.root)
     if len(sources) != len(targets):
         raise DataError(
             f"{setting}: {corpus.source_path} names {len(sources)} files, "
@@ -135,7 +128,11 @@ def _assemble(formats: dict[Path, str | None], languages: tuple[str, str]) -> li
             files.append(CorpusFiles(kind, path, path))
             continue
         name, _, language = str(_without_compression(path)).rpartition(".")
-        texts.setdefault(name, {})[language.lower()] = path
+        other = texts.setdefault(name, {}).setdefault(language.lower(), path)
+        if other != path:
+            raise DataError(
+                f"{other} and {path}: two files for one side", hint="remove one of them"
+            )
     for name, sides in texts.items():
         source, target = (sides.get(language.lower()) for language in languages)
         if source is None or target is None:
@@ -158,37 +155,6 @@ def _format(path: Path, languages: tuple[str, str]) -> str | None:
 
 def _without_compression(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
-
-
-def _expand(pattern: str, data: FilesData) -> list[Path]:
-    root, given = Path(data.root).expanduser(), Path(pattern).expanduser()
-    path = root / given
-    if os.path.exists(path):
-        return [path]
-    if glob.has_magic(pattern):
-        anchored = str(given) if given.is_absolute() else f"{glob.escape(str(root))}/{given}"
-        matches = sorted(glob.glob(anchored, recursive=True))
-        files = [Path(match) for match in matches if not os.path.isdir(match)]
-        if files:
-            return files
-    raise missing_file(path, data.root)
-
-
-def missing_file(path: Path, root: str) -> MissingInputError:
-    """What to say about a path that names nothing: what it resolves to, and what is close to it."""
-    folder = path.parent
-    while not folder.is_dir() and folder != folder.parent:
-        folder = folder.parent
-    wanted = path.relative_to(folder).parts[0]
-    names = sorted(os.listdir(folder)) if os.access(folder, os.R_OK) else []
-    close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
-    hint = (
-        f"relative paths start at data.root ({root}); point it elsewhere with --set data.root=PATH"
-    )
-    if close:
-        hint += f"; in {folder.absolute()} there is {', '.join(close)}"
-    kind = "no file matches" if glob.has_magic(str(path)) else "no such file"
-    return MissingInputError(f"{path.absolute()}: {kind}", hint=hint)
 
 
 def _raw_pairs(files: CorpusFiles, data: FilesData, index: int) -> Iterator[RawPair]:

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,7 +120,7 @@ def permute(positions: Indices, size: int, key: Sequence[int]) -> Indices:
 
 
 def _feistel(
-    values: NDArray[np.uint64], half_bits: np.uint64, round_keys: NDArray[np.uint64]
+    values: NDArray[np.uint64], half_bits: np.uint64, round_keys: NDArray[Any]
 ) -> NDArray[np.uint64]:
     mask = (np.uint64(1) << half_bits) - np.uint64(1)
     left, right = values >> half_bits, values & mask

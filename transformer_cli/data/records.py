@@ -53,6 +53,11 @@ def read_parquet(path: Path, fields: Fields) -> Iterator[RawPair]:
     Raises:
         DataError: it is no Parquet file, or has no such column of text.
     """
+    for number, sides in enumerate(_parquet_sides(path, fields), start=1):
+        yield RawPair(number, *(_limited(side) for side in sides))
+
+
+def _parquet_sides(path: Path, fields: Fields) -> Iterator[tuple[bytes | None, bytes | None]]:
     import pyarrow
     from pyarrow import parquet
 
@@ -68,13 +73,8 @@ def read_parquet(path: Path, fields: Fields) -> Iterator[RawPair]:
             paths = field_paths(schema.names, fields, str(path))
             for field in paths:
                 _check_column(schema, field, fields, str(path))
-            number = 0
             for batch in file.iter_batches(_BATCH_ROWS, columns=list(paths)):
-                sides = (_texts(batch, field) for field in paths)
-                for number, (source, target) in enumerate(
-                    zip(*sides, strict=True), start=number + 1
-                ):
-                    yield RawPair(number, _limited(source), _limited(target))
+                yield from zip(*(_texts(batch, field) for field in paths), strict=True)
         except (pyarrow.ArrowException, OSError) as error:
             raise DataError(f"{path}: a damaged Parquet file, or none: {error}") from error
 
@@ -109,7 +109,8 @@ def _texts(batch: Any, path: str) -> list[bytes | None]:
     if pyarrow.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     # As bytes: text in a Parquet file may be damaged too.
-    return column.cast(pyarrow.large_binary()).to_pylist()
+    texts: list[bytes | None] = column.cast(pyarrow.large_binary()).to_pylist()
+    return texts
 
 
 def _limited(text: bytes | None) -> bytes | None:

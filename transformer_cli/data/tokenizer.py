@@ -1,7 +1,7 @@
 """Text to token ids, and back without loss."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tokenizers import Tokenizer as Engine
@@ -9,14 +9,13 @@ from tokenizers import models, pre_tokenizers, trainers
 
 from transformer_cli.config.data import TokenizerConfig
 from transformer_cli.data import tokenizer_file
-from transformer_cli.data.word_split import SPECIALS, UNK, install
+from transformer_cli.data.word_split import SPECIALS, UNK, install, stands_alone
 from transformer_cli.errors import ConfigError, DataError
 
 SUBWORD_VOCAB_SIZE = 8000
 NO_LIMIT = 2**31 - 1
-MAX_CACHED_WORDS = 500_000
-MAX_CACHED_CHARACTERS = 40
-TRAINING_BATCH = 1000
+MAX_KNOWN_WORDS = 500_000
+MAX_KNOWN_CHARACTERS = 40
 
 
 class Tokenizer:
@@ -35,9 +34,8 @@ class Tokenizer:
         # Most unknown pieces are words, and a word owns the space before it.
         self._shown = ["" if piece in SPECIALS else piece for piece in self._pieces]
         self._shown[self.unk_id] = f" {UNK}"
-        self._first_words: dict[str, list[int]] = {}
-        self._later_words: dict[str, list[int]] = {}
-        self._probe_length = len(self._encode_whole("a"))
+        self._first_words = _KnownWords(self._encode_whole)
+        self._later_words = _KnownWords(self._encode_later_word)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, no specials added; `[EOS]` in the text is plain text."""
@@ -83,14 +81,42 @@ class Tokenizer:
         except UnicodeEncodeError:  # half a surrogate pair is no text
             return self._encode_whole(text.encode("utf-8", "replace").decode("utf-8"))
 
+    def _encode_later_word(self, word: str) -> list[int]:
+        return self._encode_whole(f"a {word}")[len(self._first_words["a"]) :]
+
     def _encode_by_words(self, text: str) -> list[int]:
-        return self._encode_whole(text)
+        """What `_encode_whole` gives, put together from words met before where that is possible."""
+        first, *others = text.split(" ")
+        known = self._later_words
+        try:
+            ids = self._first_words[first].copy()
+            for word in others:
+                ids += known[word]
+        except KeyError:
+            return self._encode_whole(text)
+        return ids
 
     def _name(self, index: int) -> str:
         if index < len(SPECIALS):
             return SPECIALS[index]
         text: str = self._engine.decoder.decode([" ", self._pieces[index]])
         return text.strip(" ") or "␣"
+
+
+class _KnownWords(dict[str, list[int]]):
+    """The ids of words met before; a KeyError for a word that cannot be cut by itself."""
+
+    def __init__(self, encode: Callable[[str], list[int]]) -> None:
+        super().__init__()
+        self._encode = encode
+
+    def __missing__(self, word: str) -> list[int]:
+        if not 0 < len(word) <= MAX_KNOWN_CHARACTERS or not stands_alone(word):
+            raise KeyError(word)
+        if len(self) >= MAX_KNOWN_WORDS:
+            self.clear()
+        ids = self[word] = self._encode(word)
+        return ids
 
 
 def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:

@@ -19,11 +19,12 @@ _LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"
 _IN_WORD = (
     rf"[\p{{L}}\p{{M}}\u200C\u200D&&[^{_UNSPACED}]]"  # joiners shape letters, they part nothing
 )
+_APOSTROPHE = r"['\u2019]"
 _CLITIC = rf"(?i:s|t|d|m|re|ve|ll)(?!{_IN_WORD})"  # of English: John's, don't, we'll
 _WORD_START = rf"(?:{_LETTER}|\p{{N}}|\[UNK\])"
 _NO_SPACE_INSIDE = "|".join(
     (
-        rf"(?<={_LETTER}['’])(?!{_CLITIC})",
+        rf"(?<={_LETTER}{_APOSTROPHE})(?!{_CLITIC})",
         rf"(?<=[{_LETTER}\p{{N}}]-)",
         r"(?<=\p{N}[.,:])(?= *\p{N})",
         r"(?<=[(“„«¿¡])",
@@ -35,12 +36,29 @@ _PUT_IN = rf"(?:{_NO_SPACE_INSIDE}){_BEFORE_WORD}"
 _TAKE_OUT = rf"(?:\A|{_NO_SPACE_INSIDE}) {_BEFORE_WORD}"
 _FIRST_IS_MARK = rf"\A (?! *{_WORD_START})"
 
-_WORD = rf" ?{_LETTER}{_IN_WORD}*(?:['’](?= {_LETTER}))?"  # l' and acqua are two words
+_WORD = rf" ?{_LETTER}{_IN_WORD}*(?:{_APOSTROPHE}(?= {_LETTER}))?"  # l' and acqua are two words
 _MARK = r"\s|[^\s\p{L}\p{N}]"
-_WORDS = "|".join((_WORD, r" ?\p{N}+", rf"[{_UNSPACED}]\p{{M}}*", rf"['’]{_CLITIC}", _MARK))
-_SUBWORDS = "|".join(
-    (_WORD, r" ?\p{N}", rf"[{_UNSPACED}][{_UNSPACED}\p{{M}}]*", rf"['’]{_CLITIC}", _MARK)
+_WORDS = "|".join(
+    (_WORD, r" ?\p{N}+", rf"[{_UNSPACED}]\p{{M}}*", rf"{_APOSTROPHE}{_CLITIC}", _MARK)
 )
+_SUBWORDS = "|".join(
+    (_WORD, r" ?\p{N}", rf"[{_UNSPACED}][{_UNSPACED}\p{{M}}]*", rf"{_APOSTROPHE}{_CLITIC}", _MARK)
+)
+
+
+# A word that ends in one of these takes away the space expected before the next word.
+_OPENERS = frozenset("'\u2019-(“„«¿¡\"")
+_SEPARATORS = frozenset(".,:")  # after a digit only
+
+
+def stands_alone(word: str) -> bool:
+    """Whether what follows a word, beyond a space, is cut as if the word were not there.
+
+    False also for some words of which it is true; of no other.
+    """
+    if word[-1] in _SEPARATORS:
+        return word[-2:-1].isalpha()
+    return word[-1] not in _OPENERS
 
 
 def is_byte_level(kind: str) -> bool:

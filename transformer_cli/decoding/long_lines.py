@@ -3,10 +3,18 @@
 import re
 from collections.abc import Callable, Iterator
 
-# After the end of a sentence, after a lesser pause, between words: the best kind comes first.
+# The full-width stop, marks and comma of Chinese and Japanese, which no white space follows.
+_WIDE_STOPS = "\u3002\uff01\uff1f"
+_WIDE_PAUSES = "\u3001\uff0c\uff1a\uff1b"
+# After the end of a sentence, at a lesser pause, between words: the best kind comes first. What
+# the group matches is left out.
 _BOUNDARIES = tuple(
     re.compile(pattern)
-    for pattern in (r"(?<=[.!?…])[\"'»”)\]]*\s+|(?<=[。！？])", r"(?<=[,;:、，；：])\s*(?=\D)", r"\s+")
+    for pattern in (
+        rf"[.!?…][\"'»”)\]]*(\s+)|[{_WIDE_STOPS}](\s*)",
+        rf"[,;:](\s+)|[{_WIDE_PAUSES}](\s*)",
+        r"(\s+)",
+    )
 )
 
 
@@ -36,7 +44,8 @@ def _halves(text: str) -> tuple[str, str]:
     middle = len(text) // 2
     start, end = len(text) // 4, len(text) - len(text) // 4
     for boundary in _BOUNDARIES:
-        cuts = [match.span() for match in boundary.finditer(text, start, end)]
+        matches = boundary.finditer(text, start, end)
+        cuts = [match.span(match.lastindex or 0) for match in matches]
         cuts = [cut for cut in cuts if 0 < cut[1] < len(text)]
         if cuts:
             cut = min(cuts, key=lambda span: abs(span[1] - middle))

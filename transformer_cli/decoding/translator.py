@@ -1,7 +1,7 @@
 """Lines in, lines out: same count, same order."""
 
 import logging
-import re
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,20 +12,24 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from transformer_cli.config import DataConfig, DecodingConfig, SequencesData
+from transformer_cli.config import DataConfig, DecodingConfig, RuntimeConfig, SequencesData
 from transformer_cli.data.normalization import is_blank, normalize
 from transformer_cli.data.tokenizer import Tokenizer
+from transformer_cli.decoding.length_batches import length_batches
 from transformer_cli.decoding.long_lines import split_line
 from transformer_cli.decoding.search import Hypotheses, Symbols, beam_search, greedy_search
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import Machine
+from transformer_cli.runtime import Machine, prepare_machine
 
 logger = logging.getLogger(__name__)
 
 # Lines that are sorted by length together.
 WINDOW_LINES = 2000
 # Whatever somebody may take for the end of a line.
-_LINE_BREAK = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
+MAX_CHARACTERS_PER_TOKEN = 64
+
+TokenIds = tuple[int, ...]
 
 
 class Alternative(NamedTuple):
@@ -84,25 +88,153 @@ class Translator:
 
     def _translate_window(self, lines: Sequence[str]) -> list[Translation]:
         parts_of_lines = [self._parts(line) for line in lines]
-        # Equal sentences are searched once.
-        sentences = list(dict.fromkeys(part for parts in parts_of_lines for part in parts))
-        found = dict(zip(sentences, self._search_all(sentences), strict=True))
         num_cut = sum(len(parts) > 1 for parts in parts_of_lines)
         if num_cut:
             self.num_lines_cut += num_cut
             logger.warning(
-                "lines with more than %d tokens, translated in parts: %d",
-                self.model.config.max_length, num_cut,
-            )  # fmt: skip
+                "lines of more than %d tokens, translated in parts: %d",
+                self.model.config.max_length,
+                num_cut,
+            )
+        # Equal sentences are searched once.
+        found = self._search_all(dict.fromkeys(part for parts in parts_of_lines for part in parts))
         return [
-            _join(line, [found[part] for part in parts])
+            _joined(line, [found[part] for part in parts])
             for line, parts in zip(lines, parts_of_lines, strict=True)
         ]
 
-    def _parts(self, line: str) -> list[tuple[int, ...]]:
-        """The ids of a line, as many sequences as the model's maximal length asks for."""
+    def _parts(self, line: str) -> list[TokenIds]:
+        """The ids of a line; several sequences where it is too long for the model."""
         text = normalize(line, self.data.cleaning)
         if is_blank(text):
             return []
-        ids = self._encode(text)
-        ...
+        limit = self.model.config.max_length
+        if self._is_short(text):
+            return [self._encode(text)]
+        parts = [self._encode(part) for part in split_line(text, self._is_short)]
+        return [part[:limit] for part in parts]
+
+    def _is_short(self, text: str) -> bool:
+        limit = self.model.config.max_length
+        # A megabyte of text is not encoded again and again on the way to parts of a sane size.
+        return len(text) <= MAX_CHARACTERS_PER_TOKEN * limit and len(self._encode(text)) <= limit
+
+    def _encode(self, text: str) -> TokenIds:
+        end = (self.source_tokenizer.eos_id,) if self.has_end_symbol else ()
+        return (*self.source_tokenizer.encode(text), *end)
+
+    @property
+    def has_end_symbol(self) -> bool:
+        """Whether sequences end with [EOS]."""
+        return not isinstance(self.data, SequencesData) or self.data.end_symbol
+
+    def _search_all(self, sentences: Iterable[TokenIds]) -> dict[TokenIds, list[Alternative]]:
+        found: dict[TokenIds, list[Alternative]] = {}
+        with inference(self.model, self.machine):
+            for batch in length_batches(sentences, len, self.decoding.batch_tokens):
+                found |= zip(batch, self._read(self._search(batch)), strict=True)
+        return found
+
+    def _search(self, sentences: Sequence[TokenIds]) -> Hypotheses:
+        source_ids, source_mask = self._padded(sentences)
+        max_lengths = torch.tensor([self._max_length(len(ids)) for ids in sentences])
+        memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
+        state = self.model.start_decoding(memory, source_mask)
+        settings = self.decoding
+        if settings.beam_size == 1:
+            return greedy_search(
+                state,
+                self._symbols(),
+                max_lengths.to(self.machine.device),
+                length_penalty=settings.length_penalty,
+            )
+        return beam_search(
+            state,
+            self._symbols(),
+            max_lengths.to(self.machine.device),
+            beam_size=settings.beam_size,
+            length_penalty=settings.length_penalty,
+            num_best=settings.num_best,
+        )
+
+    def _symbols(self) -> Symbols:
+        tokenizer = self.target_tokenizer
+        forbidden_ids = () if self.decoding.allow_unknown else (tokenizer.unk_id,)
+        if self.has_end_symbol:
+            return Symbols(tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id, forbidden_ids)
+        return Symbols(tokenizer.pad_id, tokenizer.bos_id, None, (*forbidden_ids, tokenizer.eos_id))
+
+    def _max_length(self, source_length: int) -> int:
+        """Most tokens of a translation, the end symbol included; without one, its very length."""
+        if isinstance(self.data, SequencesData) and not self.data.end_symbol:
+            return source_length - (self.data.task == "drop-first")
+        limit = self.decoding.max_length or 2 * source_length + 20
+        config = self.model.config
+        return min(limit, config.max_length) if config.positions == "learned" else limit
+
+    def _padded(self, sentences: Sequence[TokenIds]) -> tuple[Tensor, Tensor]:
+        """(B, S) int64 ids, and bool: True is a real token."""
+        longest = max(map(len, sentences))
+        pad_id = self.source_tokenizer.pad_id
+        rows = [[*ids, *[pad_id] * (longest - len(ids))] for ids in sentences]
+        lengths = torch.tensor([len(ids) for ids in sentences])
+        is_real = torch.arange(longest) < lengths.unsqueeze(1)
+        device = self.machine.device
+        return torch.tensor(rows).to(device), is_real.to(device)
+
+    def _read(self, hypotheses: Hypotheses) -> Iterator[list[Alternative]]:
+        """The texts of each sentence's hypotheses; of equal texts, the one with the best score."""
+        all_scores = hypotheses.scores.tolist()
+        for ids_of_one, scores in zip(hypotheses.ids.tolist(), all_scores, strict=True):
+            texts = map(_on_one_line, self.target_tokenizer.decode_batch(ids_of_one))
+            scored = [pair for pair in zip(texts, scores, strict=True) if pair[1] > -math.inf]
+            best = dict(reversed(scored))
+            yield [Alternative(text, best[text]) for text in dict(scored)]
+
+
+def load_translator(
+    folder: Path,
+    *,
+    which: Literal["best", "last"] = "best",
+    decoding: DecodingConfig | None = None,
+    runtime: RuntimeConfig | None = None,
+) -> Translator:
+    """The translator of a run or checkpoint folder.
+
+    Args:
+        folder: `runs/NAME`, or a checkpoint, wherever it was copied.
+        which: of a run's checkpoints.
+        decoding: instead of what the run's config says.
+        runtime: instead of what the run's config says.
+    """
+    from transformer_cli.checkpoint import load_trained
+
+    trained = load_trained(folder, which=which)
+    machine = prepare_machine(runtime or trained.config.runtime)
+    return Translator(
+        model=trained.model.to(machine.device),
+        source_tokenizer=trained.source_tokenizer,
+        target_tokenizer=trained.target_tokenizer,
+        decoding=decoding or trained.config.decoding,
+        data=trained.config.data,
+        machine=machine,
+    )
+
+
+def _joined(line: str, parts: Sequence[Sequence[Alternative]]) -> Translation:
+    """The translation of a line from those of its parts; no parts: a blank line."""
+    if not parts:
+        return Translation(line, "", 0.0, ())
+    alternatives = tuple(
+        Alternative(
+            " ".join(filter(None, (alternative.text for alternative in of_parts))),
+            sum(alternative.score for alternative in of_parts),
+        )
+        for of_parts in zip(*parts, strict=False)
+    )
+    best = alternatives[0] if alternatives else Alternative("", -math.inf)
+    return Translation(line, best.text, best.score, alternatives)
+
+
+def _on_one_line(text: str) -> str:
+    return text.translate(_LINE_BREAKS)

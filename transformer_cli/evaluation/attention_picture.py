@@ -6,11 +6,38 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from transformer_cli.model.attention import MultiHeadAttention, attention_weights, split_heads
+from transformer_cli.data.batching import collate
+from transformer_cli.data.encoded import encode_pairs
+from transformer_cli.data.pairs import SentencePair
+from transformer_cli.decoding.translator import Translator
+from transformer_cli.model.attention import MultiHeadAttention, attention_weights
 from transformer_cli.model.transformer import Transformer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+def attention_picture(translator: Translator, source: str, predicted: str) -> "Figure | None":
+    """Where the last decoder layer looked, mean over its heads; nothing for a text without tokens."""
+    source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
+    pairs = encode_pairs(
+        [SentencePair(source, predicted)],
+        source_tokenizer,
+        target_tokenizer,
+        end_symbol=translator.has_end_symbol,
+    )
+    if not (len(pairs[0].source_ids) and len(pairs[0].target_ids)):
+        return None
+    batch = collate(pairs, bos_id=target_tokenizer.bos_id, pad_id=target_tokenizer.pad_id)
+    batch = batch.to(translator.machine.device)
+    weights = cross_attention(
+        translator.model, batch.source_ids, batch.source_mask, batch.decoder_input_ids
+    )
+    return draw_attention(
+        weights[-1, 0].mean(0),
+        source_tokenizer.tokens(pairs[0].source_ids),
+        target_tokenizer.tokens(pairs[0].target_ids),
+    )
 
 
 @torch.inference_mode()
@@ -31,7 +58,8 @@ def cross_attention(
 
     def capture(attention: MultiHeadAttention, inputs: tuple[Any, ...]) -> None:
         x, memory, visible = inputs[:3]
-        queries = attention.query_norm(split_heads(attention.query(x), attention.num_heads))
+        queries = attention.query(x).unflatten(-1, (attention.num_heads, -1)).transpose(1, 2)
+        queries = attention.query_norm(queries)  # (B, H, T, K)
         keys = attention.keys_and_values(memory)[0]
         group_size = attention.num_heads // attention.num_kv_heads
         keys = keys.repeat_interleave(group_size, dim=1)
@@ -40,7 +68,9 @@ def cross_attention(
     was_training = model.training
     model.eval()
     hooks = [
-        layer.cross_attention.register_forward_pre_hook(capture) for layer in model.decoder.layers
+        module.register_forward_pre_hook(capture)
+        for name, module in model.decoder.named_modules()
+        if name.endswith("cross_attention")
     ]
     try:
         model(source_ids, source_mask, decoder_input_ids)
@@ -66,8 +96,15 @@ def draw_attention(
     width, height = 2.0 + 0.4 * len(source_tokens), 1.6 + 0.32 * len(target_tokens)
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
-    image = axes.imshow(weights.float().cpu().numpy(), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
-    axes.set_xticks(range(len(source_tokens)), [_label(token) for token in source_tokens], rotation=60, ha="right")
+    image = axes.imshow(
+        weights.float().cpu().numpy(), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto"
+    )
+    axes.set_xticks(
+        range(len(source_tokens)),
+        [_label(token) for token in source_tokens],
+        rotation=60,
+        ha="right",
+    )
     axes.set_yticks(range(len(target_tokens)), [_label(token) for token in target_tokens])
     axes.set_xlabel("source")
     axes.set_ylabel("predicted target token")

@@ -1,33 +1,37 @@
-"""What the decoder remembers while targets grow by one token at a time."""
+"""Targets that grow by one token at a time, and what the decoder remembers of them."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+import torch
 from torch import Tensor
 
-from transformer_cli.model.layers import LayerCache, TargetCache
+from transformer_cli.model.cache import LayerCache
 from transformer_cli.model.norms import at_least_float32
 
 if TYPE_CHECKING:
+    from transformer_cli.model.layers import DecoderLayer
     from transformer_cli.model.transformer import Transformer
 
 
 class DecoderState:
     """Rows of targets that grow together, each with its source.
 
-    Keys and values of earlier target positions, and those of the source, are computed once.
+    Keys and values are computed once: those of the source at the start, those of a target position
+    when its token comes.
     """
 
     def __init__(self, model: "Transformer", memory: Tensor, source_mask: Tensor) -> None:
         self._model = model
-        self._length = 0
+        self._layers = cast("list[DecoderLayer]", list(model.decoder.layers))
+        visible = source_mask[:, None, None, :]
         self._caches = [
-            LayerCache(
-                target=TargetCache(),
-                source=layer.cross_attention.keys_and_values(memory),
-                source_visible=source_mask[:, None, None, :],
-            )
-            for layer in model.decoder.layers
+            LayerCache(layer.cross_attention.keys_and_values(memory), visible)
+            for layer in self._layers
         ]
+        self._sentences = torch.arange(
+            len(memory), device=memory.device
+        )  # (R,): whose target a row is
+        self._length = 0
 
     def advance(self, last_ids: Tensor) -> Tensor:
         """Append one token to each row.
@@ -36,12 +40,12 @@ class DecoderState:
             last_ids: (R,) int64; BOS for all at first.
 
         Returns:
-            (R, V) log-probabilities of the next token, float32 at least.
+            (R, V) log-probabilities of the token after it, float32 at least.
         """
         model = self._model
         x = model.embed_target(last_ids[:, None], self._length)  # (R, 1, D)
         rotation = model.rotation(x, self._length)
-        for layer, cache in zip(model.decoder.layers, self._caches, strict=True):
+        for layer, cache in zip(self._layers, self._caches, strict=True):
             x = layer.advance(x, cache, rotation)
         self._length += 1
         logits = model.output(model.decoder.norm(x[:, 0]))
@@ -53,9 +57,11 @@ class DecoderState:
         Args:
             rows: (R2,) int64, for any number of rows.
         """
-        for i, cache in enumerate(self._caches):
-            cache.target.select(rows)
-            keys, values = cache.source
-            self._caches[i] = cache._replace(
-                source=(keys[rows], values[rows]), source_visible=cache.source_visible[rows]
-            )
+        sentences = self._sentences[rows]
+        # Beams of one sentence change places at each step, and all have the same source.
+        is_same_source = torch.equal(sentences, self._sentences)
+        for cache in self._caches:
+            cache.select_target(rows)
+            if not is_same_source:
+                cache.select_source(rows)
+        self._sentences = sentences

@@ -10,7 +10,10 @@ from transformer_cli.config import ModelConfig
 
 @torch.no_grad()
 def initialize(model: nn.Module, config: ModelConfig) -> None:
-    """Draw the matrices anew as `config.init` says; vectors keep PyTorch's defaults."""
+    """Draw matrices and tables anew as `config.init` says; gains and biases keep PyTorch's defaults.
+
+    Source: Glorot and Bengio 2010; for deep stacks Radford et al. 2019, section 2.3.
+    """
     if config.init == "pytorch":
         return
     for name, parameter in model.named_parameters():
@@ -18,7 +21,7 @@ def initialize(model: nn.Module, config: ModelConfig) -> None:
             continue
         nn.init.xavier_uniform_(parameter)
         if config.init == "small" and name.endswith(("attention.output.weight", "down.weight")):
-            num_layers = (
-                config.encoder_layers if name.startswith("encoder") else config.decoder_layers
-            )
-            parameter /= math.sqrt(2 * num_layers)
+            # A stack adds that many sub-layers to its residual stream: their sum keeps its size.
+            is_encoder = name.startswith("encoder.")
+            num_added = 2 * config.encoder_layers if is_encoder else 3 * config.decoder_layers
+            parameter.div_(math.sqrt(num_added))

@@ -1,7 +1,6 @@
 """One layer of the encoder and one of the decoder: sub-layers, each with a norm and a residual."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +8,8 @@ from torch.nn import functional as F
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.config.model import NormPlacement
-from transformer_cli.model.attention import KeysValues, MultiHeadAttention
+from transformer_cli.model.attention import MultiHeadAttention
+from transformer_cli.model.cache import LayerCache
 from transformer_cli.model.dropout import Dropout
 from transformer_cli.model.norms import build_norm
 from transformer_cli.model.positions import Rotation
@@ -135,12 +135,12 @@ class DecoderLayer(nn.Module):
 
         return self._add_all(x, attend_to_target, attend_to_source)
 
-    def advance(self, x: Tensor, cache: "LayerCache", rotation: Rotation | None = None) -> Tensor:
+    def advance(self, x: Tensor, cache: LayerCache, rotation: Rotation | None = None) -> Tensor:
         """(R, 1, D) to the same: the newest position only, whose predecessors are in the cache."""
 
         def attend_to_target(x: Tensor) -> Tensor:
             newest = self.self_attention.keys_and_values(x, rotation)
-            return self.self_attention.gather(x, cache.target.extend(newest), None, rotation)
+            return self.self_attention.gather(x, cache.extend_target(newest), None, rotation)
 
         def attend_to_source(x: Tensor) -> Tensor:
             return self.cross_attention.gather(x, cache.source, cache.source_visible)
@@ -151,49 +151,6 @@ class DecoderLayer(nn.Module):
         x = self.add(x, attend_to_target, self.self_attention_norm, self.dropout)
         x = self.add(x, attend_to_source, self.cross_attention_norm, self.dropout)
         return self.add(x, self.feed_forward, self.feed_forward_norm, self.dropout)
-
-
-class TargetCache:
-    """Keys and values of the target positions so far, in buffers that double when they are full."""
-
-    def __init__(self) -> None:
-        self.length = 0
-        self.buffers: KeysValues | None = None  # twice (R, G, capacity, K)
-
-    def extend(self, newest: KeysValues) -> KeysValues:
-        """Twice (R, G, 1, K) for the newest position to twice (R, G, T, K) for all so far."""
-        if self.buffers is None or self.length == self.buffers[0].size(2):
-            self._grow(newest)
-        assert self.buffers is not None
-        for buffer, new in zip(self.buffers, newest, strict=True):
-            buffer[:, :, self.length] = new[:, :, 0]
-        self.length += 1
-        keys, values = self.buffers
-        return keys[:, :, : self.length], values[:, :, : self.length]
-
-    def select(self, rows: Tensor) -> None:
-        """Keep, reorder or repeat rows."""
-        if self.buffers is not None:
-            keys, values = self.buffers
-            self.buffers = keys[rows], values[rows]
-
-    def _grow(self, newest: KeysValues) -> None:
-        capacity = max(16, 2 * self.length)
-        grown = []
-        for i, new in enumerate(newest):
-            buffer = new.new_empty(new.size(0), new.size(1), capacity, new.size(3))
-            if self.buffers is not None:
-                buffer[:, :, : self.length] = self.buffers[i]
-            grown.append(buffer)
-        self.buffers = grown[0], grown[1]
-
-
-class LayerCache(NamedTuple):
-    """What one decoder layer remembers while a target grows."""
-
-    target: TargetCache
-    source: KeysValues  # twice (R, G, S, K)
-    source_visible: Tensor  # (R, 1, 1, S)
 
 
 def causal_mask(num_positions: int, device: torch.device) -> Tensor:

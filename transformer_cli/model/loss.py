@@ -33,6 +33,8 @@ def sum_loss(
     likelihood = of_truth.masked_fill(~is_real, 0.0).sum()
     if label_smoothing == 0.0:
         return LossSums(-likelihood, -likelihood.detach())
-    evenly = log_probabilities.mean(-1).masked_fill(~is_real, 0.0).sum()
-    objective = -(1.0 - label_smoothing) * likelihood - label_smoothing * evenly
+    # The sum over the vocabulary and not its mean, whose gradient would fill a tensor of that size.
+    of_all = log_probabilities.sum(-1).masked_fill(~is_real, 0.0).sum()
+    share_of_each = label_smoothing / logits.size(-1)
+    objective = -(1.0 - label_smoothing) * likelihood - share_of_each * of_all
     return LossSums(objective, -likelihood.detach())

@@ -1,7 +1,9 @@
 """The Transformer: an encoder reads the source, a decoder predicts the target token by token."""
 
 import math
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -81,6 +83,7 @@ class Transformer(nn.Module):
         self.decoder = Decoder(config)
         self.output = nn.Linear(config.d_model, target_vocab_size, bias=config.output_bias)
         initialize(self, config)
+        self.register_load_state_dict_pre_hook(_drop_copies_of_tied_tables)
 
     def forward(self, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor) -> Tensor:
         """Logits of the token after each position of the target.
@@ -111,6 +114,11 @@ class Transformer(nn.Module):
         """The state of a search with one row for each sentence, before the first token."""
         return DecoderState(self, memory, source_mask)
 
+    def compile_layers(self) -> None:
+        """Have torch.compile make one graph of each layer; names of parameters stay."""
+        for layer in (*self.encoder.layers, *self.decoder.layers):
+            layer.compile()
+
     def embed_source(self, source_ids: Tensor) -> Tensor:
         """(B, S) int64 to (B, S, D)."""
         table = (
@@ -136,6 +144,19 @@ class Transformer(nn.Module):
         if self.config.scale_embeddings:
             x = x * math.sqrt(self.config.d_model)
         return self.embedding_dropout(positions(x, start))
+
+
+def _drop_copies_of_tied_tables(
+    model: nn.Module, state: dict[str, Any], prefix: str, *_others: Any
+) -> None:
+    """Weights from elsewhere may hold a tied table under each of its names, or under another."""
+    owner = f"{prefix}output.weight"
+    for name in ("source_embedding", "target_embedding"):
+        copy = f"{prefix}{name}.weight"
+        if getattr(model, name) is None and copy in state:
+            table = state.setdefault(owner, state[copy])
+            if torch.equal(table, state[copy]):
+                del state[copy]
 
 
 def _final_norm(config: ModelConfig) -> nn.Module:

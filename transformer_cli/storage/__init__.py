@@ -6,7 +6,7 @@ safetensors format, `json_lines` files that grow, and `lock` who may write.
 """
 
 from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
-from transformer_cli.storage.json_lines import JsonLines
+from transformer_cli.storage.json_lines import append_json_line, cut_json_lines, read_json_lines
 from transformer_cli.storage.lock import RunLock
 from transformer_cli.storage.manifest import MANIFEST_NAME, DamagedError, Manifest
 from transformer_cli.storage.reading import SealedFolder, open_sealed
@@ -29,14 +29,16 @@ __all__ = [
     "Content",
     "DamagedError",
     "FileSystem",
-    "JsonLines",
     "Manifest",
     "RunLock",
     "SealedFolder",
+    "append_json_line",
+    "cut_json_lines",
     "errors_explained",
     "make_folders",
     "open_sealed",
     "point_link",
+    "read_json_lines",
     "remove",
     "replace_file",
     "require_space",

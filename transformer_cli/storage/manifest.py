@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -17,8 +17,8 @@ MAX_MANIFEST_BYTES = 1 << 20
 MAX_FILES = 64
 _CHECKSUM = "manifest_sha256"
 
-BareName = Annotated[str, Field(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")]
-Digest = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\Z")]
+BareName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class DamagedError(DataError):
@@ -41,12 +41,12 @@ class Manifest(_Strict):
     """What a checkpoint is, and which files make it up."""
 
     format_version: Annotated[int, Field(ge=1, le=FORMAT_VERSION)]
-    run_id: Annotated[str, Field(pattern=r"\A[0-9a-f]{16}\Z")]
+    run_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
     """Drawn when the run was started from scratch."""
     step: Annotated[int, Field(ge=0, lt=10**12)]
-    data_fingerprint: Annotated[str, Field(pattern=r"\A([0-9a-f]{64})?\Z")]
+    data_fingerprint: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")]
     """SHA-256 over the fingerprints of all that the run trains on."""
-    metric: Annotated[str, Field(pattern=r"\A[a-z]{1,20}\Z")]
+    metric: Annotated[str, Field(pattern=r"^[a-z]{1,20}$")]
     """What `score` measures."""
     score: Annotated[float, Field(allow_inf_nan=False)] | None
     """Of this checkpoint on the validation split; absent where none was measured."""
@@ -105,6 +105,11 @@ def parse_json(data: bytes, origin: str) -> Any:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"{origin}: not JSON: {error}") from error
+
+
+def encode_json(values: Mapping[str, Any]) -> bytes:
+    """A JSON text; numbers come back bit for bit."""
+    return (json.dumps(values, indent=1) + "\n").encode("ascii")
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

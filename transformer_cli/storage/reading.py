@@ -38,6 +38,10 @@ class SealedFolder:
     def __contains__(self, name: str) -> bool:
         return name in self._files
 
+    def size(self, name: str) -> int:
+        """In bytes."""
+        return self._files[name].size
+
     def verify(self) -> None:
         """Read every file.
 

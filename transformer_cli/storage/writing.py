@@ -118,9 +118,11 @@ def replace_file(path: Path, data: bytes, *, fs: FileSystem = REAL) -> None:
 
 @contextmanager
 def staged_file(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
-    """A path to write to with any library; what stands there at the end appears as `path`."""
+    """An empty file to write to with any library; what it holds at the end appears as `path`."""
     partial = _temporary(path)
     with _removed_on_failure(partial, fs):
+        with errors_explained(path, fs=fs, creating=True):
+            fs.close(fs.create_file(partial))
         with full_disk_explained(path, fs=fs):
             yield partial
         with errors_explained(path, fs=fs):

@@ -43,7 +43,9 @@ class TrainingReport:
 class Hooks:
     """What the loop does to the world, handed in."""
 
-    tick: Callable[[int], None]  # a step is done: moves a progress bar, reads nothing from the device
+    tick: Callable[
+        [int], None
+    ]  # a step is done: moves a progress bar, reads nothing from the device
     report: Callable[[TrainingReport], None]
     validate: Callable[[int], float]  # the value of best_metric at this step
     save: Callable[[Progress, Meter], None]
@@ -117,7 +119,11 @@ def _update(experiment: Experiment, step: int) -> StepReport:
 
 
 def _training_report(
-    experiment: Experiment, progress: Progress, meter: Meter, last: StepReport, stopwatch: "_Stopwatch"
+    experiment: Experiment,
+    progress: Progress,
+    meter: Meter,
+    last: StepReport,
+    stopwatch: "_Stopwatch",
 ) -> TrainingReport:
     sums = {name: value.item() for name, value in meter.sums.items()}
     source_speed, target_speed = stopwatch.tokens_per_second(meter)

@@ -1,6 +1,7 @@
 """Optimizers, learning-rate curves, and the optimizer's state by parameter name."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +37,12 @@ def learning_rate(step: int, training: TrainingConfig, *, d_model: int) -> float
 def build_optimizer(model: nn.Module, training: TrainingConfig) -> torch.optim.Adam:
     """Adam or AdamW over all parameters; weight decay touches matrices only."""
     parameters = list(model.parameters())
-    settings = {"lr": 0.0, "betas": training.betas, "eps": training.epsilon, "fused": True}
+    settings: dict[str, Any] = {
+        "lr": 0.0,
+        "betas": training.betas,
+        "eps": training.epsilon,
+        "fused": True,
+    }
     if training.optimizer == "adam":
         return torch.optim.Adam(parameters, **settings)
     decay = DEFAULT_WEIGHT_DECAY if training.weight_decay is None else training.weight_decay

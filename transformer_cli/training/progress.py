@@ -50,7 +50,10 @@ class Progress:
             DataError: keys or types are not those that were written.
         """
         try:
-            numbers = {key: int(values[key]) for key in ("step", "validated_at", "validations_without_best")}
+            numbers = {
+                key: int(values[key])
+                for key in ("step", "validated_at", "validations_without_best")
+            }
             position = Position(**values["position"])
             best = tuple(float(value) for value in values["best_goodness"])
             return cls(position=position, best_goodness=best, **numbers)
@@ -119,7 +122,10 @@ class Meter:
         self.num_source_tokens = self.num_target_tokens = 0
 
     def to_json(self) -> dict[str, float]:
-        tokens = {"num_source_tokens": self.num_source_tokens, "num_target_tokens": self.num_target_tokens}
+        tokens = {
+            "num_source_tokens": self.num_source_tokens,
+            "num_target_tokens": self.num_target_tokens,
+        }
         return {name: value.item() for name, value in self.sums.items()} | tokens
 
     def restore(self, values: Mapping[str, float]) -> None:

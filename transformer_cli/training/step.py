@@ -44,7 +44,9 @@ def train_step(
     for host_batch in micro_batches:
         batch = host_batch.to(machine.device)
         with machine.autocast():
-            logits = model(batch.source_ids, batch.source_mask, batch.decoder_input_ids)  # (B, T, V)
+            logits = model(
+                batch.source_ids, batch.source_mask, batch.decoder_input_ids
+            )  # (B, T, V)
         sums = sum_loss(
             logits, batch.target_ids, pad_id=batch.pad_id, label_smoothing=label_smoothing
         )

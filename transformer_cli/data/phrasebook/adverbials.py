@@ -5,6 +5,7 @@ from __future__ import annotations
 from transformer_cli.data.phrasebook.draw import Draw
 from transformer_cli.data.phrasebook.lexicon import (
     Noun,
+    Verb,
     adverbs,
     count_nouns,
     names,
@@ -131,8 +132,10 @@ def when(draw: Draw, tense: str) -> Both:
     return draw.expect(english), italian
 
 
-def sometimes_when(draw: Draw, tense: str) -> Both:
-    """A time, or nothing."""
+def sometimes_when(draw: Draw, tense: str, verb: Verb) -> Both:
+    """A time, or nothing; never with verbs such as know and love."""
+    if "stative" in verb.flags:
+        return NOTHING
     return when(draw, tense) if draw.choose((True, False)) else NOTHING
 
 
@@ -145,12 +148,12 @@ def in_month(draw: Draw) -> Both:
 
 
 def _italian_place(place: Noun, phrase: NounPhrase, is_bare: bool) -> str:
-    preposition = place.place.split(":")[1]
-    if preposition.endswith("-"):
-        preposition = preposition[:-1]
-        if is_bare:
-            return f"{preposition} {place.italian[0]}"
-    return phrase.after(preposition)
+    _, preposition, *otherwise = place.place.split(":")
+    if is_bare and preposition.endswith("-"):
+        return f"{preposition[:-1]} {place.italian[0]}"
+    if not is_bare and otherwise:
+        preposition = otherwise[0]
+    return phrase.after(preposition.removesuffix("-"))
 
 
 def _place(draw: Draw) -> tuple[Noun, NounPhrase, str]:
@@ -194,6 +197,7 @@ def to_place(draw: Draw) -> Both:
 def beside(draw: Draw, *landmarks: str) -> Both:
     """A position relative to a landmark: "in front of the station", "davanti alla stazione"."""
     english, lead, preposition = draw.choose(RELATIONS)
+    draw.expect(english)
     noun = draw.pick(count_nouns(*landmarks))
     phrase = noun_phrase(
         draw, noun, DEFINITE_DETERMINERS, with_adjective=(False, False, True), plurals=(False,)
@@ -207,6 +211,7 @@ def inside(draw: Draw) -> Both:
     english, preposition, kind = draw.choose(
         (("on", "su", "surface"), ("under", "sotto", "surface"), ("in", "in", "container"))
     )
+    draw.expect(english)
     phrase = noun_phrase(
         draw, draw.pick(nouns(kind)), DEFINITE_DETERMINERS, plurals=(False,)
     )

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from transformer_cli.data.phrasebook import patterns_being, patterns_liking, patterns_verbs
+from transformer_cli.data.phrasebook import (
+    patterns_being,
+    patterns_liking,
+    patterns_occasions,
+    patterns_pronouns,
+    patterns_questions,
+    patterns_travel,
+    patterns_verbs,
+)
 from transformer_cli.data.phrasebook.pattern import Pattern
 
 PATTERNS: tuple[Pattern, ...] = (
-    *patterns_verbs.PATTERNS,
     *patterns_being.PATTERNS,
     *patterns_liking.PATTERNS,
+    *patterns_occasions.PATTERNS,
+    *patterns_pronouns.PATTERNS,
+    *patterns_questions.PATTERNS,
+    *patterns_travel.PATTERNS,
+    *patterns_verbs.PATTERNS,
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from transformer_cli.data.phrasebook import english, italian_verbs
-from transformer_cli.data.phrasebook.draw import Draw
+from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
 from transformer_cli.data.phrasebook.lexicon import Adverb, Verb
 from transformer_cli.data.phrasebook.noun_phrases import NounPhrase
 
@@ -108,6 +108,8 @@ def english_statement(
     subject: NounPhrase, phrase: VerbPhrase, tense: str, *, negative: bool = False
 ) -> str:
     """ "Anna is not eating the apple"."""
+    if negative and "some " in phrase.english:
+        raise DeadEndError
     auxiliary, main = english_verb(phrase.verb, tense, subject.english_person, negative)
     adverb = phrase.adverb.english if phrase.adverb else ""
     if negative:

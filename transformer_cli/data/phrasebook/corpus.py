@@ -71,7 +71,9 @@ def _draws(seed: int, *, is_training: bool) -> Iterator[PhrasebookPair]:
             source, target = pattern.build(draw)
         except DeadEndError:
             continue
-        yield PhrasebookPair(source, target, pattern.name, tuple(dict.fromkeys(draw.lemmas)))
+        if len(set(draw.lemmas)) < len(draw.lemmas):
+            continue  # "The dog is behind the dog."
+        yield PhrasebookPair(source, target, pattern.name, tuple(draw.lemmas))
 
 
 @cache

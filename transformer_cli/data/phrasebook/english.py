@@ -24,13 +24,12 @@ CONTRACTIONS = (
     ("has not", "hasn't"),
     ("have not", "haven't"),
     ("I am", "I'm"),
-    ("I will", "I'll"),
     ("it is", "it's"),
     ("It is", "It's"),
     ("what is", "what's"),
     ("let us", "let's"),
 )
-_CONTRACTIBLE = re.compile(r"\b(?:" + "|".join(long for long, _ in CONTRACTIONS) + r")\b")
+_CONTRACTIBLE = re.compile(r"(?<!and )\b(?:" + "|".join(long for long, _ in CONTRACTIONS) + r")\b")
 _SHORT_FORMS = dict(CONTRACTIONS)
 
 

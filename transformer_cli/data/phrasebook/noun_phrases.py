@@ -40,7 +40,7 @@ ITALIAN_POSSESSIVES = (
 )
 OWNERS = (("my", 0), ("my", 0), ("your", 1), ("his", 2), ("her", 2), ("our", 3), ("their", 5))
 
-SUBJECT_DETERMINERS = ("the", "the", "the", "the", "this", "that", "my", "my", "number", "many")
+SUBJECT_DETERMINERS = ("the", "the", "the", "the", "this", "that", "my", "my", "number-the", "many-the")
 OBJECT_DETERMINERS = (
     ("the",) * 4 + ("a",) * 4 + ("this", "that", "my", "my", "number", "some", "many", "another")
 )
@@ -49,9 +49,24 @@ PLAIN_DETERMINERS = ("the", "the", "a", "my")
 
 COMMUNAL = frozenset({"nature", "public-place", "outdoors", "sight", "wild", "job"})
 
-FOR_MASS = {"a": "some", "number": "the", "many": "much", "another": "some", "every": "the"}
-FOR_PLURAL = {"a": "some", "another": "some", "every": "the"}
-FOR_SINGULAR = {"number": "a", "some": "a", "many": "the"}
+# What a determiner turns into where the noun is a mass, plural or singular.
+FOR_MASS = {
+    "a": "some",
+    "number": "the",
+    "many": "much",
+    "another": "some",
+    "every": "the",
+    "number-the": "the",
+    "many-the": "the",
+}
+FOR_PLURAL = {
+    "a": "some",
+    "another": "some",
+    "every": "the",
+    "number-the": "number",
+    "many-the": "many",
+}
+FOR_SINGULAR = {"number": "a", "some": "a", "many": "a", "number-the": "the", "many-the": "the"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,6 @@ THERE_IS = {
     ("future", True): ("there will be", "will there be", "ci saranno"),
 }
 BE_TENSES = ("present", "present", "present", "past", "future")
-LOCATED = ("thing", "clothing", "vehicle", "animal", "tableware", "device", "reading", "fruit")
 
 
 @cache
@@ -68,14 +67,28 @@ def described_things() -> tuple[Noun, ...]:
     return tuple(x for x in NOUNS if "person" not in x.classes and adjectives_for(x))
 
 
+@cache
+def passing_adjectives(noun: Noun) -> tuple[Adjective, ...]:
+    """The adjectives for what may change: not red or French, but open or expensive."""
+    return tuple(
+        adjective
+        for adjective in adjectives_for(noun, predicative=True)
+        if adjective.is_comparable
+        or adjective.position == "pred"
+        or adjective.classes & {"openable", "warm", "vessel"}
+    )
+
+
 def thing_subject(draw: Draw) -> tuple[Noun, NounPhrase]:
     """Something that can be described: "these cars"."""
     noun = draw.pick(described_things())
-    return noun, noun_phrase(draw, noun, SUBJECT_DETERMINERS, with_adjective=(False,))
+    return noun, noun_phrase(
+        draw, noun, ("the", "the", "the", "this", "that", "my", "many-the"), with_adjective=(False,)
+    )
 
 
 def adjective_phrase(
-    draw: Draw, adjective: Adjective, form: str, *, degrees: tuple[str, ...] = ()
+    draw: Draw, adjective: Adjective, form: str
 ) -> Both:
     """The adjective after "be", sometimes with a word of degree: "very tired"."""
     italian = adjective_forms(adjective.italian)[form]
@@ -83,11 +96,6 @@ def adjective_phrase(
         degree = draw.pick(adverbs("degree"))
         return f"{degree.english} {adjective.english}", f"{degree.italian} {italian}"
     return adjective.english, italian
-
-
-def be_phrase(english: str, italian: str, tense: str) -> VerbPhrase:
-    """ "be" with a complement; the future needs its "be" spelled out by the verb itself."""
-    return VerbPhrase(BE, english, italian)
 
 
 def person_is(draw: Draw, tense: str, *, asks: bool = False) -> Both:
@@ -101,7 +109,8 @@ def person_is(draw: Draw, tense: str, *, asks: bool = False) -> Both:
 def thing_is(draw: Draw, tense: str, *, asks: bool = False) -> Both:
     """ "These shoes are too expensive"."""
     noun, subject = thing_subject(draw)
-    adjective = draw.pick(adjectives_for(noun, predicative=True))
+    pool = adjectives_for(noun, predicative=True) if tense == "present" else passing_adjectives(noun)
+    adjective = draw.pick(pool)
     complement = adjective_phrase(draw, adjective, subject.form)
     return _be_sentence(draw, subject, complement, tense, asks=asks)
 
@@ -135,14 +144,16 @@ def thing_is_at(draw: Draw, tense: str, *, asks: bool = False) -> Both:
 
 def located(draw: Draw, determiners: tuple[str, ...]) -> tuple[NounPhrase, Both]:
     """Something and a place where it may well be."""
-    kind = draw.choose(("thing", "thing", "vehicle", "building", "animal", "furniture"))
+    kind = draw.choose(("thing", "thing", "vehicle", "vehicle", "building", "animal", "furniture"))
     if kind == "thing":
-        subject = noun_phrase(draw, draw.pick(nouns("thing", "clothing", "tableware")), determiners)
+        subject = noun_phrase(draw, draw.pick(nouns("thing", "clothing")), determiners)
         return subject, inside(draw) if draw.choose((True, True, False)) else beside(draw, "furniture")
     subject = noun_phrase(draw, draw.pick(nouns(kind)), determiners)
     if kind == "furniture":
         return subject, beside(draw, "furniture", "opening")
-    return subject, beside(draw, "building", "sight", "outdoors", "vehicle")
+    if kind == "building":
+        return subject, beside(draw, "building", "outdoors")
+    return subject, beside(draw, "building", "outdoors", "tall", "drivable")
 
 
 def there_is(draw: Draw, *, asks: bool = False) -> Both:
@@ -209,7 +220,7 @@ def person_is_job(draw: Draw, *, asks: bool = False) -> Both:
 def this_is(draw: Draw) -> Both:
     """ "These are my brothers", "Questi sono i miei fratelli"."""
     pool = nouns("family", "known", "pet", "thing", "clothing", "room", "vehicle", "own")
-    phrase = noun_phrase(draw, draw.pick(pool), ("the", "a", "my", "my"))
+    phrase = noun_phrase(draw, draw.pick(pool), ("the", "my", "my"))
     pointer = draw.choose(("this", "that"))
     is_many = phrase.english_person == 5
     english_pointer = {"this": ("this is", "these are"), "that": ("that is", "those are")}
@@ -238,7 +249,7 @@ def where_from(draw: Draw) -> Both:
         raise DeadEndError
     english = f"where {question(subject, VerbPhrase(BE), 'present')[0]} from"
     verb = italian_predicate(subject, VerbPhrase(BE), "present")
-    return finished(draw, english, joined_words("di dove", verb, subject.italian), "?")
+    return finished(draw, english, joined_words("di dov'è" if verb == "è" else f"di dove {verb}", subject.italian), "?")
 
 
 def what_colour(draw: Draw) -> Both:

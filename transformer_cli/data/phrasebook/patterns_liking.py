@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
 from transformer_cli.data.phrasebook.adverbials import sometimes_when, when
 from transformer_cli.data.phrasebook.clauses import (
@@ -19,6 +19,7 @@ from transformer_cli.data.phrasebook.italian import adjective_forms, definite_ar
 from transformer_cli.data.phrasebook.italian_verbs import plain_infinitive, present
 from transformer_cli.data.phrasebook.lexicon import (
     Noun,
+    Verb,
     adjectives,
     names,
     nouns,
@@ -99,6 +100,8 @@ def italian_number(value: int) -> str:
 
 def to_whom(subject: NounPhrase) -> tuple[str, str]:
     """The person who likes, as Italian sees it: ("ad Anna", "") or ("", "mi")."""
+    if subject.bare and subject.person in {3, 4}:
+        raise DeadEndError  # "io e Anna" has no dative of its own
     if subject.bare:
         return subject.after("a"), ""
     if subject.english == "she":
@@ -111,7 +114,7 @@ def _liked_thing(draw: Draw) -> tuple[Noun, NounPhrase, str]:
     noun = draw.pick(nouns(*LIKEABLE))
     is_kind = bool(noun.classes & {"food", "drink", "pet"}) and draw.choose((True, False))
     if is_kind:
-        phrase = determined(draw, "the", noun, noun.number == "count" and "cup" not in noun.classes)
+        phrase = determined(draw, "the", noun, noun.number == "count" and "drink" not in noun.classes)
         return noun, phrase, draw.expect(phrase.english.removeprefix("the "))
     phrase = noun_phrase(draw, noun, ("the", "the", "this", "that", "my"))
     return noun, phrase, phrase.english
@@ -146,11 +149,17 @@ def _english_like(
     return statement(subject, phrase, tense, negative=negative)[0]
 
 
+@cache
+def pleasures() -> tuple[Verb, ...]:
+    """What one can like doing without an object."""
+    return tuple(x for x in verbs("intransitive") if x.base not in {"have", "cry", "smile"})
+
+
 def likes_doing(draw: Draw, *, asks: bool = False) -> Both:
     """ "Anna likes swimming", "Ad Anna piace nuotare"."""
     subject = person_subject(draw)
     if draw.choose((True, False)):
-        verb = draw.pick(verbs("intransitive"))
+        verb = draw.pick(pleasures())
         english, italian = "", ""
     else:
         verb = draw.pick(verbs_with("pastime", "transitive"))
@@ -172,7 +181,7 @@ def likes_doing(draw: Draw, *, asks: bool = False) -> Both:
 def misses(draw: Draw, *, asks: bool = False) -> Both:
     """ "I miss my mother", "Mi manca mia madre"."""
     subject = person_subject(draw)
-    missed = noun_phrase(draw, draw.pick(nouns("family", "pet", "known", "own")), ("my",))
+    missed = noun_phrase(draw, draw.pick(nouns("family", "pet", "friendly", "homelike")), ("my",))
     verb = "mancano" if missed.form[1] == "p" else "manca"
     phrase = VerbPhrase(the_verb("mancare", "miss"), missed.english)
     dative, clitic = to_whom(subject)
@@ -191,7 +200,7 @@ def misses_you(draw: Draw) -> Both:
     """ "I miss you", "Mi manchi"."""
     subject = person_subject(draw)
     missed = draw.choose((("you", 1), ("him", 2), ("her", 2), ("them", 5), ("me", 0), ("us", 3)))
-    if subject.person == missed[1]:
+    if subject.person == missed[1] or {subject.person, missed[1]} == {0, 3}:
         raise DeadEndError
     phrase = VerbPhrase(the_verb("mancare", "miss"), missed[0])
     english = statement(subject, phrase, "present")[0]
@@ -256,9 +265,8 @@ def age(draw: Draw, tense: str) -> Both:
     years = draw.choose(AGES)
     draw.expect(english_number(years))
     number = italian_number(years)
-    years_in_italian = f"{number[:-1]}'anni" if number.endswith("i") and years >= 20 and years % 10 == 0 else f"{number} anni"
-    if years >= 20 and years % 10 == 0 and years != 20:
-        years_in_italian = f"{number} anni"
+    is_elided = years >= 20 and years % 10 == 0
+    years_in_italian = f"{number[:-1]}'anni" if is_elided else f"{number} anni"
     words = statement(subject, VerbPhrase(BE, f"{english_number(years)} years old"), tense)[0]
     have = italian_predicate(subject, VerbPhrase(HAVE, "", years_in_italian), tense)
     return finished(draw, words, joined_words(subject.italian, have))
@@ -279,11 +287,9 @@ def has(draw: Draw, tense: str, *, asks: bool = False) -> Both:
     subject = person_subject(draw)
     if asks and subject.person in {0, 3}:
         raise DeadEndError
-    pool = nouns("thing", "vehicle", "pet", "clothing", "dwelling", "errand", "family", "device", "money")
+    pool = nouns("thing", "ownable", "pet", "clothing", "dwelling", "errand", "several", "money")
     noun = draw.pick(pool)
     if "family" in noun.classes:
-        if "single" in noun.classes:
-            raise DeadEndError
         phrase = determined(draw, draw.choose(("a", "number", "many")), noun, draw.choose((True, False)))
     else:
         phrase = noun_phrase(draw, noun, ("a", "a", "a", "number", "the", "my", "many"))

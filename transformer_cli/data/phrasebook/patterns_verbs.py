@@ -73,8 +73,8 @@ def transitive_verbs(tense: str) -> tuple[Verb, ...]:
     barred = set()
     if tense in {"progressive", "was_doing"}:
         barred = {"stative", "sudden", "mishap"}
-    elif tense in PURPOSEFUL:
-        barred = {"stative", "mishap"}
+    elif tense in PURPOSEFUL or tense == "future":
+        barred = {"stative"} if tense == "future" else {"stative", "mishap"}
     if tense == "can":
         barred.add("skill")
     pool = verbs_with("routine", "transitive") if tense in IMPERFECTS else verbs("transitive")
@@ -160,7 +160,7 @@ def stated(draw: Draw, tense: str, frame: Frame) -> Both:
     phrase = frame(draw, tense)
     negative = tense not in NEVER_DENIED and draw.choose((True, False, False, False))
     english, italian = statement(subject, phrase, tense, negative=negative)
-    time = sometimes_when(draw, tense)
+    time = sometimes_when(draw, tense, phrase.verb)
     if time[0] and draw.choose((True, False, False, False)):
         return finished(draw, joined_words(_opening(time[0]), english), joined_words(time[1], italian))
     return finished(draw, joined_words(english, time[0]), joined_words(italian, time[1]))
@@ -178,7 +178,7 @@ def asked(draw: Draw, tense: str, frame: Frame) -> Both:
         draw.expect(subject.english)
     phrase = frame(draw, tense)
     english, italian = question(subject, phrase, tense)
-    time = sometimes_when(draw, tense)
+    time = sometimes_when(draw, tense, phrase.verb)
     return finished(draw, joined_words(english, time[0]), joined_words(italian, time[1]), "?")
 
 

@@ -1,0 +1,55 @@
+import math
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.decoding.top_k import BLOCK_WIDTH, largest, top_k
+
+
+def by_stable_sort(
+    scores: torch.Tensor, offsets: torch.Tensor, k: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    values, positions = (
+        (scores + offsets.unsqueeze(-1)).flatten(1).sort(dim=1, descending=True, stable=True)
+    )
+    return values[:, :k], positions[:, :k]
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Few distinct values, so that most of them are tied; sizes around whole blocks."""
+    num_rows = draw(st.integers(1, 5))
+    width = draw(st.sampled_from([1, 3, BLOCK_WIDTH, 5 * BLOCK_WIDTH, 5 * BLOCK_WIDTH + 1, 999]))
+    k = draw(st.integers(1, min(8, num_rows * width)))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**30)))
+    num_values = draw(st.sampled_from([1, 2, 5, 10**6]))
+    scores = torch.randint(num_values, (3, num_rows, width), generator=generator).neg().double()
+    scores[torch.rand(scores.shape, generator=generator) < 0.2] = -math.inf
+    offsets = torch.randint(3, (3, num_rows), generator=generator).neg().double()
+    offsets[torch.rand(offsets.shape, generator=generator) < 0.2] = -math.inf
+    return scores, offsets, k
+
+
+@given(problem=problems())
+def test_top_k_is_a_stable_descending_sort_cut_after_k(
+    problem: tuple[torch.Tensor, torch.Tensor, int],
+) -> None:
+    scores, offsets, k = problem
+    values, positions = top_k(scores, offsets, k)
+    expected_values, expected_positions = by_stable_sort(scores, offsets, k)
+    assert torch.equal(values, expected_values)
+    assert torch.equal(positions, expected_positions)
+
+
+def test_of_equal_numbers_in_different_blocks_the_first_is_the_largest() -> None:
+    scores = torch.zeros(1, 10 * BLOCK_WIDTH)
+    scores[0, [7 * BLOCK_WIDTH, 3 * BLOCK_WIDTH + 5]] = 1.0
+    assert largest(scores)[1].tolist() == [3 * BLOCK_WIDTH + 5]
+
+
+def test_the_scores_are_left_as_they_were() -> None:
+    scores = torch.randn(2, 3, 1000)
+    before = scores.clone()
+    top_k(scores, torch.zeros(2, 3), 4)
+    assert torch.equal(scores, before)

@@ -1,0 +1,39 @@
+"""What a run leaves on disk, and how it comes back.
+
+`stored` is one checkpoint, `portable` the small files in it, `listing` which ones a folder holds,
+`checkpoints` how a run saves and finds them, `rotation` which stay, `runs` which run is meant, and
+`loading` makes a model of one.
+"""
+
+from transformer_cli.checkpoint.checkpoints import Checkpoints
+from transformer_cli.checkpoint.listing import CHECKPOINTS, Listing, list_checkpoints
+from transformer_cli.checkpoint.loading import (
+    TrainedModel,
+    load_config_of,
+    load_tokenizers,
+    load_trained,
+)
+from transformer_cli.checkpoint.portable import portable_config, portable_files
+from transformer_cli.checkpoint.rotation import Retention
+from transformer_cli.checkpoint.runs import find_run
+from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
+from transformer_cli.storage import RunLock
+
+__all__ = [
+    "CHECKPOINTS",
+    "Checkpoint",
+    "Checkpoints",
+    "Listing",
+    "Retention",
+    "RunLock",
+    "Snapshot",
+    "TrainedModel",
+    "find_run",
+    "list_checkpoints",
+    "load_config_of",
+    "load_tokenizers",
+    "load_trained",
+    "open_checkpoint",
+    "portable_config",
+    "portable_files",
+]

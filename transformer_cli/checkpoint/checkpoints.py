@@ -1,0 +1,296 @@
+"""The checkpoints of one run: saving, finding the newest and the best, and rotation."""
+
+import hashlib
+import json
+import logging
+import math
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from transformer_cli.checkpoint.listing import (
+    CHECKPOINTS,
+    REPLACED,
+    Listing,
+    folder_name,
+    list_checkpoints,
+)
+from transformer_cli.checkpoint.rotation import Retention, Scored, best_first
+from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
+from transformer_cli.errors import DataError, StorageError
+from transformer_cli.storage import (
+    MANIFEST_NAME,
+    REAL,
+    DamagedError,
+    FileSystem,
+    Manifest,
+    errors_explained,
+    make_folders,
+    point_link,
+    remove,
+    require_space,
+    sweep,
+    write_folder,
+)
+from transformer_cli.storage.manifest import FORMAT_VERSION, listed
+from transformer_cli.storage.writing import WrittenFile
+
+logger = logging.getLogger(__name__)
+
+
+class Checkpoints:
+    """What stands in `checkpoints/` of a run folder.
+
+    Whoever saves, sweeps or moves away holds the run's lock; anybody may read.
+    """
+
+    def __init__(
+        self,
+        run_folder: Path,
+        retention: Retention | None = None,
+        *,
+        data_fingerprint: Mapping[str, str] | None = None,
+        fs: FileSystem = REAL,
+    ) -> None:
+        self.run_folder = run_folder
+        self.folder = run_folder / CHECKPOINTS
+        self.retention = retention or Retention()
+        self._data_fingerprint = _digest(data_fingerprint) if data_fingerprint else ""
+        self._fs = fs
+        self._run_id: str | None = None
+        self._saved_at = 0
+        self._verified: dict[str, Manifest] = {}
+        self._skipped: dict[str, str] = {}
+
+    def newest_valid(self) -> Checkpoint | None:
+        """The checkpoint of the highest step of which every byte is as saved; `None` if there is none at all.
+
+        Raises:
+            StorageError: there are checkpoints, and none is valid.
+        """
+        listing = list_checkpoints(self.folder)
+        newest = self._first_verified(listing.whole, listing)
+        if newest is None and listing.skipped:
+            raise StorageError(
+                f"{self.folder}: no checkpoint is valid:{listing.reasons()}",
+                hint="--from-scratch puts them aside and begins anew",
+            )
+        self._skipped = listing.skipped
+        return newest
+
+    def best(self) -> Checkpoint | None:
+        """The valid checkpoint with the best score; `None` if none has a score."""
+        listing = list_checkpoints(self.folder)
+        return self._first_verified(ranked(listing.whole), listing)
+
+    def skipped(self) -> dict[str, str]:
+        """The folders that the last `newest_valid` found unusable, each with the reason."""
+        return dict(self._skipped)
+
+    def save(self, snapshot: Snapshot, score: float | None = None) -> Path:
+        """Write a checkpoint, verify it, then delete those that are superfluous.
+
+        Returns only once it is safe on the disk; on any failure the older checkpoints are intact.
+
+        Args:
+            snapshot: what to save.
+            score: by the run's metric; a score that is not finite is none.
+
+        Raises:
+            TryAgainError: the disk is full.
+            CannotCreateError: the folder may not be written to.
+            StorageError: anything else that went wrong with the disk.
+        """
+        self._continue_run(snapshot.step)
+        make_folders(self.folder, fs=self._fs)
+        final = self.folder / folder_name(snapshot.step)
+        aside = self._aside(final)
+        self._saved_at = max(int(time.time() * 1000), self._saved_at + 1)
+
+        def seal(files: Sequence[WrittenFile]) -> tuple[str, bytes]:
+            return MANIFEST_NAME, self._manifest(snapshot.step, score, files).encode()
+
+        write_folder(final, snapshot.contents(), seal, aside=aside, fs=self._fs)
+        self._verify_saved(final)
+        if aside is not None and aside.name.startswith(REPLACED):
+            remove([aside], fs=self._fs)
+        self._rotate()
+        return final
+
+    def require_space(self, checkpoint_bytes: int) -> None:
+        """Raise TryAgainError unless the checkpoints still to come will fit on the disk, by this size of one."""
+        most = self.retention.keep_last + self.retention.keep_best + 1
+        still_to_come = max(1, most - len(list_checkpoints(self.folder).whole))
+        require_space(self.folder, still_to_come * checkpoint_bytes, fs=self._fs)
+
+    def sweep(self) -> None:
+        """Delete what an interrupted process left; only for the holder of the run's lock."""
+        sweep(self.run_folder, fs=self._fs)
+        sweep(self.folder, fs=self._fs)
+        for replaced in self.folder.glob(f"{REPLACED}*"):
+            self._finish_replacement(replaced)
+
+    def move_away(self) -> Path | None:
+        """Rename the folder of checkpoints, so that a run can begin from scratch; where they are now."""
+        if not self.folder.exists():
+            return None
+        number = 1
+        while (target := self.folder.with_name(f"{CHECKPOINTS}-old-{number}")).exists():
+            number += 1
+        with errors_explained(self.folder, fs=self._fs):
+            self._fs.rename(self.folder, target)
+            self._fs.flush_path(self.run_folder)
+        self._run_id = None
+        self._verified.clear()
+        return target
+
+    def _continue_run(self, step: int) -> None:
+        """Take over the run's id and order of saving, once."""
+        if self._run_id is not None:
+            return
+        newest = self.newest_valid()
+        if newest is not None:
+            assert step >= newest.step, (
+                f"step {step} after step {newest.step}: resume, or move_away()"
+            )
+        self._run_id = secrets.token_hex(8) if newest is None else newest.manifest.run_id
+        # Clocks jump; the order of runs under one roof follows from what was saved before.
+        self._saved_at = max(
+            map(latest_saved_at, self.run_folder.absolute().parent.glob("*/")), default=0
+        )
+
+    def _manifest(self, step: int, score: float | None, files: Sequence[WrittenFile]) -> Manifest:
+        assert self._run_id is not None
+        return Manifest(
+            format_version=FORMAT_VERSION,
+            run_id=self._run_id,
+            step=step,
+            data_fingerprint=self._data_fingerprint,
+            metric=self.retention.metric,
+            score=score if score is not None and math.isfinite(score) else None,
+            saved_at=self._saved_at,
+            files=listed(files),
+        )
+
+    def _aside(self, final: Path) -> Path | None:
+        """Where to the folder goes that has the name already: a valid one stays readable until replaced."""
+        if not final.exists():
+            return None
+        try:
+            open_checkpoint(final).verify()
+        except (DataError, StorageError):
+            number = 1
+            while (aside := final.with_name(f"invalid-{final.name}-{number}")).exists():
+                number += 1
+            logger.warning("%s: not valid, moved to %s", final, aside.name)
+            return aside
+        aside = final.with_name(f"{REPLACED}{final.name}")
+        if aside.exists():
+            remove([aside], fs=self._fs)
+        return aside
+
+    def _finish_replacement(self, replaced: Path) -> None:
+        final = replaced.with_name(replaced.name.removeprefix(REPLACED))
+        try:
+            open_checkpoint(final).verify()
+        except (DataError, StorageError):
+            with errors_explained(replaced, fs=self._fs):
+                if final.exists():
+                    self._fs.rename(
+                        final, final.with_name(f"invalid-{final.name}-{time.time_ns()}")
+                    )
+                self._fs.rename(replaced, final)
+                self._fs.flush_path(self.folder)
+        else:
+            remove([replaced], fs=self._fs)
+
+    def _verify_saved(self, folder: Path) -> None:
+        try:
+            checkpoint = open_checkpoint(folder)
+            checkpoint.verify()
+        except DamagedError as error:
+            raise StorageError(
+                f"{folder}: written, but reads back otherwise: {error.message}",
+                hint="the disk or the memory is faulty; older checkpoints were not touched",
+            ) from error
+        self._verified[folder.name] = checkpoint.manifest
+
+    def _first_verified(
+        self, checkpoints: Sequence[Checkpoint], listing: Listing
+    ) -> Checkpoint | None:
+        for checkpoint in checkpoints:
+            if self._is_verified(checkpoint, listing):
+                return checkpoint
+        return None
+
+    def _is_verified(self, checkpoint: Checkpoint, listing: Listing) -> bool:
+        try:
+            checkpoint.verify()
+        except (DamagedError, StorageError) as error:
+            listing.skip(checkpoint.folder, error)
+            return False
+        self._verified[checkpoint.folder.name] = checkpoint.manifest
+        return True
+
+    def _rotate(self) -> None:
+        """Delete what is neither among the newest nor the best; checkpoints of another run are let be."""
+        kept, superfluous = self._kept_and_superfluous()
+        remove([checkpoint.folder for checkpoint in superfluous], fs=self._fs)
+        point_link(self.folder / "last", kept[0].folder.name, fs=self._fs)
+        for best in ranked(kept)[:1]:
+            point_link(self.folder / "best", best.folder.name, fs=self._fs)
+
+    def _kept_and_superfluous(self) -> tuple[list[Checkpoint], list[Checkpoint]]:
+        """Newest first; what is kept was verified, so that nothing goes for the sake of a damaged one."""
+        listing = list_checkpoints(self.folder)
+        while True:
+            own = [found for found in listing.whole if found.manifest.run_id == self._run_id]
+            steps = self.retention.superfluous(self._scored(own))
+            kept = [found for found in own if found.step not in steps]
+            damaged = [found for found in kept if not self._is_trusted(found, listing)]
+            if not damaged:
+                return kept, [found for found in own if found.step in steps]
+            for found in damaged:
+                logger.warning("a damaged checkpoint does not count: %s", listing.skipped[found.folder.name])
+
+    def _is_trusted(self, checkpoint: Checkpoint, listing: Listing) -> bool:
+        """Verified by this process, now or earlier."""
+        known = self._verified.get(checkpoint.folder.name)
+        return known == checkpoint.manifest or self._is_verified(checkpoint, listing)
+
+    def _scored(self, checkpoints: Sequence[Checkpoint]) -> list[Scored]:
+        """A score by another metric than the run's present one counts as none."""
+        return [
+            Scored(
+                found.step, found.score if found.manifest.metric == self.retention.metric else None
+            )
+            for found in checkpoints
+        ]
+
+
+def ranked(checkpoints: Sequence[Checkpoint]) -> list[Checkpoint]:
+    """Those with a score, best first; the newest says by which metric, and of which run."""
+    if not checkpoints:
+        return []
+    newest = max(checkpoints, key=lambda checkpoint: checkpoint.step).manifest
+    comparable = {
+        found.step: found
+        for found in checkpoints
+        if (found.manifest.run_id, found.manifest.metric) == (newest.run_id, newest.metric)
+    }
+    scored = [Scored(step, found.score) for step, found in comparable.items()]
+    return [comparable[step] for step in best_first(scored, newest.metric)]
+
+
+def latest_saved_at(run_folder: Path) -> int:
+    """When the newest checkpoint of a run was saved, in the order of saving; 0 if there is none."""
+    try:
+        whole = list_checkpoints(run_folder / CHECKPOINTS).whole
+    except StorageError:  # somebody else's folder
+        return 0
+    return max((checkpoint.manifest.saved_at for checkpoint in whole), default=0)
+
+
+def _digest(fingerprint: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(dict(fingerprint), sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,56 @@
+"""The small files that make a checkpoint self-contained, without anything about where they were made."""
+
+from pathlib import PurePath
+
+from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
+from transformer_cli.data.tokenizer import Tokenizer
+
+CONFIG_FILE = "config.yaml"
+SHARED_TOKENIZER = "tokenizer.json"
+TOKENIZERS = ("tokenizer.source.json", "tokenizer.target.json")
+
+
+def portable_files(
+    config: Config, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
+) -> dict[str, bytes]:
+    """config.yaml and the tokenizers, for `Snapshot.files`."""
+    files = {CONFIG_FILE: to_yaml(portable_config(config))}
+    if config.tokenizer.shared:
+        files[SHARED_TOKENIZER] = source_tokenizer.to_json()
+    else:
+        both = (source_tokenizer, target_tokenizer)
+        files |= {name: one.to_json() for name, one in zip(TOKENIZERS, both, strict=True)}
+    return {name: text.encode() for name, text in files.items()}
+
+
+def portable_config(config: Config) -> Config:
+    """The config without folders: of each local path its last part stays. The run's own has them all."""
+    data = config.data
+    if isinstance(data, FilesData):
+        files = tuple(_portable_file(corpus) for corpus in data.corpora)
+        return config.model_copy(
+            update={"data": data.model_copy(update={"root": ".", "corpora": files})}
+        )
+    if isinstance(data, HubData):
+        sets = tuple(_portable_set(corpus) for corpus in data.corpora)
+        return config.model_copy(
+            update={"data": data.model_copy(update={"root": ".", "corpora": sets})}
+        )
+    return config
+
+
+def _portable_file(corpus: FileCorpus) -> FileCorpus:
+    fields = ("source_path", "target_path", "path")
+    return corpus.model_copy(update={name: _last_part(getattr(corpus, name)) for name in fields})
+
+
+def _portable_set(corpus: HubCorpus) -> HubCorpus:
+    """`owner/name` on the hub stays; a folder on this machine does not."""
+    is_local = corpus.dataset.startswith(("/", "~", ".")) or corpus.dataset.count("/") > 1
+    dataset = _last_part(corpus.dataset) if is_local else corpus.dataset
+    update = {"dataset": dataset, "data_files": _last_part(corpus.data_files)}
+    return corpus.model_copy(update=update)
+
+
+def _last_part(path: str | None) -> str | None:
+    return None if path is None else PurePath(path).name or "."

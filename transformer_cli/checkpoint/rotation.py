@@ -1,0 +1,43 @@
+"""Which checkpoints stay when there are too many."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from transformer_cli.config import LOWER_IS_BETTER, TrainingConfig
+
+
+class Scored(NamedTuple):
+    """A checkpoint as rotation sees it."""
+
+    step: int
+    score: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What is kept: the newest, and the best by a metric."""
+
+    keep_last: int = 2
+    keep_best: int = 1
+    metric: str = "loss"
+
+    @classmethod
+    def of(cls, training: TrainingConfig) -> "Retention":
+        """As the config says."""
+        return cls(training.keep_last, training.keep_best, training.best_metric)
+
+    def superfluous(self, checkpoints: Iterable[Scored]) -> set[int]:
+        """The steps whose checkpoints may go: neither among the newest nor among the best."""
+        checkpoints = list(checkpoints)
+        newest = sorted((checkpoint.step for checkpoint in checkpoints), reverse=True)
+        best = best_first(checkpoints, self.metric)
+        kept = {*newest[: self.keep_last], *best[: self.keep_best]}
+        return set(newest) - kept
+
+
+def best_first(checkpoints: Iterable[Scored], metric: str) -> list[int]:
+    """The steps that have a score, the best first; of equal ones the earliest."""
+    sign = 1 if metric in LOWER_IS_BETTER else -1
+    ranked = sorted((sign * score, step) for step, score in checkpoints if score is not None)
+    return [step for _, step in ranked]

@@ -1,0 +1,99 @@
+"""`tfm train`: from a config to a trained run, or on from where the run stopped."""
+
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from transformer_cli.checkpoint import Checkpoints, Retention, RunLock
+from transformer_cli.commands.loading import CONFIG_FILE, RUNS
+from transformer_cli.commands.resuming import accept_changes
+from transformer_cli.commands.session import TrainingSession
+from transformer_cli.config import Config, load_config, to_yaml
+from transformer_cli.data.preparation import prepare_data
+from transformer_cli.errors import InterruptedBySignal
+from transformer_cli.messages import log_to_file
+from transformer_cli.runtime import environment, prepare_machine, signals_as_requests
+from transformer_cli.storage import make_folders, replace_file
+from transformer_cli.training.loop import train
+from transformer_cli.training.progress import is_finished
+
+logger = logging.getLogger(__name__)
+
+
+def run_training(
+    config_path: str, overrides: Sequence[str], *, from_scratch: bool, accept_data_change: bool
+) -> None:
+    """Train, or continue the run of the same name; ends with a saved checkpoint.
+
+    Raises:
+        ConfigError: the config is wrong, or harmfully different from the run's.
+        DataError: the corpus cannot be used, or is not what it was.
+        InterruptedBySignal: asked to stop; the state is saved.
+    """
+    config = load_config(config_path, overrides)
+    run_folder = RUNS / config.name
+    make_folders(run_folder)
+    with RunLock(run_folder):
+        log = log_to_file(run_folder / "train.log")
+        try:
+            checkpoints = Checkpoints(run_folder, Retention.of(config.training))
+            checkpoints.sweep()
+            if from_scratch:
+                _put_aside(checkpoints)
+            _accept_config(run_folder, config, checkpoints)
+            _train_in(run_folder, config, accept_data_change=accept_data_change)
+        finally:
+            logging.getLogger("transformer_cli").removeHandler(log)
+            log.close()
+
+
+def _put_aside(checkpoints: Checkpoints) -> None:
+    """The old checkpoints stay on disk under another name; the rest of the run is made anew."""
+    place = checkpoints.move_away()
+    if place is not None:
+        logger.info("the earlier checkpoints are now in %s", place)
+    run_folder = checkpoints.run_folder
+    for name in ("metrics.jsonl", "tensorboard", "data", CONFIG_FILE):
+        old = run_folder / name
+        if old.exists() and place is not None:
+            old.rename(place / name)
+
+
+def _accept_config(run_folder: Path, config: Config, checkpoints: Checkpoints) -> None:
+    """Refuse a run whose settings changed harmfully; else write down the settings in force."""
+    earlier = run_folder / CONFIG_FILE
+    if earlier.exists() and checkpoints.newest_valid() is not None:
+        for change in accept_changes(load_config(earlier), config):
+            logger.info("changed since the run began: %s", change)
+    replace_file(earlier, to_yaml(config).encode())
+
+
+def _train_in(run_folder: Path, config: Config, *, accept_data_change: bool) -> None:
+    machine = prepare_machine(config.runtime)
+    data = prepare_data(config, run_folder / "data", accept_change=accept_data_change)
+    for line in data.report.lines():
+        logger.info("%s", line)
+    described = environment() | {"device": machine.describe(), "data": dict(data.fingerprint)}
+    replace_file(run_folder / "environment.json", json.dumps(described, indent=1).encode())
+    session = TrainingSession.open(run_folder, config, data, machine)
+    if is_finished(session.progress, config.training):
+        logger.info(
+            "%s is finished: %d steps. To go on, raise training.max_steps or training.max_epochs; "
+            "to begin anew, --from-scratch",
+            run_folder, session.progress.step,
+        )  # fmt: skip
+        return
+    with signals_as_requests() as request, session.console(), session.experiment.updates:
+        hooks = session.hooks(lambda: request.signal_number is not None)
+        progress = train(session.experiment, session.progress, session.meter, hooks)
+    if request.signal_number is not None and not is_finished(progress, config.training):
+        raise InterruptedBySignal(
+            request.signal_number, f"stopped and saved at step {progress.step}"
+        )
+    logger.info("finished after %d steps: %s", progress.step, run_folder)
+    logger.info(
+        "next: tfm translate --run %s 'a sentence', or tfm validate --run %s",
+        config.name,
+        config.name,
+    )

@@ -1,0 +1,101 @@
+"""`tfm translate`: sentences, a file or standard input, line by line."""
+
+import json
+import logging
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from transformer_cli.commands.loading import load_for_inference
+from transformer_cli.decoding.translator import Translation, Translator
+from transformer_cli.errors import CannotCreateError, MissingInputError
+from transformer_cli.storage import staged_file
+
+logger = logging.getLogger(__name__)
+
+
+def run_translation(
+    sentences: Sequence[str] | Path | None,
+    output_file: Path | None,
+    *,
+    run: str | None,
+    overrides: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Translate arguments, a file, or standard input where neither is given."""
+    if isinstance(sentences, Path) and not sentences.is_file():
+        raise MissingInputError(
+            f"{sentences}: no such file", hint="--input takes a text file, one sentence per line"
+        )
+    if output_file is not None and not output_file.parent.is_dir():
+        raise CannotCreateError(f"{output_file}: there is no folder {output_file.parent}")
+    translator = load_for_inference(run, overrides).translator
+    with _opened_output(output_file) as output:
+        # Arguments, and what a person types or a slow program pipes in, are answered line by line.
+        for translation in _translations(translator, sentences):
+            output.write(_line(translation, as_json=as_json).encode() + b"\n")
+        output.flush()
+
+
+def _translations(
+    translator: Translator, sentences: Sequence[str] | Path | None
+) -> Iterator[Translation]:
+    if isinstance(sentences, Path):
+        with sentences.open("rb") as file:
+            yield from translator.translate(decoded_lines(file, str(sentences)))
+    elif sentences is not None:
+        yield from translator.translate(sentences)
+    elif sys.stdin is not None and sys.stdin.isatty():
+        logger.info("type a sentence and press Enter; Ctrl-D ends")
+        for line in decoded_lines(sys.stdin.buffer, "standard input"):
+            yield from translator.translate([line])
+            sys.stdout.flush()
+    elif sys.stdin is not None:
+        yield from translator.translate(decoded_lines(sys.stdin.buffer, "standard input"))
+
+
+def decoded_lines(file: BinaryIO, name: str) -> Iterator[str]:
+    """The lines of a file: split on line feeds only, and never lost; bad bytes become U+FFFD."""
+    num_replaced = 0
+    for raw in _without_byte_order_mark(file):
+        line = raw.removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            yield line.decode("utf-8")
+        except UnicodeDecodeError:
+            num_replaced += 1
+            yield line.decode("utf-8", errors="replace")
+    if num_replaced:
+        logger.warning(
+            "%s: lines that are not UTF-8, their bad bytes replaced: %d", name, num_replaced
+        )
+
+
+def _without_byte_order_mark(file: BinaryIO) -> Iterable[bytes]:
+    for number, raw in enumerate(file):
+        yield raw.removeprefix(b"\xef\xbb\xbf") if number == 0 else raw
+
+
+def _line(translation: Translation, *, as_json: bool) -> str:
+    if not as_json:
+        return translation.text
+    return json.dumps(
+        {
+            "source": translation.source,
+            "translation": translation.text,
+            "score": translation.score,
+            "alternatives": [alternative._asdict() for alternative in translation.alternatives],
+        },
+        ensure_ascii=False,
+    )
+
+
+@contextmanager
+def _opened_output(path: Path | None) -> Iterator[BinaryIO]:
+    """Standard output, or a file that appears when it is complete."""
+    if path is None:
+        yield sys.stdout.buffer
+        return
+    with staged_file(path) as partial, partial.open("wb") as file:
+        yield file

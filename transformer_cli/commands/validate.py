@@ -1,0 +1,87 @@
+"""`tfm validate`: how good a run is on a split, or on two given files."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from transformer_cli.commands.loading import LoadedRun, load_for_inference
+from transformer_cli.config import FilesData, SplitName
+from transformer_cli.config.data import FileCorpus
+from transformer_cli.data.corpus import has_split, read_pairs
+from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.preparation import held_out_pairs
+from transformer_cli.errors import DataError, UsageError
+from transformer_cli.evaluation.validation import ValidationReport, validate
+
+
+def run_validation(
+    run: str | None,
+    split: SplitName,
+    files: tuple[Path, Path] | None,
+    *,
+    overrides: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Score the run and print a table, or JSON with the same figures."""
+    loaded = load_for_inference(run, overrides)
+    pairs = _pairs_of_files(*files) if files else _pairs_of_split(loaded, split)
+    report = validate(loaded.translator, pairs, num_samples=loaded.config.validation.num_samples)
+    measured = f"{files[0]} / {files[1]}" if files else split
+    figures = {
+        "run": loaded.trained.config.name,
+        "step": loaded.trained.step,
+        "split": measured,
+        "beam_size": loaded.config.decoding.beam_size,
+        "length_penalty": loaded.config.decoding.length_penalty,
+    }
+    if as_json:
+        json.dump(figures | report.as_json(), sys.stdout, ensure_ascii=False)
+        sys.stdout.write("\n")
+    else:
+        heading = "  ".join(f"{name} {value}" for name, value in figures.items())
+        sys.stdout.write("\n".join([heading, "", *_table(report)]) + "\n")
+
+
+def _pairs_of_split(loaded: LoadedRun, split: SplitName) -> list[SentencePair]:
+    if split == "train":
+        raise UsageError(
+            "--split train: scores on training text say nothing about translating new text",
+            hint="choose validation or test",
+        )
+    if not has_split(loaded.config.data, split):
+        raise DataError(
+            f"the config of this run names no {split} split",
+            hint=f"train with a corpus of split: {split} or a data.{split}_share, "
+            "or score two files: --source FILE --reference FILE",
+        )
+    return held_out_pairs(loaded.config, split)
+
+
+def _pairs_of_files(source: Path, reference: Path) -> list[SentencePair]:
+    corpus = FileCorpus(
+        source_path=str(source.absolute()),
+        target_path=str(reference.absolute()),
+        split="test",
+        format="text",
+    )
+    data = FilesData(source="files", corpora=(corpus,))
+    return list(read_pairs(data, "test", seed=0))
+
+
+def _table(report: ValidationReport) -> list[str]:
+    rows = [
+        ("sentences", f"{report.num_sentences:,}", ""),
+        ("loss", f"{report.loss:.4f}", "nats per target token"),
+        ("perplexity", f"{report.perplexity:.2f}", ""),
+        *((score.name, f"{score.value:.2f}", score.signature) for score in report.scores),
+    ]
+    lines = [f"{name:<12}{value:>10}  {note}".rstrip() for name, value, note in rows]
+    for sample in report.samples:
+        lines += [
+            "",
+            f"SOURCE     {sample.source}",
+            f"TARGET     {sample.target}",
+            f"PREDICTED  {sample.predicted}",
+        ]
+    return lines

@@ -1,0 +1,49 @@
+"""Which files a path or a glob in a config names."""
+
+import difflib
+import glob
+import os
+from pathlib import Path
+
+from transformer_cli.errors import MissingInputError
+
+
+def expand_path(pattern: str, root: str) -> list[Path]:
+    """The path itself where it exists, or else the files that it matches, in sorted order.
+
+    Raises:
+        MissingInputError: it names nothing.
+    """
+    folder, given = Path(root).expanduser(), Path(pattern).expanduser()
+    path = folder / given
+    if os.path.exists(path):
+        return [path]
+    if glob.has_magic(pattern):
+        anchored = str(given) if given.is_absolute() else f"{glob.escape(str(folder))}/{given}"
+        matches = sorted(glob.glob(anchored, recursive=True))
+        files = [Path(match) for match in matches if not os.path.isdir(match)]
+        if files:
+            return files
+    raise _missing(path, root, is_glob=glob.has_magic(pattern))
+
+
+def _missing(path: Path, root: str, *, is_glob: bool) -> MissingInputError:
+    folder = path.parent
+    while not folder.is_dir() and folder != folder.parent:
+        folder = folder.parent
+    wanted = path.relative_to(folder).parts[0]
+    names = sorted(os.listdir(folder)) if os.access(folder, os.R_OK) else []
+    close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
+    hint = (
+        f"relative paths start at data.root ({root}); point it elsewhere with --set data.root=PATH"
+    )
+    if close:
+        hint += f"; in {folder.absolute()} there is {', '.join(close)}"
+    kind = "no file matches" if is_glob else "no such file"
+    return MissingInputError(f"{path.absolute()}: {kind}", hint=hint)
+
+
+def name_under_root(path: Path, root: str) -> str:
+    """The path without its root, so that a corpus keeps its name when it moves."""
+    folder = Path(root).expanduser()
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()

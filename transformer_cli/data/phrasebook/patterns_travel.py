@@ -1,0 +1,339 @@
+"""Sentence patterns of the traveller: tickets, hotel, restaurant, shops and directions."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from transformer_cli.data.phrasebook.adverbials import NOTHING, at_time, when
+from transformer_cli.data.phrasebook.clauses import (
+    VerbPhrase,
+    finished,
+    italian_predicate,
+    joined_words,
+    question,
+    statement,
+)
+from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
+from transformer_cli.data.phrasebook.italian import adjective_forms
+from transformer_cli.data.phrasebook.lexicon import (
+    count_nouns,
+    names,
+    nouns,
+    places,
+    the_verb,
+)
+from transformer_cli.data.phrasebook.noun_phrases import (
+    NUMBERS,
+    NounPhrase,
+    determined,
+    named,
+    noun_phrase,
+    person_subject,
+)
+from transformer_cli.data.phrasebook.pattern import Pattern
+from transformer_cli.data.phrasebook.patterns_liking import english_number, italian_number
+
+Both = tuple[str, str]
+
+BE = the_verb("essere", "be")
+COST = the_verb("costare", "cost")
+SOLD = ("clothing", "ware", "priced", "menu", "instrument", "jewel")
+Measure = tuple[str, str, str, tuple[str, ...]]
+MEASURES: tuple[Measure, ...] = (
+    ("a kilo of", "un chilo di", "ms", ("ware",)),
+    ("half a kilo of", "mezzo chilo di", "ms", ("ware",)),
+    ("two kilos of", "due chili di", "mp", ("ware",)),
+    ("a bottle of", "una bottiglia di", "fs", ("drink",)),
+    ("two bottles of", "due bottiglie di", "fp", ("drink",)),
+    ("a glass of", "un bicchiere di", "ms", ("drink",)),
+    ("three glasses of", "tre bicchieri di", "mp", ("drink",)),
+)
+FOOD_PRICES = tuple(range(2, 13))
+PRICES = tuple(range(10, 90))
+PLEASE = (", please", ", per favore")
+TURNS = (
+    ("turn left", "giri a sinistra"),
+    ("turn right", "giri a destra"),
+    ("go straight on", "vada sempre dritto"),
+    ("stop", "si fermi"),
+    ("cross the street", "attraversi la strada"),
+)
+ROOMS = (("single", "singola"), ("double", "doppia"))
+TRANSPORT_VERBS = (("arrive", "arrivare"), ("leave", "partire"))
+ORDINALS = (
+    ("first", "primo"),
+    ("second", "secondo"),
+    ("third", "terzo"),
+    ("fourth", "quarto"),
+    ("last", "ultimo"),
+)
+MEALS = (("breakfast", "colazione"), ("lunch", "pranzo"), ("dinner", "cena"))
+
+
+def quantity(draw: Draw, measures: tuple[Measure, ...] = MEASURES) -> NounPhrase:
+    """ "two kilos of apples", "due chili di mele"."""
+    english, italian, form, classes = draw.choose(measures)
+    draw.expect(english)
+    noun = draw.pick(nouns(*classes))
+    is_drink = "drink" in noun.classes
+    if is_drink != ("drink" in classes) or noun.classes & {"cup", "vessel"}:
+        raise DeadEndError
+    if not is_drink and "menu" in noun.classes:
+        raise DeadEndError
+    is_plural = noun.number == "count" and not is_drink
+    return NounPhrase(f"{english} {noun.english[is_plural]}", f"{italian} {noun.italian[is_plural]}", form)
+
+
+def _ordered(draw: Draw) -> NounPhrase:
+    if draw.choose((True, False, False)):
+        return quantity(draw)
+    return noun_phrase(draw, draw.pick(nouns("menu")), ("a", "a", "number"))
+
+
+def would_like(draw: Draw, *, is_polite: bool) -> Both:
+    """ "I would like a coffee and a cake, please"."""
+    phrase = _ordered(draw)
+    english, italian = phrase.english, phrase.italian
+    if draw.choose((True, False, False)):
+        other = _ordered(draw)
+        english, italian = f"{english} and {other.english}", f"{italian} e {other.italian}"
+    lead = draw.choose((("I would like", "vorrei"), ("we would like", "vorremmo")))
+    tail = PLEASE if is_polite else NOTHING
+    return finished(draw, f"{lead[0]} {english}{tail[0]}", f"{lead[1]} {italian}{tail[1]}")
+
+
+def order_plainly(draw: Draw) -> Both:
+    """ "Two beers and a salad, please"."""
+    phrase, other = _ordered(draw), _ordered(draw)
+    return finished(
+        draw,
+        f"{phrase.english} and {other.english}{PLEASE[0]}",
+        f"{phrase.italian} e {other.italian}{PLEASE[1]}",
+    )
+
+
+def can_i_have(draw: Draw) -> Both:
+    """ "Can I have the bill, please?", "Posso avere il conto, per favore?"."""
+    noun = draw.pick(nouns("menu", "tableware", "payable", "travel", "ingredient"))
+    phrase = noun_phrase(draw, noun, ("a", "the", "another"))
+    lead = draw.choose((("can I have", "posso avere"), ("can we have", "possiamo avere")))
+    return finished(
+        draw, f"{lead[0]} {phrase.english}{PLEASE[0]}", f"{lead[1]} {phrase.italian}{PLEASE[1]}", "?"
+    )
+
+
+def do_you_have(draw: Draw) -> Both:
+    """ "Do you have a map, sir?", "Ha una mappa, signore?"."""
+    noun = draw.pick(nouns("thing", "clothing", "ware"))
+    phrase = noun_phrase(draw, noun, ("a",))
+    address = draw.choose((("sir", "signore"), ("madam", "signora")))
+    return finished(draw, f"do you have {phrase.english}, {address[0]}", f"ha {phrase.italian}, {address[1]}", "?")
+
+
+def how_much(draw: Draw) -> Both:
+    """ "How much do these shoes cost?", "Quanto costano queste scarpe?"."""
+    phrase = noun_phrase(draw, draw.pick(nouns(*SOLD)), ("the", "this", "that"))
+    english = f"how much {question(phrase, VerbPhrase(COST), 'present')[0]}"
+    verb = italian_predicate(phrase, VerbPhrase(COST), "present")
+    return finished(draw, english, f"quanto {verb} {phrase.italian}", "?")
+
+
+def costs(draw: Draw) -> Both:
+    """ "The jacket costs eighty euros", "La giacca costa ottanta euro"."""
+    noun = draw.pick(nouns(*SOLD))
+    phrase = noun_phrase(draw, noun, ("the", "this", "that", "my"))
+    is_food = bool(noun.classes & {"ware", "menu"})
+    price = draw.choose(FOOD_PRICES if is_food else PRICES)
+    draw.expect(english_number(price))
+    words = statement(
+        phrase,
+        VerbPhrase(COST, f"{english_number(price)} euros", f"{italian_number(price)} euro"),
+        draw.choose(("present", "present", "past")),
+    )
+    return finished(draw, *words)
+
+
+def ticket(draw: Draw) -> Both:
+    """ "Two tickets to Rome, please"."""
+    number = draw.choose((("a", "un"), *NUMBERS[:5]))
+    is_plural = number[0] != "a"
+    city = draw.pick(names("city"))
+    lead = draw.choose((NOTHING, ("I would like", "vorrei"), ("we would like", "vorremmo")))
+    english = joined_words(lead[0], number[0], "tickets" if is_plural else "ticket", f"to {city.english}")
+    italian = joined_words(lead[1], number[1], "biglietti" if is_plural else "biglietto", f"per {city.italian}")
+    return finished(draw, english + PLEASE[0], italian + PLEASE[1])
+
+
+def room(draw: Draw) -> Both:
+    """ "I would like a double room for two nights", "Vorrei una camera doppia per due notti"."""
+    size = draw.choose(ROOMS)
+    nights = draw.choose((("one", "una"), *NUMBERS[:9]))
+    night = ("night", "notte") if nights[0] == "one" else ("nights", "notti")
+    lead = draw.choose(
+        (
+            ("I would like", "vorrei"),
+            ("we would like", "vorremmo"),
+            ("we need", "abbiamo bisogno di"),
+            ("I need", "ho bisogno di"),
+            ("I booked", "ho prenotato"),
+            ("we booked", "abbiamo prenotato"),
+        )
+    )
+    tail = PLEASE if "like" in lead[0] and draw.choose((True, False)) else NOTHING
+    return finished(
+        draw,
+        f"{lead[0]} a {size[0]} room for {nights[0]} {night[0]}{tail[0]}",
+        f"{lead[1]} una camera {size[1]} per {nights[1]} {night[1]}{tail[1]}",
+    )
+
+
+def excuse_me(draw: Draw) -> Both:
+    """ "Excuse me, where is the station?", "Scusi, dov'è la stazione?"."""
+    phrase = noun_phrase(
+        draw, draw.pick(count_nouns("building", "public-place", "sight", "room")), ("the",), plurals=(False,)
+    )
+    return finished(draw, f"excuse me, where is {phrase.english}", f"scusi, dov'è {phrase.italian}", "?")
+
+
+def is_there_near(draw: Draw) -> Both:
+    """ "Is there a pharmacy near here?", "C'è una farmacia qui vicino?"."""
+    phrase = noun_phrase(draw, draw.pick(count_nouns("public-place", "sight")), ("a",), plurals=(False,))
+    lead = draw.choose((NOTHING, ("excuse me,", "scusi,")))
+    return finished(
+        draw,
+        joined_words(lead[0], "is there", phrase.english, "near here"),
+        joined_words(lead[1], "c'è", phrase.italian, "qui vicino"),
+        "?",
+    )
+
+
+def directions(draw: Draw) -> Both:
+    """ "Turn left after the church, please", "Giri a sinistra dopo la chiesa, per favore"."""
+    turn = draw.choose(TURNS)
+    noun = draw.pick(count_nouns("building", "public-place", "sight"))
+    phrase = noun_phrase(draw, noun, ("the",), plurals=(False,))
+    where = draw.choose((("after", "dopo"), ("before", "prima di"), ("in front of", "davanti a")))
+    if where[0] == "in front of" and turn[0] == "go straight on":
+        raise DeadEndError
+    preposition = where[1].split()
+    behind = phrase.after(preposition[-1]) if len(preposition) > 1 else f"{where[1]} {phrase.italian}"
+    lead = f"{preposition[0]} {behind}" if len(preposition) > 1 else behind
+    return finished(draw, f"{turn[0]} {where[0]} {phrase.english}{PLEASE[0]}", f"{turn[1]} {lead}{PLEASE[1]}")
+
+
+def on_the_left(draw: Draw) -> Both:
+    """ "The bank is on the left", "La banca è a sinistra"."""
+    phrase = noun_phrase(
+        draw, draw.pick(count_nouns("building", "room", "opening", "public-place")), ("the", "the", "my")
+    )
+    side = draw.choose(
+        (
+            ("on the left", "a sinistra"),
+            ("on the right", "a destra"),
+            ("near here", "qui vicino"),
+            ("far from here", "lontano da qui"),
+        )
+    )
+    return finished(draw, *statement(phrase, VerbPhrase(BE, *side), "present"))
+
+
+def ordinal_street(draw: Draw) -> Both:
+    """ "It is the second door on the right", "È la seconda porta a destra"."""
+    order = draw.choose(ORDINALS)
+    noun = draw.pick(count_nouns("road", "opening", "room", "building"))
+    side = draw.choose((("left", "sinistra"), ("right", "destra")))
+    bare = f"{adjective_forms(order[1])[noun.form]} {noun.italian[0]}"
+    phrase = NounPhrase(noun.english[0], bare, noun.form, True)
+    return finished(
+        draw,
+        f"it is the {order[0]} {noun.english[0]} on the {side[0]}",
+        f"è {phrase.italian} a {side[1]}",
+    )
+
+
+def far_from(draw: Draw, *, asks: bool) -> Both:
+    """ "The museum is far from the station", "Il museo è lontano dalla stazione"."""
+    pool = count_nouns("building", "public-place", "sight", "nature")
+    first = noun_phrase(draw, draw.pick(pool), ("the", "the", "my"), plurals=(False,))
+    second = noun_phrase(draw, draw.pick(pool), ("the", "the", "this", "my"), plurals=(False,))
+    far = adjective_forms("lontano")[first.form]
+    phrase = VerbPhrase(BE, f"far from {second.english}", f"{far} {second.after('da')}")
+    if asks:
+        return finished(draw, *question(first, phrase, "present"), "?")
+    negative = draw.choose((True, False, False))
+    return finished(draw, *statement(first, phrase, "present", negative=negative))
+
+
+def transport(draw: Draw, tense: str) -> Both:
+    """ "The train from Rome arrives at half past two"."""
+    vehicle = draw.pick(nouns("public", "water"))
+    phrase = noun_phrase(draw, vehicle, ("the", "the", "this", "my"), plurals=(False,), with_adjective=(False,))
+    verb = the_verb(*draw.choose((("arrivare", "arrive"), ("partire", "leave"))))
+    english, italian = phrase.english, phrase.italian
+    if draw.choose((True, False)):
+        city = draw.pick(names("city"))
+        word = ("from", "da") if verb.base == "arrive" else ("to", "per")
+        english += f" {word[0]} {city.english}"
+        italian += f" {word[1]} {city.italian}"
+    subject = NounPhrase(english, italian, phrase.form)
+    time = at_time(draw) if tense == "present" or draw.choose((True, False)) else when(draw, tense)
+    words = statement(subject, VerbPhrase(verb, *time), tense)
+    return finished(draw, *words)
+
+
+def opens(draw: Draw, tense: str) -> Both:
+    """ "The bank opens at nine o'clock", "La banca apre alle nove"."""
+    phrase = noun_phrase(
+        draw, draw.pick(nouns("openable-place")), ("the", "this"), with_adjective=(False, False, True)
+    )
+    verb = the_verb(*draw.choose((("aprire", "open"), ("chiudere", "close"))))
+    return finished(draw, *statement(phrase, VerbPhrase(verb, *at_time(draw)), tense))
+
+
+def for_meal(draw: Draw, tense: str) -> Both:
+    """ "We eat bread for breakfast", "Mangiamo del pane a colazione"."""
+    subject = person_subject(draw)
+    verb = the_verb(*draw.choose((("mangiare", "eat"), ("bere", "drink"))))
+    phrase = noun_phrase(draw, draw.pick(nouns("food" if verb.base == "eat" else "drink")), ("a", "number"))
+    meal = draw.choose(MEALS)
+    words = VerbPhrase(verb, f"{phrase.english} for {meal[0]}", f"{phrase.italian} a {meal[1]}")
+    return finished(draw, *statement(subject, words, tense))
+
+
+def measured(draw: Draw, tense: str) -> Both:
+    """ "She bought a kilo of apples", "Ha comprato un chilo di mele"."""
+    subject = person_subject(draw)
+    phrase = quantity(draw, MEASURES[:5])
+    verb = the_verb("comprare", "buy")
+    time = when(draw, tense) if draw.choose((True, False)) else NOTHING
+    words = statement(subject, VerbPhrase(verb, phrase.english, phrase.italian), tense)
+    return finished(draw, joined_words(words[0], time[0]), joined_words(words[1], time[1]))
+
+
+PATTERNS = (
+    Pattern("would_like_thing", partial(would_like, is_polite=False), 40),
+    Pattern("would_like_thing.please", partial(would_like, is_polite=True), 40),
+    Pattern("order_plainly", order_plainly, 40),
+    Pattern("can_i_have", can_i_have, 50),
+    Pattern("do_you_have.sir", do_you_have, 40),
+    Pattern("how_much", how_much, 60),
+    Pattern("costs", costs, 60),
+    Pattern("ticket", ticket, 15),
+    Pattern("room", room, 20),
+    Pattern("excuse_me", excuse_me, 40),
+    Pattern("is_there_near", is_there_near, 30),
+    Pattern("directions", directions, 30),
+    Pattern("on_the_left", on_the_left, 30),
+    Pattern("ordinal_place", ordinal_street, 20),
+    Pattern("far_from", partial(far_from, asks=False), 30),
+    Pattern("far_from.question", partial(far_from, asks=True), 15),
+    Pattern("transport.present", partial(transport, tense="present"), 40),
+    Pattern("transport.past", partial(transport, tense="past"), 25),
+    Pattern("transport.future", partial(transport, tense="future"), 25),
+    Pattern("opens.present", partial(opens, tense="present"), 25),
+    Pattern("opens.future", partial(opens, tense="future"), 15),
+    Pattern("for_meal.present", partial(for_meal, tense="present"), 30),
+    Pattern("for_meal.past", partial(for_meal, tense="past"), 30),
+    Pattern("measured.past", partial(measured, tense="past"), 30),
+    Pattern("measured.future", partial(measured, tense="future"), 20),
+)

@@ -1,0 +1,142 @@
+"""How close translations are to references: BLEU, chrF, TER, CER and WER, each with its conditions."""
+
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from typing import Any, NamedTuple
+
+import jiwer
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from transformer_cli.errors import DataError
+
+# Languages written without spaces between words, where BLEU needs a tokenizer of its own.
+_BLEU_TOKENIZERS = {
+    "zh": "zh",
+    "ja": "char",
+    "th": "char",
+    "lo": "char",
+    "km": "char",
+    "my": "char",
+}
+_DEFAULT_BLEU_TOKENIZER = "13a"
+_ASIAN_LANGUAGES = ("zh", "ja")
+
+
+class Score(NamedTuple):
+    """A score and what it was computed with."""
+
+    name: str
+    """BLEU, chrF, TER, CER or WER."""
+    value: float
+    """BLEU and chrF from 0 to 100, higher is better; TER, CER and WER errors per 100 of the
+    reference's words or characters, lower is better, over 100 where more is wrong than is there."""
+    signature: str
+
+
+def score_corpus(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    names: Sequence[str],
+    *,
+    target_language: str | None = None,
+) -> list[Score]:
+    """Scores of raw translations against raw references, one for each name, in that order.
+
+    BLEU, chrF and TER are those of sacrebleu's own command with its defaults, but for the
+    languages that put no spaces between words: the signature says with which tokenizer.
+
+    Args:
+        hypotheses: a line of text each.
+        references: one for each hypothesis.
+        names: of bleu, chrf, ter, cer, wer, in any case.
+        target_language: a code such as it, zh or pt-BR.
+
+    Raises:
+        DataError: the counts differ, or there is nothing to score.
+    """
+    if len(hypotheses) != len(references):
+        raise DataError(
+            f"{len(hypotheses)} translations cannot be scored against {len(references)} references",
+            hint="line N of one must belong to line N of the other",
+        )
+    if not references:
+        raise DataError("no sentence to score")
+    language = (target_language or "").replace("_", "-").partition("-")[0].lower()
+    return [_SCORERS[name.lower()](hypotheses, references, language) for name in names]
+
+
+def _bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:
+    tokenizer = _BLEU_TOKENIZERS.get(language, _DEFAULT_BLEU_TOKENIZER)
+    return _sacrebleu("BLEU", BLEU(tokenize=tokenizer), hypotheses, references)
+
+
+def _chrf(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:
+    return _sacrebleu("chrF", CHRF(), hypotheses, references)
+
+
+def _ter(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:
+    is_asian = language in _ASIAN_LANGUAGES
+    return _sacrebleu(
+        "TER", TER(normalized=is_asian, asian_support=is_asian), hypotheses, references
+    )
+
+
+def _sacrebleu(
+    name: str, metric: Any, hypotheses: Sequence[str], references: Sequence[str]
+) -> Score:
+    # One set of references, as a list of lists: a flat list would be taken for as many sets.
+    value = metric.corpus_score(list(hypotheses), [list(references)]).score
+    return Score(name, float(value), metric.get_signature().format())
+
+
+def _cer(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:
+    return _error_rate("CER", "character", jiwer.process_characters, hypotheses, references)
+
+
+def _wer(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:
+    return _error_rate("WER", "word", jiwer.process_words, hypotheses, references)
+
+
+def _error_rate(
+    name: str,
+    unit: str,
+    process: Callable[..., Any],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+) -> Score:
+    """Errors of the whole corpus per 100 units of its references, on the text as it is.
+
+    Older versions of jiwer refuse an empty reference; newer ones count every unit of its hypothesis
+    as an insertion, and so does this for all. Where all references are empty, the rate is 0 if all
+    hypotheses are, else 100.
+    """
+    num_errors = num_units = 0
+    pairs = list(zip(hypotheses, references, strict=True))
+    real = [(hypothesis, reference) for hypothesis, reference in pairs if reference.strip()]
+    surplus = [
+        hypothesis
+        for hypothesis, reference in pairs
+        if not reference.strip() and hypothesis.strip()
+    ]
+    if real:
+        counts = process(
+            [reference for _, reference in real], [hypothesis for hypothesis, _ in real]
+        )
+        num_errors = counts.substitutions + counts.deletions + counts.insertions
+        num_units = counts.hits + counts.substitutions + counts.deletions
+    if surplus:
+        num_errors += process(surplus, surplus).hits
+    rate = num_errors / num_units if num_units else float(num_errors > 0)
+    signature = f"nrefs:1|case:mixed|unit:{unit}|library:jiwer|version:{metadata.version('jiwer')}"
+    return Score(name, 100.0 * rate, signature)
+
+
+_SCORERS: dict[str, Callable[[Sequence[str], Sequence[str], str], Score]] = {
+    "bleu": _bleu,
+    "chrf": _chrf,
+    "ter": _ter,
+    "cer": _cer,
+    "wer": _wer,
+}

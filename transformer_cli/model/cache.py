@@ -1,0 +1,40 @@
+"""What one decoder layer remembers while targets grow."""
+
+import torch
+from torch import Tensor
+
+from transformer_cli.model.attention import KeysValues
+
+_ROOM = 16  # positions that a full buffer grows by
+
+
+class LayerCache:
+    """Keys and values of the source, once for all, and of the target positions so far."""
+
+    def __init__(self, source: KeysValues, source_visible: Tensor) -> None:
+        self.source = source  # twice (R, G, S, K)
+        self.source_visible = source_visible  # (R, 1, 1, S) bool
+        num_rows, num_kv_heads, _, width = source[0].shape
+        self._keys = source[0].new_empty(num_rows, num_kv_heads, 0, width)  # filled up to _length
+        self._values = self._keys
+        self._length = 0
+
+    def extend_target(self, newest: KeysValues) -> KeysValues:
+        """Twice (R, G, 1, K) for the newest position to twice (R, G, T, K) for all so far."""
+        if self._length == self._keys.size(2):
+            room = self._keys.new_empty(*self._keys.shape[:2], _ROOM, self._keys.size(3))
+            self._keys = torch.cat([self._keys, room], dim=2)
+            self._values = torch.cat([self._values, room], dim=2)
+        self._keys[:, :, self._length] = newest[0][:, :, 0]
+        self._values[:, :, self._length] = newest[1][:, :, 0]
+        self._length += 1
+        return self._keys[:, :, : self._length], self._values[:, :, : self._length]
+
+    def select_target(self, rows: Tensor) -> None:
+        """Row i becomes what row `rows[i]` was, for what the target has so far."""
+        self._keys, self._values = self._keys[rows], self._values[rows]
+
+    def select_source(self, rows: Tensor) -> None:
+        """Row i becomes what row `rows[i]` was, for what comes from the source."""
+        self.source = self.source[0][rows], self.source[1][rows]
+        self.source_visible = self.source_visible[rows]
