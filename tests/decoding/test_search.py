@@ -420,7 +420,9 @@ def test_for_the_two_best_the_search_goes_on_until_both_are_known() -> None:
 
 
 def test_beams_share_one_row_at_the_first_step() -> None:
-    state = MarkovChain(random_chain(0, num_sentences=5, vocabulary=6))
+    tables = random_chain(0, num_sentences=5, vocabulary=6)
+    tables[:, :, EOS] = -math.inf
+    state = MarkovChain(tables)
     beam_search(state, SYMBOLS, torch.tensor([3] * 5), beam_size=4)
     assert state.num_rows == [5, 20, 20]
 

@@ -159,7 +159,7 @@ _START: dict[str, Callable[[], _Decompressor]] = {
 
 def _decompress(file: BinaryIO, suffix: str, path: Path) -> Iterator[bytes]:
     # zstd has no limit on what one call gives back, so it is fed in small bites.
-    bite_bytes = 1 << 11 if suffix == ".zst" else 1 << 16
+    bite_bytes = 1 << 8 if suffix == ".zst" else 1 << 16
     decompressor: _Decompressor | None = None
     rest = b""
     while data := rest or _read(file, bite_bytes, path):

@@ -1,7 +1,9 @@
 """Sentence pairs as token ids: in a list, or in a memory-mapped Arrow file."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +15,8 @@ from transformer_cli.data.tokenizer import Tokenizer
 class TokenPair(NamedTuple):
     """One pair; both sides end with [EOS], unless the data has no end symbol."""
 
-    source_ids: Sequence[int] | NDArray[np.integer]
-    target_ids: Sequence[int] | NDArray[np.integer]
+    source_ids: Sequence[int] | NDArray[np.integer[Any]]
+    target_ids: Sequence[int] | NDArray[np.integer[Any]]
 
 
 class TextPair(Protocol):
@@ -61,6 +63,107 @@ class PairList:
     def lengths(self, indices: Indices) -> tuple[Indices, Indices]:
         """Tokens of the sources and of the targets of some pairs."""
         return self._lengths[indices, 0], self._lengths[indices, 1]
+
+
+class EncodedCorpus:
+    """Pairs in an Arrow file; only what is looked at is ever in memory.
+
+    Args:
+        table: columns `source_ids`, `target_ids` and `corpus`, as `write_encoded` writes them.
+        num_corpora: how many corpora there are; the last ones may have no pairs.
+    """
+
+    def __init__(self, table: Any, *, num_corpora: int = 1) -> None:
+        self._source_ids = _Lists(table.column("source_ids"))
+        self._target_ids = _Lists(table.column("target_ids"))
+        sizes = np.zeros(num_corpora, np.int64)
+        for chunk in table.column("corpus").chunks:
+            sizes += np.bincount(chunk.to_numpy(), minlength=num_corpora)
+        self.corpus_sizes: Sequence[int] = sizes.tolist()
+
+    @classmethod
+    def open(cls, path: Path, *, num_corpora: int = 1) -> "EncodedCorpus":
+        """Map a file into memory."""
+        from datasets import Dataset  # half a second
+
+        return cls(Dataset.from_file(str(path)).data.table, num_corpora=num_corpora)
+
+    def __len__(self) -> int:
+        return sum(self.corpus_sizes)
+
+    def __getitem__(self, index: int) -> TokenPair:
+        return TokenPair(self._source_ids[index], self._target_ids[index])
+
+    def lengths(self, indices: Indices) -> tuple[Indices, Indices]:
+        """Tokens of the sources and of the targets of some pairs."""
+        return self._source_ids.lengths(indices), self._target_ids.lengths(indices)
+
+
+class _Lists:
+    """A column of lists as NumPy views, chunk by chunk: far faster than asking Arrow for a row."""
+
+    def __init__(self, column: Any) -> None:
+        chunks = [chunk for chunk in column.chunks if len(chunk)]
+        self._offsets = [chunk.offsets.to_numpy() for chunk in chunks]
+        self._values = [chunk.values.to_numpy() for chunk in chunks]
+        self._ends: list[int] = np.cumsum([len(chunk) for chunk in chunks], dtype=np.int64).tolist()
+        self._starts = [0, *self._ends]
+
+    def __getitem__(self, index: int) -> NDArray[np.integer[Any]]:
+        chunk = bisect_right(self._ends, index)
+        offsets, row = self._offsets[chunk], index - self._starts[chunk]
+        return self._values[chunk][offsets[row] : offsets[row + 1]]
+
+    def lengths(self, indices: Indices) -> Indices:
+        lengths = np.empty_like(indices)
+        chunks = np.searchsorted(self._ends, indices, side="right")
+        by_chunk = np.argsort(chunks, kind="stable")
+        numbers, firsts = np.unique(chunks[by_chunk], return_index=True)
+        for number, here in zip(numbers.tolist(), np.split(by_chunk, firsts[1:]), strict=True):
+            rows, offsets = indices[here] - self._starts[number], self._offsets[number]
+            lengths[here] = offsets[rows + 1] - offsets[rows]
+        return lengths
+
+
+def write_encoded(
+    path: Path, chunks: Iterable[tuple[Sequence[TokenPair], Sequence[int]]], *, vocab_size: int
+) -> None:
+    """Write pairs to an Arrow file that `EncodedCorpus.open` reads.
+
+    Args:
+        chunks: some pairs, and the number of the corpus of each; corpora come one after the other.
+        vocab_size: of the larger vocabulary; decides the width of an id.
+    """
+    import pyarrow as pa
+
+    id_type = pa.uint16() if vocab_size <= 2**16 else pa.uint32()
+    columns = {
+        "source_ids": pa.list_(id_type),
+        "target_ids": pa.list_(id_type),
+        "corpus": pa.uint16(),
+    }
+    schema = pa.schema(columns)
+    last_corpus = 0
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
+        for pairs, corpora in chunks:
+            if not pairs:
+                continue
+            order = [last_corpus, *corpora]
+            if order != sorted(order):
+                raise ValueError("pairs of different corpora are mixed")
+            last_corpus = order[-1]
+            sides = (_lists([pair[side] for pair in pairs], id_type) for side in (0, 1))
+            writer.write_batch(
+                pa.record_batch([*sides, pa.array(corpora, pa.uint16())], schema=schema)
+            )
+
+
+def _lists(sequences: Sequence[Any], id_type: Any) -> Any:
+    import pyarrow as pa
+
+    offsets = np.cumsum([0, *map(len, sequences)], dtype=np.int32)
+    values = np.concatenate(sequences, dtype=id_type.to_pandas_dtype(), casting="unsafe")
+    return pa.ListArray.from_arrays(offsets, values)
 
 
 def encode_pairs(

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer_cli.config import DataConfig, FilesData, HubData, TrainingConfig
+
 POOL_SIZE = 200_000
 NUM_ROUNDS = 6
 
@@ -101,6 +103,31 @@ class EpochOrder:
             first_visit += num_visits
             first_pair += size
         return pairs
+
+
+def epoch_order(
+    lengths: Lengths,
+    corpus_sizes: Sequence[int],
+    data: DataConfig,
+    training: TrainingConfig,
+    seed: int,
+) -> EpochOrder:
+    """The order that a config asks for."""
+    weights = [1.0]
+    if isinstance(data, FilesData | HubData):
+        weights = [corpus.weight for corpus in data.corpora]
+    budget = Budget(tokens=training.batch_tokens, sentences=training.batch_sentences)
+    return EpochOrder(lengths, corpus_sizes, weights, budget, seed)
+
+
+def padding_share(order: EpochOrder, *, max_batches: int = 1000) -> float:
+    """Share of the cells of batches that hold padding, both sides together, in the first epoch."""
+    num_tokens = num_cells = 0
+    for batch in itertools.islice(order.batches(0), max_batches):
+        for lengths in order.lengths(batch):
+            num_tokens += int(lengths.sum())
+            num_cells += len(batch) * int(lengths.max())
+    return 1.0 - num_tokens / num_cells if num_cells else 0.0
 
 
 def permute(positions: Indices, size: int, key: Sequence[int]) -> Indices:

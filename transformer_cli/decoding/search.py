@@ -113,7 +113,8 @@ def beam_search(
     if not 1 <= num_best <= beam_size:
         raise ValueError(f"num_best ({num_best}) must be from 1 to beam_size ({beam_size})")
     log_probs = symbols.forbid_in(state.advance(torch.full_like(max_lengths, symbols.bos_id)))
-    penalties = length_penalties(int(max_lengths.max()), length_penalty, log_probs)
+    longest = max(1, int(max_lengths.max()))
+    penalties = length_penalties(longest, length_penalty, log_probs)
     beams = Beams(max_lengths, penalties, beam_size)
     beams.extend(log_probs, symbols.eos_id)
     # It ends: no hypothesis stays open at its maximal length.

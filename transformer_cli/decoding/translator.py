@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from transformer_cli.checkpoint import load_trained
 from transformer_cli.config import DataConfig, DecodingConfig, RuntimeConfig, SequencesData
 from transformer_cli.data.normalization import is_blank, normalize
 from transformer_cli.data.tokenizer import Tokenizer
@@ -207,8 +208,6 @@ def load_translator(
         decoding: instead of what the run's config says.
         runtime: instead of what the run's config says.
     """
-    from transformer_cli.checkpoint import load_trained
-
     trained = load_trained(folder, which=which)
     machine = prepare_machine(runtime or trained.config.runtime)
     return Translator(

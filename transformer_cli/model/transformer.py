@@ -83,7 +83,7 @@ class Transformer(nn.Module):
         self.decoder = Decoder(config)
         self.output = nn.Linear(config.d_model, target_vocab_size, bias=config.output_bias)
         initialize(self, config)
-        self.register_load_state_dict_pre_hook(_drop_copies_of_tied_tables)
+        nn.Module.register_load_state_dict_pre_hook(self, _drop_copies_of_tied_tables)
 
     def forward(self, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor) -> Tensor:
         """Logits of the token after each position of the target.

@@ -57,7 +57,7 @@ class Manifest(_Strict):
     def encode(self) -> bytes:
         """The manifest as text, with a checksum over itself."""
         fields = self.model_dump(mode="json")
-        return _canonical({**fields, _CHECKSUM: _checksum(fields)})
+        return _readable({**fields, _CHECKSUM: _digest(_compact(fields))})
 
 
 def listed(files: Sequence[WrittenFile]) -> tuple[ListedFile, ...]:
@@ -81,10 +81,11 @@ def parse_manifest(data: bytes, origin: str) -> Manifest:
             hint="upgrade: pip install --upgrade transformer-cli",
         )
     checksum = fields.pop(_CHECKSUM, None)
-    if checksum != _checksum(fields) or _canonical({**fields, _CHECKSUM: checksum}) != data:
+    text = _compact(fields)
+    if checksum != _digest(text) or _readable({**fields, _CHECKSUM: checksum}) != data:
         raise DamagedError(f"{origin}: does not match its own checksum")
     try:
-        manifest = Manifest.model_validate_json(_canonical(fields))
+        manifest = Manifest.model_validate_json(text)
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(str(part) for part in problem["loc"])
@@ -124,9 +125,13 @@ def is_bare_name(name: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) is not None
 
 
-def _checksum(fields: dict[str, Any]) -> str:
-    return hashlib.sha256(_canonical(fields)).hexdigest()
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()
 
 
-def _canonical(fields: dict[str, Any]) -> bytes:
+def _compact(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields, separators=(",", ":"), sort_keys=True).encode("ascii")
+
+
+def _readable(fields: dict[str, Any]) -> bytes:
     return (json.dumps(fields, indent=1, sort_keys=True) + "\n").encode("ascii")

@@ -5,6 +5,7 @@ deleted is renamed out of sight first. Names that begin with `.tmp-` or `.trash-
 process that was killed, and are swept by whoever holds the run's lock.
 """
 
+import errno
 import hashlib
 import itertools
 import logging
@@ -59,9 +60,9 @@ def make_folders(path: Path, *, fs: FileSystem = REAL) -> None:
         for folder in reversed(missing):
             try:
                 fs.make_folder(folder)
-            except FileExistsError:
+            except FileExistsError:  # made meanwhile, or a file is in the way
                 if not folder.is_dir():
-                    raise
+                    raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a folder") from None
             fs.flush_path(folder.parent)
 
 

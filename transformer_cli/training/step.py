@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.data.batching import Batch
-from transformer_cli.model.loss import sum_loss
+from transformer_cli.model.loss import LossSums, sum_loss
 from transformer_cli.runtime import Machine
 
 
@@ -38,8 +38,7 @@ def train_step(
     Source: Vaswani et al. 2017, section 5.
     """
     num_target_tokens = sum(batch.num_target_tokens for batch in micro_batches)
-    objective = torch.zeros((), device=machine.device)
-    negative_log_likelihood = torch.zeros((), device=machine.device)
+    sums_of_batches: list[LossSums] = []
     optimizer.zero_grad(set_to_none=True)
     for host_batch in micro_batches:
         batch = host_batch.to(machine.device)
@@ -52,15 +51,16 @@ def train_step(
         )
         # Divide by the tokens of the whole update: a mean of means would overweight short batches.
         (sums.objective / max(num_target_tokens, 1)).backward()
-        objective += sums.objective.detach()
-        negative_log_likelihood += sums.negative_log_likelihood.detach()
+        sums_of_batches.append(LossSums(*(one.detach() for one in sums)))
     limit = float("inf") if clip_norm is None else clip_norm
     gradient_norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
     is_finite = torch.isfinite(gradient_norm)
     _update_unless(~is_finite, optimizer)
     return StepReport(
-        objective=objective,
-        negative_log_likelihood=negative_log_likelihood,
+        objective=torch.stack([sums.objective for sums in sums_of_batches]).sum(),
+        negative_log_likelihood=torch.stack(
+            [sums.negative_log_likelihood for sums in sums_of_batches]
+        ).sum(),
         gradient_norm=gradient_norm,
         is_finite=is_finite,
         num_source_tokens=sum(batch.num_source_tokens for batch in micro_batches),

@@ -38,6 +38,7 @@ ADVERB_KINDS = {
     "would_like": "future",
     "was_doing": "",
     "perfect": "",
+    "skill": "",
 }
 HOURS = (
     ("one", "una"),
@@ -165,6 +166,13 @@ def _place(draw: Draw) -> tuple[Noun, NounPhrase, str]:
     return place, phrase, _italian_place(place, phrase, is_bare)
 
 
+def in_named_place(draw: Draw) -> Both:
+    """ "in Rome", "a Roma"; "in Italy", "in Italia"."""
+    name = draw.pick(names("city", "country"))
+    preposition = "in" if name.kind == "country" else "a"
+    return draw.expect(f"in {name.english}"), f"{preposition} {name.italian}"
+
+
 def at_place(draw: Draw) -> Both:
     """Where someone is or something happens: "at the station", "here", "in Rome"."""
     turn = draw.choose(("place", "place", "place", "adverb", "name"))
@@ -172,9 +180,7 @@ def at_place(draw: Draw) -> Both:
         adverb = draw.pick(adverbs("home"))
         return draw.expect(adverb.english), adverb.italian
     if turn == "name":
-        name = draw.pick(names("city", "country"))
-        preposition = "in" if name.kind == "country" else "a"
-        return draw.expect(f"in {name.english}"), f"{preposition} {name.italian}"
+        return in_named_place(draw)
     place, phrase, italian = _place(draw)
     preposition = place.place.split(":")[0]
     return draw.expect(f"{preposition} {phrase.english}"), italian

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from transformer_cli.data.phrasebook import (
     patterns_being,
+    patterns_commands,
+    patterns_degrees,
+    patterns_joined,
     patterns_liking,
     patterns_occasions,
     patterns_pronouns,
@@ -15,6 +18,9 @@ from transformer_cli.data.phrasebook.pattern import Pattern
 
 PATTERNS: tuple[Pattern, ...] = (
     *patterns_being.PATTERNS,
+    *patterns_commands.PATTERNS,
+    *patterns_degrees.PATTERNS,
+    *patterns_joined.PATTERNS,
     *patterns_liking.PATTERNS,
     *patterns_occasions.PATTERNS,
     *patterns_pronouns.PATTERNS,

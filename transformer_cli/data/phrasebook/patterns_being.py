@@ -36,11 +36,10 @@ from transformer_cli.data.phrasebook.lexicon import (
 from transformer_cli.data.phrasebook.noun_phrases import (
     HE,
     SHE,
+    SUBJECT_DETERMINERS,
     THEY,
     YOU,
-    I,
     NounPhrase,
-    SUBJECT_DETERMINERS,
     named,
     noun_phrase,
     person_subject,

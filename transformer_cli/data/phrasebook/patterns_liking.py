@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from transformer_cli.data.phrasebook.adverbials import sometimes_when, when
+from transformer_cli.data.phrasebook.adverbials import when
 from transformer_cli.data.phrasebook.clauses import (
     VerbPhrase,
     finished,
@@ -15,13 +15,11 @@ from transformer_cli.data.phrasebook.clauses import (
 )
 from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
 from transformer_cli.data.phrasebook.english import ing_form
-from transformer_cli.data.phrasebook.italian import adjective_forms, definite_article
+from transformer_cli.data.phrasebook.italian import definite_article
 from transformer_cli.data.phrasebook.italian_verbs import plain_infinitive, present
 from transformer_cli.data.phrasebook.lexicon import (
     Noun,
     Verb,
-    adjectives,
-    names,
     nouns,
     objects_of,
     the_verb,
@@ -29,11 +27,8 @@ from transformer_cli.data.phrasebook.lexicon import (
     verbs_with,
 )
 from transformer_cli.data.phrasebook.noun_phrases import (
-    NUMBERS,
-    PRONOUNS,
     NounPhrase,
     determined,
-    named,
     noun_phrase,
     person_subject,
 )

@@ -9,6 +9,7 @@ from transformer_cli.data.phrasebook.adverbials import (
     at_place,
     clock,
     in_month,
+    in_named_place,
     inside,
     sometimes_when,
     when,
@@ -138,7 +139,7 @@ def weather(draw: Draw) -> Both:
     italian_words = italian.replace("{} ", italian_degree)
     kind = "past" if "was" in english else "future" if "will" in english else "today"
     time = draw.pick(adverbs(kind)) if draw.choose((True, True, False)) else None
-    place = at_place(draw) if draw.choose((True, False, False)) else NOTHING
+    place = in_named_place(draw) if draw.choose((True, False, False)) else NOTHING
     return finished(
         draw,
         joined_words(english_words, place[0], time.english if time else ""),
@@ -154,10 +155,7 @@ def falling(draw: Draw) -> Both:
     else:
         adverb = draw.pick(adverbs(kind))
         time = adverb.english, adverb.italian
-    place = NOTHING
-    if draw.choose((True, False)):
-        name = draw.pick(names("city", "country"))
-        place = f"in {name.english}", f"{'in' if name.kind == 'country' else 'a'} {name.italian}"
+    place = in_named_place(draw) if draw.choose((True, False)) else NOTHING
     return finished(
         draw, joined_words(english, place[0], time[0]), joined_words(italian, place[1], time[1])
     )
@@ -271,8 +269,7 @@ def plays(draw: Draw, tense: str, *, asks: bool = False) -> Both:
 def lives(draw: Draw, tense: str, *, asks: bool = False) -> Both:
     """ "They live in Rome", "Abitano a Roma"; "in a big house", "in una grande casa"."""
     if draw.choose((True, False)):
-        name = draw.pick(names("city", "country"))
-        place = f"in {name.english}", f"{'in' if name.kind == 'country' else 'a'} {name.italian}"
+        place = in_named_place(draw)
     else:
         phrase = noun_phrase(
             draw, draw.pick(nouns("dwelling", "town")), ("a", "a", "this"), plurals=(False,)
@@ -325,7 +322,9 @@ def leaves(draw: Draw, tense: str, *, asks: bool = False) -> Both:
         place = name.italian if name.kind == "city" else article + name.italian
         return _with_subject(draw, ("partire", "leave"), (f"for {name.english}", f"per {place}"), tense, asks=asks)
     place = f"{'in' if name.kind == 'country' else 'a'} {name.italian}"
-    return _with_subject(draw, ("arrivare", "arrive"), (f"in {name.english}", place), tense, asks=asks)
+    return _with_subject(
+        draw, ("arrivare", "arrive"), (f"in {name.english}", place), tense, asks=asks
+    )
 
 
 def _in(name: str, build: object, tenses: dict[str, int], *, asks: bool = False) -> list[Pattern]:

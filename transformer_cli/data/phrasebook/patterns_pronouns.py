@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from transformer_cli.data.phrasebook.adverbials import NOTHING, sometimes_when
+from transformer_cli.data.phrasebook.adverbials import sometimes_when
 from transformer_cli.data.phrasebook.clauses import (
     VerbPhrase,
     finished,
@@ -14,6 +14,7 @@ from transformer_cli.data.phrasebook.clauses import (
     statement,
 )
 from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
+from transformer_cli.data.phrasebook.italian import adjective_forms
 from transformer_cli.data.phrasebook.lexicon import (
     Noun,
     Verb,
@@ -23,7 +24,6 @@ from transformer_cli.data.phrasebook.lexicon import (
     the_verb,
     verbs,
 )
-from transformer_cli.data.phrasebook.italian import adjective_forms
 from transformer_cli.data.phrasebook.noun_phrases import (
     NounPhrase,
     noun_phrase,

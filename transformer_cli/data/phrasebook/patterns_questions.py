@@ -17,7 +17,6 @@ from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
 from transformer_cli.data.phrasebook.italian import adjective_forms
 from transformer_cli.data.phrasebook.lexicon import (
     Verb,
-    adverbs,
     nouns,
     objects_of,
     the_verb,

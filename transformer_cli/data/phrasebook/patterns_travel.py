@@ -19,14 +19,11 @@ from transformer_cli.data.phrasebook.lexicon import (
     count_nouns,
     names,
     nouns,
-    places,
     the_verb,
 )
 from transformer_cli.data.phrasebook.noun_phrases import (
     NUMBERS,
     NounPhrase,
-    determined,
-    named,
     noun_phrase,
     person_subject,
 )

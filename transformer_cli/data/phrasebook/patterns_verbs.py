@@ -10,7 +10,6 @@ from transformer_cli.data.phrasebook.adverbials import (
     at_place,
     sometimes_when,
     to_place,
-    when,
 )
 from transformer_cli.data.phrasebook.clauses import (
     VerbPhrase,
@@ -30,12 +29,11 @@ from transformer_cli.data.phrasebook.lexicon import (
 )
 from transformer_cli.data.phrasebook.noun_phrases import (
     HE,
-    NounPhrase,
+    OBJECT_DETERMINERS,
     SHE,
     THEY,
-    WE,
-    I,
     YOU,
+    NounPhrase,
     noun_phrase,
     person_object,
     person_subject,
@@ -68,6 +66,12 @@ PURPOSEFUL = frozenset({"going_to", "can", "must", "have_to", "want", "should", 
 
 
 @cache
+def active_verbs(tense: str) -> tuple[Verb, ...]:
+    """The verbs with an object for what someone does, rather than feels or knows."""
+    return tuple(verb for verb in transitive_verbs(tense) if "stative" not in verb.flags)
+
+
+@cache
 def transitive_verbs(tense: str) -> tuple[Verb, ...]:
     """The verbs with an object that go with a tense."""
     barred = set()
@@ -81,13 +85,16 @@ def transitive_verbs(tense: str) -> tuple[Verb, ...]:
     return tuple(verb for verb in pool if not verb.flags & barred)
 
 
-def object_phrase(draw: Draw, verb: Verb) -> NounPhrase:
+def object_phrase(
+    draw: Draw, verb: Verb, determiners: tuple[str, ...] = OBJECT_DETERMINERS
+) -> NounPhrase:
     """A noun phrase that makes sense as the object of the verb."""
     noun = draw.pick(objects_of(verb))
-    determiners = ("the", "the", "this", "that", "my") if "whole" in verb.flags else ()
-    if "person" in noun.classes:
+    if "whole" in verb.flags:
+        determiners = ("the", "the", "this", "that", "my")
+    elif "person" in noun.classes:
         determiners = ("the", "the", "a", "this", "my")
-    return noun_phrase(draw, noun, determiners) if determiners else noun_phrase(draw, noun)
+    return noun_phrase(draw, noun, determiners)
 
 
 def with_object(verb: Verb, phrase: NounPhrase) -> VerbPhrase:

@@ -1,0 +1,45 @@
+"""Tiny snapshots, in which every number tells the step."""
+
+from pathlib import Path
+
+import torch
+
+from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, Snapshot, open_checkpoint
+
+EXPECTED = {"output.weight": torch.zeros(3, 2), "output.bias": torch.zeros(3)}
+FILES = {"config.yaml": b"name: tiny\n", "tokenizer.json": b"{}"}
+
+
+def snapshot(step: int) -> Snapshot:
+    return Snapshot(
+        step=step,
+        model={name: torch.full_like(tensor, step) for name, tensor in EXPECTED.items()},
+        optimizer={"output.weight.exp_avg": torch.full((3, 2), float(step))},
+        state={"step": step},
+        files=FILES,
+    )
+
+
+def is_snapshot(checkpoint: Checkpoint) -> bool:
+    """Whether all parts of a checkpoint are those of `snapshot(checkpoint.step)`."""
+    step = checkpoint.step
+    model = checkpoint.model(EXPECTED)
+    optimizer = checkpoint.optimizer({"output.weight.exp_avg": torch.zeros(3, 2)})
+    return checkpoint.state() == {"step": step} and all(
+        bool((tensor == step).all()) for tensor in (*model.values(), *optimizer.values())
+    )
+
+
+def saved(run: Path, *steps: int) -> list[Path]:
+    """A run that has saved at these steps, and kept all."""
+    checkpoints = Checkpoints(run, Retention(keep_last=100))
+    return [checkpoints.save(snapshot(step)) for step in steps]
+
+
+def newest_step(run: Path) -> int | None:
+    """Of the newest valid checkpoint, which is looked at closely."""
+    newest = Checkpoints(run).newest_valid()
+    if newest is None:
+        return None
+    assert is_snapshot(open_checkpoint(newest.folder))
+    return newest.step

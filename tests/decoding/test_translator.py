@@ -1,0 +1,291 @@
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count, islice
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transformer_cli.config import (
+    DecodingConfig,
+    ModelConfig,
+    PhrasebookData,
+    SequencesData,
+    TokenizerConfig,
+)
+from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
+from transformer_cli.decoding import translator as translator_module
+from transformer_cli.decoding.translator import Translation, Translator
+from transformer_cli.model.transformer import Transformer
+from transformer_cli.runtime import Machine
+
+WORDS = ["uno", "due", "tre", "quattro", "cinque", "sei", "sette", "otto"]
+CPU = Machine(torch.device("cpu"), torch.float32)
+
+TranslatorMaker = Callable[..., Translator]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return train_tokenizer([" ".join(WORDS), *WORDS], TokenizerConfig())
+
+
+def random_model(tokenizer: Tokenizer, **changes: object) -> Transformer:
+    """Large weights, so that translations are short and differ from one another."""
+    torch.manual_seed(1)
+    sizes = {"d_model": 16, "num_heads": 2, "d_ff": 16, "encoder_layers": 1, "decoder_layers": 2}
+    config = ModelConfig.model_validate({**sizes, "max_length": 12, **changes})
+    model = Transformer(config, tokenizer.vocab_size, tokenizer.vocab_size).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(4.0)
+    return model
+
+
+def translator(
+    tokenizer: Tokenizer, *, model: Transformer | None = None, **decoding: object
+) -> Translator:
+    return Translator(
+        model or random_model(tokenizer),
+        tokenizer,
+        tokenizer,
+        DecodingConfig.model_validate(decoding),
+        PhrasebookData(),
+        CPU,
+    )
+
+
+def assert_equal(actual: Translation, expected: Translation) -> None:
+    assert actual.source == expected.source
+    assert actual.text == expected.text
+    assert actual.score == pytest.approx(expected.score, abs=1e-9)
+    assert [a.text for a in actual.alternatives] == [a.text for a in expected.alternatives]
+    assert [a.score for a in actual.alternatives] == pytest.approx(
+        [a.score for a in expected.alternatives], abs=1e-9
+    )
+
+
+sentences = st.lists(st.sampled_from([*WORDS, "ignoto"]), min_size=1, max_size=8).map(" ".join)
+any_line = st.one_of(sentences, st.sampled_from(["", " ", "\u3000\u200b", "due", "due"]), st.text())
+beam_sizes = pytest.mark.parametrize("beam_size", [1, 3])
+
+
+@beam_sizes
+@settings(deadline=None, max_examples=20)
+@given(
+    lines=st.lists(any_line, max_size=12),
+    batch_tokens=st.integers(1, 60),
+    window=st.integers(1, 12),
+)
+def test_line_n_of_the_output_belongs_to_line_n_of_the_input_in_any_batch(
+    tokenizer: Tokenizer, beam_size: int, lines: list[str], batch_tokens: int, window: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(translator_module, "WINDOW_LINES", window)
+        together = translator(
+            tokenizer, beam_size=beam_size, num_best=beam_size, batch_tokens=batch_tokens
+        )
+        translations = list(together.translate(lines))
+    alone = translator(tokenizer, beam_size=beam_size, num_best=beam_size)
+    assert len(translations) == len(lines)
+    for line, translation in zip(lines, translations, strict=True):
+        [expected] = alone.translate([line])
+        assert translation.source == line
+        assert_equal(translation, expected)
+
+
+def test_translations_of_the_random_model_are_worth_comparing(tokenizer: Tokenizer) -> None:
+    texts = [t.text for t in translator(tokenizer).translate([*WORDS, "uno due", "tre sei otto"])]
+    assert len(set(texts)) > 5
+
+
+@beam_sizes
+def test_the_score_is_that_of_the_uncached_model_reading_the_translation(
+    tokenizer: Tokenizer, beam_size: int
+) -> None:
+    of_words = translator(tokenizer, beam_size=beam_size, num_best=beam_size, allow_unknown=False)
+    num_checked = 0
+    for line in [*WORDS, "uno due tre", "sei sette otto uno"]:
+        source_ids = [*tokenizer.encode(line), tokenizer.eos_id]
+        [translation] = of_words.translate([line])
+        for text, score in translation.alternatives:
+            target_ids = tokenizer.encode(text)
+            if len(target_ids) < 2 * len(source_ids) + 20:
+                target_ids.append(tokenizer.eos_id)
+            logits = of_words.model(
+                torch.tensor([source_ids]),
+                torch.ones(1, len(source_ids), dtype=torch.bool),
+                torch.tensor([[tokenizer.bos_id, *target_ids[:-1]]]),
+            )
+            of_tokens = logits.log_softmax(-1)[0, range(len(target_ids)), target_ids]
+            penalty = ((5 + len(target_ids)) / 6) ** of_words.decoding.length_penalty
+            assert score == pytest.approx(of_tokens.sum().item() / penalty, abs=1e-9)
+            num_checked += 1
+    assert num_checked >= 10
+
+
+@beam_sizes
+def test_blank_lines_give_empty_lines_without_the_model(
+    tokenizer: Tokenizer, beam_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_nothing = translator(tokenizer, beam_size=beam_size)
+    monkeypatch.setattr(of_nothing.model, "encode", None)
+    lines = ["", "  ", "\t", "\u00a0", "\u3000", "\u200b", "\x00"]
+    assert [t.text for t in of_nothing.translate(lines)] == [""] * len(lines)
+    assert list(of_nothing.translate([])) == []
+
+
+def test_a_line_of_unknown_words_gives_a_line(tokenizer: Tokenizer) -> None:
+    [translation] = translator(tokenizer).translate(["ignoto sconosciuto"])
+    assert translation.text
+
+
+@pytest.mark.parametrize(
+    "line", ["uno\ndue", "\ud800 uno", "uno\x00due", "e\u0301 \u202euno", "[EOS] [PAD]"]
+)
+def test_whatever_a_line_holds_it_gives_one_line(tokenizer: Tokenizer, line: str) -> None:
+    [translation] = translator(tokenizer).translate([line])
+    assert translation.source == line
+    assert translation.text.splitlines() in ([translation.text], [])
+
+
+def test_text_is_normalized_as_in_training(tokenizer: Tokenizer) -> None:
+    accented = train_tokenizer(["caff\u00e8 uno due"], TokenizerConfig())
+    of_accents = translator(accented)
+    composed, decomposed = of_accents.translate(["caff\u00e8", "caffe\u0300\x07"])
+    assert composed.text == decomposed.text
+    assert composed.score == decomposed.score
+
+
+LINE_BREAKS = ["\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
+
+
+@pytest.mark.parametrize("line_break", LINE_BREAKS)
+def test_no_translation_holds_a_line_break(tokenizer: Tokenizer, line_break: str) -> None:
+    of_breaks = train_tokenizer([f"uno{line_break}due"], TokenizerConfig())
+    break_id = of_breaks.encode(f"uno{line_break}due")[1]
+    model = random_model(of_breaks)
+    with torch.no_grad():
+        model.output.bias[break_id] += 1000.0
+    several = translator(of_breaks, model=model, beam_size=2, num_best=2)
+    assert line_break in of_breaks.decode([break_id])
+    [translation] = several.translate(["uno"])
+    assert translation.alternatives
+    for text, _ in translation.alternatives:
+        assert not set(text) & set("".join(LINE_BREAKS))
+        assert " " in text
+
+
+def test_alternatives_are_sorted_and_different_and_begin_with_the_translation(
+    tokenizer: Tokenizer,
+) -> None:
+    for translation in translator(tokenizer, beam_size=6, num_best=6).translate(WORDS):
+        texts = [alternative.text for alternative in translation.alternatives]
+        scores = [alternative.score for alternative in translation.alternatives]
+        assert 1 < len(texts) == len(set(texts)) <= 6
+        assert scores == sorted(scores, reverse=True)
+        assert translation.alternatives[0] == (translation.text, translation.score)
+
+
+def test_unknown_words_are_shown_unless_that_is_forbidden(tokenizer: Tokenizer) -> None:
+    model = random_model(tokenizer)
+    with torch.no_grad():
+        model.output.bias[tokenizer.unk_id] += 1000.0
+    [shown] = translator(tokenizer, model=model).translate(["uno"])
+    assert "[UNK]" in shown.text
+    [avoided] = translator(tokenizer, model=model, allow_unknown=False).translate(["uno"])
+    assert "[UNK]" not in avoided.text
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_random_numbers_training_mode_and_gradients_are_left_alone(
+    tokenizer: Tokenizer, mode: bool
+) -> None:
+    model = random_model(tokenizer, dropout=0.5).train(mode)
+    before = torch.get_rng_state()
+    translations = translator(tokenizer, model=model).translate(["uno due", "tre"])
+    first = next(translations)
+    assert model.training is mode
+    assert torch.is_grad_enabled()
+    assert not torch.is_inference_mode_enabled()
+    again = translator(tokenizer, model=model).translate(["uno due", "tre"])
+    assert [first, *translations] == list(again)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_the_mode_comes_back_after_an_error(tokenizer: Tokenizer) -> None:
+    model = random_model(tokenizer).train()
+    broken = translator(tokenizer, model=model)
+    broken.source_tokenizer = train_tokenizer([" ".join(map(str, range(50)))], TokenizerConfig())
+    with pytest.raises(IndexError):
+        list(broken.translate(["49"]))
+    assert model.training
+
+
+def test_lines_are_read_a_window_at_a_time(tokenizer: Tokenizer) -> None:
+    num_read = count()
+
+    def endless() -> Iterator[str]:
+        while True:
+            next(num_read)
+            yield "uno"
+
+    assert len(list(islice(translator(tokenizer).translate(endless()), 3))) == 3
+    assert next(num_read) == translator_module.WINDOW_LINES
+
+
+@beam_sizes
+def test_a_line_that_is_too_long_is_translated_in_parts(
+    tokenizer: Tokenizer, beam_size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = random_model(tokenizer, positions="learned")  # of which there are 12
+    of_parts = translator(tokenizer, model=model, beam_size=beam_size, max_length=8)
+    first, second = "uno due tre quattro cinque sei", "sette otto uno due tre quattro cinque"
+    whole, of_first, of_second = of_parts.translate([f"{first} {second}", first, second])
+    assert whole.text == f"{of_first.text} {of_second.text}"
+    assert whole.score == pytest.approx(of_first.score + of_second.score)
+    assert of_parts.num_lines_cut == 1
+    assert "lines of more than 12 tokens, translated in parts: 1" in caplog.text
+
+
+def test_a_line_of_one_endless_word_is_translated(tokenizer: Tokenizer) -> None:
+    [translation] = translator(tokenizer).translate(["x" * 100_000])
+    assert translation.text
+
+
+def test_learned_positions_limit_the_translation(tokenizer: Tokenizer) -> None:
+    model = random_model(tokenizer, positions="learned")
+    with torch.no_grad():
+        model.output.bias[tokenizer.eos_id] -= 1000.0
+    [translation] = translator(tokenizer, model=model).translate(["uno due tre"])
+    assert len(tokenizer.encode(translation.text)) <= 12
+
+
+def test_without_an_end_symbol_a_copy_has_as_many_tokens_as_its_source(
+    tokenizer: Tokenizer,
+) -> None:
+    for task, difference in (("copy", 0), ("drop-first", 1)):
+        data = SequencesData.model_validate(
+            {"source": "sequences", "task": task, "end_symbol": False}
+        )
+        of_task = replace(translator(tokenizer, allow_unknown=False), data=data)
+        for line in ("uno due tre quattro", "uno due", "uno"):
+            [translation] = of_task.translate([line])
+            assert len(translation.text.split()) == len(line.split()) - difference
+
+
+def test_bfloat16_is_used_where_the_machine_says_so(tokenizer: Tokenizer) -> None:
+    model = random_model(tokenizer).float()
+    dtypes = set()
+    model.decoder.layers[0].feed_forward.up.register_forward_hook(
+        lambda module, inputs, output: dtypes.add(output.dtype)
+    )
+    low = replace(
+        translator(tokenizer, model=model), machine=Machine(torch.device("cpu"), torch.bfloat16)
+    )
+    [translation] = low.translate(["uno due"])
+    assert math.isfinite(translation.score)
+    assert dtypes == {torch.bfloat16}

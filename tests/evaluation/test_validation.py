@@ -1,0 +1,235 @@
+import json
+import math
+from collections.abc import Sequence
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from transformer_cli.config import (
+    DecodingConfig,
+    ModelConfig,
+    PhrasebookData,
+    SequencesData,
+    TokenizerConfig,
+)
+from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
+from transformer_cli.decoding.translator import Translator
+from transformer_cli.errors import DataError
+from transformer_cli.evaluation.metrics import score_corpus
+from transformer_cli.evaluation.validation import ValidationReport, validate
+from transformer_cli.model.transformer import Transformer
+from transformer_cli.runtime import Machine
+
+PAIRS = [
+    SentencePair("one two", "uno due"),
+    SentencePair("three", "tre"),
+    SentencePair("one two three four five", "uno due tre quattro cinque"),
+    SentencePair("unheard words", "parole inaudite"),
+    SentencePair("", "cinque"),
+    SentencePair("four", ""),
+    SentencePair("five  five", "cinque  cinque cinque cinque"),
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizers() -> tuple[Tokenizer, Tokenizer]:
+    return (
+        train_tokenizer(["one two three four five  five"], TokenizerConfig()),
+        train_tokenizer(["uno due tre quattro cinque  cinque"], TokenizerConfig()),
+    )
+
+
+def translator(
+    tokenizers: tuple[Tokenizer, Tokenizer], *, batch_tokens: int = 4096, **model: object
+) -> Translator:
+    torch.manual_seed(1)
+    sizes = {"d_model": 16, "num_heads": 2, "d_ff": 16, "encoder_layers": 1, "decoder_layers": 1}
+    config = ModelConfig.model_validate({**sizes, "max_length": 20, **model})
+    source, target = tokenizers
+    transformer = Transformer(config, source.vocab_size, target.vocab_size).double().eval()
+    with torch.no_grad():
+        for parameter in transformer.parameters():
+            parameter.mul_(3.0)
+    return Translator(
+        transformer,
+        source,
+        target,
+        DecodingConfig(beam_size=2, batch_tokens=batch_tokens),
+        PhrasebookData(),
+        Machine(torch.device("cpu"), torch.float32),
+    )
+
+
+def loss_of_one(of: Translator, pair: SentencePair, max_length: int = 10**6) -> tuple[float, int]:
+    """The oracle: no padding, no batch, PyTorch's own cross-entropy."""
+    source_ids = [*of.source_tokenizer.encode(pair.source), of.source_tokenizer.eos_id]
+    target_ids = [*of.target_tokenizer.encode(pair.target), of.target_tokenizer.eos_id]
+    source_ids, target_ids = source_ids[:max_length], target_ids[:max_length]
+    with torch.no_grad():
+        logits = of.model(
+            torch.tensor([source_ids]),
+            torch.ones(1, len(source_ids), dtype=torch.bool),
+            torch.tensor([[of.target_tokenizer.bos_id, *target_ids[:-1]]]),
+        )
+    loss = F.cross_entropy(logits[0], torch.tensor(target_ids), reduction="sum")
+    return loss.item(), len(target_ids)
+
+
+def mean_loss(of: Translator, pairs: Sequence[SentencePair], max_length: int = 10**6) -> float:
+    losses, lengths = zip(*(loss_of_one(of, pair, max_length) for pair in pairs), strict=True)
+    return math.fsum(losses) / sum(lengths)
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 9, 4096])
+def test_the_loss_is_the_cross_entropy_per_target_token_whatever_the_batches(
+    tokenizers: tuple[Tokenizer, Tokenizer], batch_tokens: int
+) -> None:
+    of = translator(tokenizers, batch_tokens=batch_tokens)
+    report = validate(of, PAIRS, scores=[])
+    assert report.loss == pytest.approx(mean_loss(of, PAIRS), abs=1e-9)
+    assert report.perplexity == pytest.approx(math.exp(report.loss))
+    assert report.num_sentences == len(PAIRS)
+    assert report.num_target_tokens == sum(loss_of_one(of, pair)[1] for pair in PAIRS)
+
+
+def test_scores_are_of_decoded_text_against_the_references_as_they_are(
+    tokenizers: tuple[Tokenizer, Tokenizer],
+) -> None:
+    of = translator(tokenizers)
+    pairs = [*PAIRS, SentencePair("one", "e\u0301 vero"), SentencePair("two", "di piu\u0300\x07")]
+    names = ["bleu", "chrf", "ter", "cer", "wer"]
+    report = validate(of, pairs, scores=names)
+    texts = [translation.text for translation in of.translate([pair.source for pair in pairs])]
+    references = [pair.target for pair in pairs]
+    assert report.scores == score_corpus(texts, references, names, target_language="it")
+
+
+def test_the_score_of_what_the_model_says_is_perfect(
+    tokenizers: tuple[Tokenizer, Tokenizer],
+) -> None:
+    of = translator(tokenizers)
+    sources = ["one two three", "four five", "two two"]
+    pairs = [SentencePair(t.source, t.text) for t in of.translate(sources)]
+    assert all(pair.target for pair in pairs)
+    report = validate(of, pairs, scores=["cer", "wer"])
+    assert [score.value for score in report.scores] == [0.0, 0.0]
+
+
+def test_the_report_does_not_depend_on_the_batch_size(
+    tokenizers: tuple[Tokenizer, Tokenizer],
+) -> None:
+    small, large = (
+        validate(translator(tokenizers, batch_tokens=n), PAIRS, num_samples=7) for n in (3, 4096)
+    )
+    assert small.scores == large.scores
+    assert small.samples == large.samples
+    assert small.loss == pytest.approx(large.loss, abs=1e-9)
+
+
+def test_text_is_normalized_before_the_loss_is_measured(
+    tokenizers: tuple[Tokenizer, Tokenizer],
+) -> None:
+    source, _ = tokenizers
+    of = translator((source, train_tokenizer(["pi\u00f9 uno"], TokenizerConfig())))
+    composed, decomposed = (
+        validate(of, [SentencePair("one", target)], scores=[]).loss
+        for target in ("pi\u00f9", "piu\u0300\x07")
+    )
+    assert composed == decomposed
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_training_mode_weights_gradients_and_random_numbers_are_left_alone(
+    tokenizers: tuple[Tokenizer, Tokenizer], mode: bool
+) -> None:
+    of = translator(tokenizers, dropout=0.5)
+    expected = validate(of, PAIRS)
+    of.model.train(mode)
+    weights = {name: weight.clone() for name, weight in of.model.state_dict().items()}
+    before = torch.get_rng_state()
+    assert validate(of, PAIRS) == expected
+    assert of.model.training is mode
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(torch.equal(of.model.state_dict()[name], weight) for name, weight in weights.items())
+    assert all(parameter.grad is None for parameter in of.model.parameters())
+
+
+def test_samples_are_evenly_spread_and_show_what_was_scored(
+    tokenizers: tuple[Tokenizer, Tokenizer],
+) -> None:
+    of = translator(tokenizers)
+    samples = validate(of, PAIRS, num_samples=3).samples
+    assert [(sample.source, sample.target) for sample in samples] == [
+        (PAIRS[i].source, PAIRS[i].target) for i in (0, 2, 4)
+    ]
+    predicted = [translation.text for translation in of.translate([s.source for s in samples])]
+    assert [sample.predicted for sample in samples] == predicted
+    assert validate(of, PAIRS, scores=[], num_samples=3).samples == samples
+    assert len(validate(of, PAIRS, num_samples=100).samples) == len(PAIRS)
+    assert validate(of, PAIRS, num_samples=0).samples == []
+
+
+def test_without_scores_and_samples_nothing_is_decoded(
+    tokenizers: tuple[Tokenizer, Tokenizer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = translator(tokenizers)
+    monkeypatch.setattr(of.model, "start_decoding", None)
+    assert validate(of, PAIRS, scores=[], num_samples=0).scores == []
+
+
+def test_of_a_pair_that_is_too_long_the_loss_is_that_of_its_beginning(
+    tokenizers: tuple[Tokenizer, Tokenizer], caplog: pytest.LogCaptureFixture
+) -> None:
+    of = translator(tokenizers, positions="learned", max_length=4)
+    report = validate(of, PAIRS, scores=["bleu"])
+    assert report.loss == pytest.approx(mean_loss(of, PAIRS, max_length=4), abs=1e-9)
+    assert "pairs of more than 4 tokens, whose loss is that of their beginning: 2" in caplog.text
+
+
+def test_without_an_end_symbol_none_is_counted(tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    of = translator(tokenizers)
+    of.data = SequencesData(source="sequences", end_symbol=False)
+    report = validate(of, [SentencePair("one two", "uno due"), SentencePair("", "")])
+    assert report.num_target_tokens == 2
+
+
+def test_no_pair_is_an_error(tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    with pytest.raises(DataError, match="there is no pair to validate on"):
+        validate(translator(tokenizers), [])
+
+
+def test_a_hopeless_model_has_an_infinite_perplexity_and_valid_json(
+    tokenizers: tuple[Tokenizer, Tokenizer],
+) -> None:
+    of = translator(tokenizers)
+    with torch.no_grad():
+        of.model.output.bias[of.target_tokenizer.encode("uno")] -= 1e5
+    report = validate(of, [SentencePair("one", "uno")])
+    assert report.loss > 10_000
+    assert report.perplexity == math.inf
+    assert json.loads(json.dumps(report.as_json(), allow_nan=False))["perplexity"] is None
+
+
+def test_json_has_the_names_that_programs_read(tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    report = validate(translator(tokenizers), PAIRS, scores=["bleu", "wer"])
+    [bleu, wer] = report.scores
+    assert report.as_json() == {
+        "num_sentences": len(PAIRS),
+        "num_target_tokens": report.num_target_tokens,
+        "loss": report.loss,
+        "perplexity": report.perplexity,
+        "scores": [
+            {"name": "BLEU", "value": bleu.value, "signature": bleu.signature},
+            {"name": "WER", "value": wer.value, "signature": wer.signature},
+        ],
+    }
+
+
+def test_every_metric_has_its_name(tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    report: ValidationReport = validate(translator(tokenizers), PAIRS, scores=["bleu", "chrf"])
+    assert report.metric("loss") == report.loss
+    assert report.metric("perplexity") == report.perplexity
+    assert report.metric("bleu") == report.scores[0].value
+    assert report.metric("chrf") == report.scores[1].value

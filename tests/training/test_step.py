@@ -1,0 +1,123 @@
+"""One update: sums divided once, and nothing that is not finite reaches the weights."""
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from transformer_cli.config import ModelConfig, TrainingConfig
+from transformer_cli.data.batching import Batch, TokenPair, collate
+from transformer_cli.model.transformer import Transformer
+from transformer_cli.runtime import Machine
+from transformer_cli.training.optimizer import (
+    build_optimizer,
+    optimizer_tensors,
+    set_learning_rate,
+)
+from transformer_cli.training.step import StepReport, train_step
+
+MACHINE = Machine(torch.device("cpu"), torch.float32)
+PAD, BOS, EOS = 1, 2, 3
+PAIRS = [
+    TokenPair([4, 5, EOS], [6, EOS]),
+    TokenPair([7, EOS], [4, 4, 5, 6, EOS]),
+    TokenPair([4, EOS], [5, 6, EOS]),
+    TokenPair([8, 8, 8, 4, EOS], [EOS]),
+]
+
+
+def model_and_optimizer(dropout: float = 0.0) -> tuple[Transformer, torch.optim.Optimizer]:
+    torch.manual_seed(0)
+    config = ModelConfig(
+        d_model=16, num_heads=2, d_ff=32, encoder_layers=1, decoder_layers=1, dropout=dropout
+    )
+    model = Transformer(config, 9, 9).double()
+    training = TrainingConfig(max_steps=1, batch_sentences=4)
+    optimizer = build_optimizer(model, training)
+    set_learning_rate(optimizer, 0.01)
+    return model, optimizer
+
+
+def batch(pairs: list[TokenPair]) -> Batch:
+    return collate(pairs, bos_id=BOS, pad_id=PAD)
+
+
+def step(
+    model: nn.Module, optimizer: torch.optim.Optimizer, batches: list[Batch], **settings: Any
+) -> StepReport:
+    settings = {"label_smoothing": 0.1, "clip_norm": None} | settings
+    return train_step(model, optimizer, batches, MACHINE, **settings)
+
+
+def test_an_accumulated_step_equals_one_large_batch() -> None:
+    (model, optimizer), (twin, twin_optimizer) = model_and_optimizer(), model_and_optimizer()
+    whole = step(model, optimizer, [batch(PAIRS)])
+    parts = step(twin, twin_optimizer, [batch(PAIRS[:1]), batch(PAIRS[1:])])
+    assert whole.num_target_tokens == parts.num_target_tokens == 11
+    assert float(whole.gradient_norm) == pytest.approx(float(parts.gradient_norm), rel=1e-12)
+    for ours, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-10, atol=1e-14)
+
+
+def test_a_mean_of_means_would_be_another_step() -> None:
+    """The negative control: the test above notices the usual mistake."""
+    model, _ = model_and_optimizer()
+    gradients = []
+    for batches in ([batch(PAIRS)], [batch(PAIRS[:1]), batch(PAIRS[1:])]):
+        model.zero_grad()
+        for one in batches:
+            logits = model(one.source_ids, one.source_mask, one.decoder_input_ids)
+            mean = nn.functional.cross_entropy(
+                logits.flatten(0, 1), one.target_ids.flatten(), ignore_index=PAD
+            )
+            (mean / len(batches)).backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in model.parameters()]))  # type: ignore[union-attr]
+    assert not torch.allclose(*gradients, rtol=1e-3)
+
+
+def test_clipping_limits_the_norm_and_reports_what_it_was() -> None:
+    model, optimizer = model_and_optimizer()
+    unclipped = step(*model_and_optimizer(), [batch(PAIRS)])
+    report = step(model, optimizer, [batch(PAIRS)], clip_norm=1e-3)
+    assert float(report.gradient_norm) == pytest.approx(float(unclipped.gradient_norm))
+    norm = torch.cat([p.grad.flatten() for p in model.parameters()]).norm()  # type: ignore[union-attr]
+    assert float(norm) == pytest.approx(1e-3, rel=1e-2)
+
+
+@pytest.mark.parametrize("poison", [float("nan"), float("inf")])
+def test_a_step_that_is_not_finite_changes_neither_weights_nor_moments(poison: float) -> None:
+    model, optimizer = model_and_optimizer()
+    step(model, optimizer, [batch(PAIRS)])
+    weights = copy.deepcopy(model.state_dict())
+    moments = {name: value.clone() for name, value in optimizer_tensors(model, optimizer).items()}
+    handle = model.output.weight.register_hook(lambda gradient: gradient * poison)
+    report = step(model, optimizer, [batch(PAIRS)], clip_norm=1.0)
+    handle.remove()
+    assert not bool(report.is_finite)
+    assert all(torch.equal(weights[name], value) for name, value in model.state_dict().items())
+    after = optimizer_tensors(model, optimizer)
+    assert all(torch.equal(moments[name], value) for name, value in after.items())
+
+
+def test_the_step_after_a_skipped_one_is_as_if_nothing_had_happened() -> None:
+    (model, optimizer), (twin, twin_optimizer) = model_and_optimizer(), model_and_optimizer()
+    for one, its_optimizer, is_poisoned in ((model, optimizer, True), (twin, twin_optimizer, False)):
+        step(one, its_optimizer, [batch(PAIRS)])
+        if is_poisoned:
+            handle = one.output.weight.register_hook(lambda gradient: gradient * float("nan"))
+            step(one, its_optimizer, [batch(PAIRS)])
+            handle.remove()
+        report = step(one, its_optimizer, [batch(PAIRS)])
+        assert bool(report.is_finite)
+    for ours, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_what_is_minimised_and_what_is_reported_are_two_numbers() -> None:
+    smoothed = step(*model_and_optimizer(), [batch(PAIRS)], label_smoothing=0.3)
+    plain = step(*model_and_optimizer(), [batch(PAIRS)], label_smoothing=0.0)
+    assert float(plain.objective) == pytest.approx(float(plain.negative_log_likelihood))
+    assert float(smoothed.objective) != pytest.approx(float(smoothed.negative_log_likelihood), rel=1e-3)
+    assert float(smoothed.negative_log_likelihood) == pytest.approx(float(plain.negative_log_likelihood))

@@ -1,0 +1,66 @@
+"""The pairs that the model is measured on, and never trained on."""
+
+from itertools import groupby
+
+from transformer_cli.config import CleaningConfig, Config, FilesData, HubData, SplitName
+from transformer_cli.data.cleaning import CleaningReport, clean, pair_digest
+from transformer_cli.data.corpus import has_split, may_leak, read_pairs
+from transformer_cli.data.pairs import ReadingReport, SentencePair
+from transformer_cli.errors import DataError
+
+
+def held_out_pairs(
+    config: Config, split: SplitName, report: CleaningReport | None = None
+) -> list[SentencePair]:
+    """The pairs of the validation or test split, as they are scored.
+
+    Pairs of a corpus that is one split are all kept, normalised, but for empty ones; pairs drawn from
+    a corpus are cleaned like the training pairs.
+
+    Raises:
+        DataError: there is no such split, or nothing in it.
+    """
+    report = CleaningReport() if report is None else report
+    pairs: list[SentencePair] = []
+    if has_split(config.data, split):
+        rows = read_pairs(config.data, split, seed=config.seed, report=ReadingReport())
+        for is_drawn, group in groupby(rows, key=lambda pair: _is_drawn(config, pair)):
+            rules = config.data.cleaning if is_drawn else _normalized_only(config.data.cleaning)
+            pairs += clean(group, rules, report)
+    if not pairs:
+        raise DataError(
+            f"the config has no {split} pairs",
+            hint=f"add a corpus with split: {split} under data.corpora, "
+            f"or raise data.{split}_share so that some are drawn",
+        )
+    return pairs
+
+
+def held_out_digests(config: Config) -> set[bytes]:
+    """What marks training pairs that are held-out pairs too."""
+    if not may_leak(config.data):
+        return set()
+    splits: tuple[SplitName, ...] = ("validation", "test")
+    return {
+        pair_digest(pair)
+        for split in splits
+        if has_split(config.data, split)
+        for pair in read_pairs(config.data, split, seed=config.seed)
+    }
+
+
+def _is_drawn(config: Config, pair: SentencePair) -> bool:
+    data = config.data
+    return isinstance(data, FilesData | HubData) and data.corpora[pair.corpus].split is None
+
+
+def _normalized_only(rules: CleaningConfig) -> CleaningConfig:
+    return CleaningConfig(
+        normalize_unicode=rules.normalize_unicode,
+        remove_control_characters=rules.remove_control_characters,
+        drop_equal=False,
+        drop_duplicates=False,
+        max_words=None,
+        max_characters=None,
+        max_length_ratio=None,
+    )

@@ -1,0 +1,233 @@
+"""From a config to everything that training reads: ids, tokenizers, held-out text and a report."""
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from transformer_cli.config import Config, FilesData, HubData, SequencesData
+from transformer_cli.data import fingerprint as fingerprints
+from transformer_cli.data.cleaning import CleaningReport, check_dropped_share, clean
+from transformer_cli.data.corpus import has_split, read_pairs
+from transformer_cli.data.encoded import EncodedCorpus, TokenPair, encode_pairs, write_encoded
+from transformer_cli.data.held_out import held_out_digests, held_out_pairs
+from transformer_cli.data.order import epoch_order, padding_share
+from transformer_cli.data.pairs import ReadingReport, SentencePair
+from transformer_cli.data.report import DataReport
+from transformer_cli.data.text_file import read_side, read_text, write_text
+from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
+from transformer_cli.errors import DataError
+from transformer_cli.storage import make_folders, staged_folder
+
+__all__ = ["PreparedData", "encode_pairs", "held_out_pairs", "prepare_data"]
+
+logger = logging.getLogger(__name__)
+
+TRAIN, TEXT, VALIDATION, REPORT = "train.arrow", "text.arrow", "validation.jsonl", "report.json"
+SHARED_TOKENIZER = "tokenizer.json"
+TOKENIZERS = ("tokenizer.source.json", "tokenizer.target.json")
+
+Tokenizers = tuple[Tokenizer, Tokenizer]  # of source and target; the same one where it is shared
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedData:
+    """What training reads."""
+
+    config: Config
+    train: EncodedCorpus
+    validation: list[SentencePair]
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    report: DataReport
+    fingerprint: Mapping[str, str]
+
+    def train_text(self) -> Iterator[SentencePair]:
+        """The cleaned training pairs, read from the corpus again."""
+        return _cleaned(self.config, ReadingReport(), CleaningReport())
+
+
+def prepare_data(
+    config: Config,
+    folder: Path,
+    *,
+    accept_change: bool = False,
+    has_begun: bool = True,
+    tokenizers: Tokenizers | None = None,
+) -> PreparedData:
+    """Take the data that stands in a folder, or make it; the folder appears whole or not at all.
+
+    Args:
+        folder: runs/<name>/data.
+        accept_change: where the corpus or the cleaning changed, prepare it anew with the tokenizers that
+            the run has; they are never trained again, for the model knows their ids.
+        has_begun: whether a model was trained on what stands there; if not, any change is welcome.
+        tokenizers: of the model that was trained; kept even where the folder was lost.
+
+    Raises:
+        DataError: the corpus cannot be used, or is not what it was.
+    """
+    sought = fingerprints.fingerprint(config)
+    found = fingerprints.read_seal(folder)
+    if found is not None:
+        changed = fingerprints.changes(found, sought)
+        if not changed and _are_those_of(folder, tokenizers):
+            return _open(config, folder, sought)
+        if has_begun:
+            is_acceptable = accept_change and not fingerprints.needs_other_tokenizers(found, sought)
+            if changed and not is_acceptable:
+                raise fingerprints.refusal(folder, found, sought)
+            tokenizers = tokenizers or _read_tokenizers(folder)
+        for change in changed:
+            logger.info("data changed: %s", change)
+    make_folders(folder.parent)
+    with staged_folder(folder) as partial:
+        _build(config, partial, tokenizers if has_begun else None)
+        fingerprints.seal(partial, sought)
+    return _open(config, folder, sought)
+
+
+def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
+    report = DataReport()
+    validation_report = CleaningReport()
+    validation = held_out_pairs(config, "validation", validation_report)
+    report.num_pairs["validation"] = len(validation)
+    report.held_out["validation"] = validation_report.table()[1:-1]
+    if has_split(config.data, "test"):
+        test_report = CleaningReport()
+        report.num_pairs["test"] = len(held_out_pairs(config, "test", test_report))
+        report.held_out["test"] = test_report.table()[1:-1]
+    text = folder / TEXT
+    _write_cleaned_text(config, text, report)
+    if tokenizers is None:
+        tokenizers = _train_tokenizers(config, text)
+    vocab_sizes = [tokenizer.vocab_size for tokenizer in tokenizers]
+    report.source.vocab_size, report.target.vocab_size = vocab_sizes
+    chunks = _encoded(read_text(text), tokenizers, config, report)
+    write_encoded(folder / TRAIN, chunks, vocab_size=max(vocab_sizes))
+    text.unlink()
+    _check_lengths(config, report)
+    report.num_pairs = {"train": report.source.train.num_sentences, **report.num_pairs}
+    encoded = encode_pairs(validation, *tokenizers, end_symbol=_has_end_symbol(config))
+    report.count(encoded, "validation", has_end=_has_end_symbol(config))
+    train = EncodedCorpus.open(folder / TRAIN, num_corpora=_num_corpora(config))
+    order = epoch_order(
+        train.lengths, train.corpus_sizes, config.data, config.training, config.seed
+    )
+    report.padding_share = padding_share(order)
+    _write_json_lines(folder / VALIDATION, validation)
+    _write_tokenizers(config, folder, tokenizers)
+    (folder / REPORT).write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")
+
+
+def _cleaned(
+    config: Config, reading: ReadingReport, cleaning: CleaningReport
+) -> Iterator[SentencePair]:
+    pairs = read_pairs(config.data, "train", seed=config.seed, report=reading)
+    return clean(pairs, config.data.cleaning, cleaning, held_out=held_out_digests(config))
+
+
+def _write_cleaned_text(config: Config, path: Path, report: DataReport) -> None:
+    reading, cleaning = ReadingReport(), CleaningReport()
+    write_text(path, _cleaned(config, reading, cleaning))
+    check_dropped_share(cleaning, config.data.cleaning, reading)
+    report.reading, report.cleaning = reading.table(), cleaning.table()
+
+
+def _train_tokenizers(config: Config, text: Path) -> Tokenizers:
+    sides = (read_side(text, "source"), read_side(text, "target"))
+    if config.tokenizer.shared:
+        shared = train_tokenizer(chain(*sides), config.tokenizer)
+        return shared, shared
+    source, target = (train_tokenizer(side, config.tokenizer) for side in sides)
+    return source, target
+
+
+def _encoded(
+    chunks: Iterable[Sequence[SentencePair]],
+    tokenizers: Tokenizers,
+    config: Config,
+    report: DataReport,
+) -> Iterator[tuple[list[TokenPair], list[int]]]:
+    """Pairs as ids with the number of their corpus, without those that are too long."""
+    has_end = _has_end_symbol(config)
+    for pairs in chunks:
+        kept, corpora = [], []
+        for pair, ids in zip(
+            pairs, encode_pairs(pairs, *tokenizers, end_symbol=has_end), strict=True
+        ):
+            if max(len(ids.source_ids), len(ids.target_ids)) > config.model.max_length:
+                report.num_too_long += 1
+                report.longest_example = report.longest_example or f"{pair.source[:60]}..."
+                continue
+            kept.append(ids)
+            corpora.append(pair.corpus)
+        report.count(kept, "train", has_end=has_end)
+        yield kept, corpora
+
+
+def _check_lengths(config: Config, report: DataReport) -> None:
+    num_kept, limit = report.source.train.num_sentences, config.data.cleaning.max_dropped_share
+    num_pairs = num_kept + report.num_too_long
+    if not num_kept or report.num_too_long > limit * num_pairs:
+        raise DataError(
+            f"{report.num_too_long:,} of {num_pairs:,} training pairs have more than "
+            f"{config.model.max_length} tokens (model.max_length), such as: {report.longest_example}",
+            hint="raise model.max_length, or look whether the corpus has one sentence per line",
+        )
+
+
+def _open(config: Config, folder: Path, made_from: Mapping[str, str]) -> PreparedData:
+    source_tokenizer, target_tokenizer = _read_tokenizers(folder)
+    return PreparedData(
+        config=config,
+        train=EncodedCorpus.open(folder / TRAIN, num_corpora=_num_corpora(config)),
+        validation=_read_json_lines(folder / VALIDATION),
+        source_tokenizer=source_tokenizer,
+        target_tokenizer=target_tokenizer,
+        report=DataReport.from_json(json.loads((folder / REPORT).read_text(encoding="utf-8"))),
+        fingerprint=made_from,
+    )
+
+
+def _write_tokenizers(config: Config, folder: Path, tokenizers: Tokenizers) -> None:
+    names = [SHARED_TOKENIZER] if config.tokenizer.shared else TOKENIZERS
+    for name, tokenizer in zip(names, tokenizers, strict=False):
+        (folder / name).write_text(tokenizer.to_json(), encoding="utf-8")
+
+
+def _read_tokenizers(folder: Path) -> Tokenizers:
+    if (folder / SHARED_TOKENIZER).exists():
+        shared = Tokenizer.from_json((folder / SHARED_TOKENIZER).read_text(encoding="utf-8"))
+        return shared, shared
+    source, target = (
+        Tokenizer.from_json((folder / name).read_text(encoding="utf-8")) for name in TOKENIZERS
+    )
+    return source, target
+
+
+def _are_those_of(folder: Path, tokenizers: Tokenizers | None) -> bool:
+    if tokenizers is None:
+        return True
+    both = zip(tokenizers, _read_tokenizers(folder), strict=True)
+    return all(given.to_json() == there.to_json() for given, there in both)
+
+
+def _write_json_lines(path: Path, pairs: Iterable[SentencePair]) -> None:
+    lines = (json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs)
+    path.write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+def _read_json_lines(path: Path) -> list[SentencePair]:
+    with path.open(encoding="utf-8", newline="\n") as lines:
+        return [SentencePair(*json.loads(line)) for line in lines]
+
+
+def _has_end_symbol(config: Config) -> bool:
+    return not isinstance(config.data, SequencesData) or config.data.end_symbol
+
+
+def _num_corpora(config: Config) -> int:
+    return len(config.data.corpora) if isinstance(config.data, FilesData | HubData) else 1

@@ -1,0 +1,143 @@
+"""What became of a corpus on its way to token ids, in numbers: for people and for a file."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from transformer_cli.data.encoded import TokenPair
+from transformer_cli.data.tokenizer import Tokenizer
+
+Row = tuple[str, int, str]  # what, how many pairs, an example
+
+
+@dataclass(slots=True)
+class TokenCount:
+    """How many tokens some sentences have, [EOS] not counted."""
+
+    num_sentences: int = 0
+    num_tokens: int = 0
+    num_unknown: int = 0
+
+    def add(self, ids: Iterable[int], *, has_end: bool) -> None:
+        listed = list(ids)
+        self.num_sentences += 1
+        self.num_tokens += len(listed) - has_end
+        self.num_unknown += listed.count(Tokenizer.unk_id)
+
+    @property
+    def tokens_per_sentence(self) -> float:
+        return self.num_tokens / max(1, self.num_sentences)
+
+    @property
+    def unknown_rate(self) -> float:
+        """Share of the tokens that are [UNK]."""
+        return self.num_unknown / max(1, self.num_tokens)
+
+
+@dataclass(slots=True)
+class SideReport:
+    """One language through its tokenizer."""
+
+    vocab_size: int = 0
+    train: TokenCount = field(default_factory=TokenCount)
+    validation: TokenCount = field(default_factory=TokenCount)
+
+
+@dataclass(slots=True)
+class DataReport:
+    """From rows of a corpus to pairs of ids."""
+
+    num_pairs: dict[str, int] = field(default_factory=dict)
+    """Split -> pairs that it has in the end."""
+    reading: list[Row] = field(default_factory=list)
+    """Training split: what was found in the files."""
+    cleaning: list[Row] = field(default_factory=list)
+    """Training split: what each rule dropped or altered, leakage from held-out splits included."""
+    held_out: dict[str, list[Row]] = field(default_factory=dict)
+    """Split -> what was dropped from it or altered in it."""
+    num_too_long: int = 0
+    """Training pairs dropped for having more tokens than model.max_length."""
+    longest_example: str = ""
+    """The first of them."""
+    source: SideReport = field(default_factory=SideReport)
+    target: SideReport = field(default_factory=SideReport)
+    padding_share: float = 0.0
+    """Share of the cells of training batches that hold padding."""
+
+    @property
+    def num_leaked(self) -> int:
+        """Training pairs dropped because they are held-out pairs."""
+        return sum(count for what, count, _ in self.cleaning if what == "dropped: leakage")
+
+    def count(self, pairs: Sequence[TokenPair], split: str, *, has_end: bool) -> None:
+        """Add encoded pairs to the figures of a split."""
+        for side, report in enumerate((self.source, self.target)):
+            tokens: TokenCount = getattr(report, split)
+            for pair in pairs:
+                tokens.add(pair[side], has_end=has_end)
+
+    def lines(self) -> list[str]:
+        """A text for people."""
+        splits = ", ".join(f"{split} {count:,}" for split, count in self.num_pairs.items())
+        return [
+            f"pairs: {splits}",
+            *_table("reading the training split", self.reading),
+            *_table("cleaning the training split", self.cleaning),
+            *(
+                line
+                for split, rows in self.held_out.items()
+                for line in _table(f"cleaning the {split} split", rows)
+            ),
+            *_table("", self._too_long()),
+            *self._tokenizer_lines(),
+            f"padding: {self.padding_share:.1%} of a training batch",
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for a file."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "DataReport":
+        """The report that `to_json` gave these values of."""
+        sides = {
+            side: SideReport(
+                values[side]["vocab_size"],
+                TokenCount(**values[side]["train"]),
+                TokenCount(**values[side]["validation"]),
+            )
+            for side in ("source", "target")
+        }
+        tables = {name: _rows(values[name]) for name in ("reading", "cleaning")}
+        held_out = {split: _rows(rows) for split, rows in values["held_out"].items()}
+        return cls(**{**values, **sides, **tables, "held_out": held_out})
+
+    def _too_long(self) -> list[Row]:
+        return [
+            ("dropped: more tokens than model.max_length", self.num_too_long, self.longest_example)
+        ]
+
+    def _tokenizer_lines(self) -> list[str]:
+        head = f"{'tokens':10}{'vocabulary':>12}{'per sentence':>14}{'unknown':>10}{'in validation':>15}"
+        return [
+            head,
+            *(
+                f"  {name:8}{side.vocab_size:>12,}{side.train.tokens_per_sentence:>14.1f}"
+                f"{side.train.unknown_rate:>10.2%}{side.validation.unknown_rate:>15.2%}"
+                for name, side in (("source", self.source), ("target", self.target))
+            ),
+        ]
+
+
+def _table(title: str, rows: Sequence[Row]) -> list[str]:
+    """Only what there is something to say about."""
+    told = [(what, count, example) for what, count, example in rows if count]
+    if not told:
+        return []
+    width = max(len(what) for what, _, _ in told)
+    lines = [f"  {what:{width}} {count:>10,}  {example}".rstrip() for what, count, example in told]
+    return [f"{title}:", *lines] if title else lines
+
+
+def _rows(values: Sequence[Sequence[Any]]) -> list[Row]:
+    return [(str(what), int(count), str(example)) for what, count, example in values]

@@ -1,0 +1,40 @@
+"""Cleaned pairs on disk, while vocabularies are learned from them and ids are made."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from transformer_cli.data.pairs import SentencePair
+
+PAIRS_AT_ONCE = 10_000
+
+
+def write_text(path: Path, pairs: Iterable[SentencePair]) -> None:
+    """Write pairs to an Arrow file, some thousands at a time."""
+    import pyarrow as pa
+
+    schema = pa.schema({"source": pa.string(), "target": pa.string(), "corpus": pa.uint16()})
+    remaining = iter(pairs)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
+        while chunk := list(islice(remaining, PAIRS_AT_ONCE)):
+            columns = [list(column) for column in zip(*chunk, strict=True)]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+
+
+def read_text(path: Path) -> Iterator[list[SentencePair]]:
+    """The pairs of such a file, some thousands at a time."""
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
+        for batch in reader:
+            columns = (column.to_pylist() for column in batch.columns)
+            yield list(map(SentencePair._make, zip(*columns, strict=True)))
+
+
+def read_side(path: Path, side: str) -> Iterator[str]:
+    """The sources or the targets alone."""
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
+        for batch in reader:
+            yield from batch.column(side).to_pylist()
