@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .faults import Operation
 
-MAX_COMBINED = 7
+MAX_COMBINED = 6
 """Of the unflushed operations, so many of the last are lost in every combination; older ones all or none."""
 
 

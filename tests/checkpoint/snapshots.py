@@ -1,10 +1,12 @@
 """Tiny snapshots, in which every number tells the step."""
 
+import functools
+import hashlib
 from pathlib import Path
 
 import torch
 
-from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, Snapshot, open_checkpoint
+from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, Snapshot
 
 EXPECTED = {"output.weight": torch.zeros(3, 2), "output.bias": torch.zeros(3)}
 FILES = {"config.yaml": b"name: tiny\n", "tokenizer.json": b"{}"}
@@ -37,9 +39,20 @@ def saved(run: Path, *steps: int) -> list[Path]:
 
 
 def newest_step(run: Path) -> int | None:
-    """Of the newest valid checkpoint, which is looked at closely."""
+    """Of the newest valid checkpoint, of which every byte is as it was saved."""
     newest = Checkpoints(run).newest_valid()
     if newest is None:
         return None
-    assert is_snapshot(open_checkpoint(newest.folder))
+    digests = {file.name: file.sha256 for file in newest.manifest.files}
+    assert digests == expected_digests(newest.step)
     return newest.step
+
+
+@functools.cache
+def expected_digests(step: int) -> dict[str, str]:
+    """SHA-256 of each file of `snapshot(step)`."""
+    contents = snapshot(step).contents()
+    return {
+        name: hashlib.sha256(b"".join(map(bytes, content.chunks()))).hexdigest()
+        for name, content in contents.items()
+    }

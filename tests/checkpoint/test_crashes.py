@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,11 +47,12 @@ def leftovers(run: Path) -> list[str]:
 
 
 def test_a_kill_before_any_operation_costs_no_acknowledged_checkpoint(tmp_path: Path) -> None:
+    saved(tmp_path / "before", 10)
     count = number_of_operations(tmp_path / "count")
     assert count > 60
     for number in range(1, count + 1):
         run, acknowledged = tmp_path / f"run-{number}", tmp_path / f"acknowledged-{number}"
-        saved(run, 10)
+        shutil.copytree(tmp_path / "before", run, symlinks=True)
 
         def work(run: Path = run, log: Path = acknowledged, number: int = number) -> None:
             checkpoints = Checkpoints(run, ONE, fs=killing_file_system("any", number))
@@ -65,8 +67,10 @@ def test_a_kill_before_any_operation_costs_no_acknowledged_checkpoint(tmp_path: 
         after = Checkpoints(run, ONE)
         after.sweep()
         assert not leftovers(run)
-        after.save(snapshot(40))
-        assert newest_step(run) == 40
+        if number % 5 == 0:
+            after.save(snapshot(40))
+            assert newest_step(run) == 40
+        shutil.rmtree(run)
 
 
 def test_a_kill_while_a_checkpoint_is_replaced_keeps_one_of_the_two(tmp_path: Path) -> None:
@@ -115,7 +119,10 @@ def states_after_power_failures(
 def step_found(tree: Tree, folder: Path) -> int | None:
     folder.mkdir()
     build(tree, folder)
-    return newest_step(folder / "runs" / "tiny")
+    try:
+        return newest_step(folder / "runs" / "tiny")
+    finally:
+        shutil.rmtree(folder)
 
 
 def test_after_any_power_failure_a_checkpoint_as_new_as_the_last_acknowledged_is_found(

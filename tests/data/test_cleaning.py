@@ -150,6 +150,16 @@ def test_cleaning_clean_pairs_changes_nothing(pairs: list[SentencePair]) -> None
     assert not any(finding.count for finding in report.altered.values())
 
 
+@pytest.mark.parametrize(
+    "text", ["x" * 1_000_000, "a " * 500_000, "e\u0301\u0316" * 300_000, " " * 1_000_000]
+)
+def test_a_line_of_a_megabyte_is_dropped_without_delay(text: str) -> None:
+    started_at = time.perf_counter()
+    _, report = _clean([SentencePair(text, text + "b")], CleaningConfig())
+    assert time.perf_counter() - started_at < 5
+    assert report.num_dropped == 1
+
+
 def test_pairs_flow_one_by_one() -> None:
     endless = (SentencePair(f"a {number}", f"b {number}") for number in itertools.count())
     first = list(itertools.islice(clean(endless, CleaningConfig(), CleaningReport()), 3))

@@ -98,7 +98,7 @@ def test_a_field_may_run_over_several_lines_and_the_row_has_the_number_of_its_fi
     assert _read(tmp_path, content) == [
         RawPair(1, b"one", b"uno"),
         RawPair(2, b'two\n\nlines, "quoted"', b"due\nrighe"),
-        RawPair(5, b"three", b"tre"),
+        RawPair(6, b"three", b"tre"),
     ]
 
 
@@ -158,7 +158,7 @@ def test_one_column_is_an_error(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "has_header", "expected"),
     [
-        (_fields(), None, [("1", "The sea"), ("2", "The sky")]),
+        (_fields(), None, [("The sea", "Il mare"), ("The sky", "Il cielo")]),
         (_fields(1, 2), None, [("en", "it"), ("The sea", "Il mare"), ("The sky", "Il cielo")]),
         (_fields(1, 2), True, [("The sea", "Il mare"), ("The sky", "Il cielo")]),
         (_fields("en", "it"), None, [("The sea", "Il mare"), ("The sky", "Il cielo")]),
@@ -171,9 +171,6 @@ def test_columns_are_found_by_name_by_number_and_by_default(
     fields: Fields, has_header: bool | None, expected: list[tuple[str, str]], tmp_path: Path
 ) -> None:
     content = "id\ten\tit\tnote\n1\tThe sea\tIl mare\tx\n2\tThe sky\tIl cielo\ty\n"
-    if fields == _fields() and has_header is None:
-        # Both languages are named: that is what the columns are found by.
-        expected = [("The sea", "Il mare"), ("The sky", "Il cielo")]
     assert _texts(_read(tmp_path, content, "tsv", fields, has_header)) == expected
 
 

@@ -42,6 +42,17 @@ def test_top_k_is_a_stable_descending_sort_cut_after_k(
     assert torch.equal(positions, expected_positions)
 
 
+@given(problem=problems())
+def test_the_largest_is_the_first_of_the_largest(
+    problem: tuple[torch.Tensor, torch.Tensor, int],
+) -> None:
+    rows = problem[0].flatten(0, 1)
+    values, positions = largest(rows)
+    expected_values, expected_positions = rows.sort(dim=1, descending=True, stable=True)
+    assert torch.equal(values, expected_values[:, 0])
+    assert torch.equal(positions, expected_positions[:, 0])
+
+
 def test_of_equal_numbers_in_different_blocks_the_first_is_the_largest() -> None:
     scores = torch.zeros(1, 10 * BLOCK_WIDTH)
     scores[0, [7 * BLOCK_WIDTH, 3 * BLOCK_WIDTH + 5]] = 1.0

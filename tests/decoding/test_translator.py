@@ -2,22 +2,27 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count, islice
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.config import (
+    Config,
     DecodingConfig,
     ModelConfig,
     PhrasebookData,
+    RuntimeConfig,
     SequencesData,
     TokenizerConfig,
+    TrainingConfig,
 )
 from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.decoding import translator as translator_module
-from transformer_cli.decoding.translator import Translation, Translator
+from transformer_cli.decoding.translator import Translation, Translator, load_translator
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
 
@@ -159,6 +164,11 @@ def test_text_is_normalized_as_in_training(tokenizer: Tokenizer) -> None:
     assert composed.score == decomposed.score
 
 
+def test_the_line_break_of_a_line_from_a_file_is_no_part_of_it(tokenizer: Tokenizer) -> None:
+    plain, from_file = translator(tokenizer).translate(["uno due", "uno due\r\n"])
+    assert (from_file.text, from_file.score) == (plain.text, plain.score)
+
+
 LINE_BREAKS = ["\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 
 
@@ -289,3 +299,28 @@ def test_bfloat16_is_used_where_the_machine_says_so(tokenizer: Tokenizer) -> Non
     [translation] = low.translate(["uno due"])
     assert math.isfinite(translation.score)
     assert dtypes == {torch.bfloat16}
+
+
+def test_a_run_folder_and_a_checkpoint_copied_elsewhere_translate_alike(
+    tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    model = random_model(tokenizer).float()
+    config = Config(
+        name="saved",
+        data=PhrasebookData(),
+        model=model.config,
+        training=TrainingConfig(max_steps=1, batch_sentences=1),
+        decoding=DecodingConfig(beam_size=3, num_best=2),
+        runtime=RuntimeConfig(device="cpu", precision="float32"),
+    )
+    checkpoint = Checkpoints(tmp_path / "run").save(
+        Snapshot(1, model.state_dict(), {}, {}, portable_files(config, tokenizer, tokenizer))
+    )
+    expected = list(translator(tokenizer, model=model, beam_size=3, num_best=2).translate(WORDS))
+    assert list(load_translator(tmp_path / "run").translate(WORDS)) == expected
+    elsewhere = checkpoint.rename(tmp_path / "elsewhere")
+    assert list(load_translator(elsewhere).translate(WORDS)) == expected
+    greedy = load_translator(elsewhere, decoding=DecodingConfig(beam_size=1))
+    assert list(greedy.translate(WORDS)) == list(
+        translator(tokenizer, model=model, beam_size=1).translate(WORDS)
+    )

@@ -37,7 +37,7 @@ def encode(weights: Weights, settings: Settings, ids: Tensor) -> Tensor:
         layer = f"encoder.layers.{i}"
 
         def attend(h: Tensor, name: str = f"{layer}.self_attention") -> Tensor:
-            return attention(weights, settings, name, h, h, everything, is_rotary=True)
+            return attention(weights, settings, name, h, h, everything)
 
         def transform(h: Tensor, name: str = f"{layer}.feed_forward") -> Tensor:
             return feed_forward(weights, settings, name, h)
@@ -56,10 +56,10 @@ def decode(weights: Weights, settings: Settings, ids: Tensor, memory: Tensor) ->
         layer = f"decoder.layers.{i}"
 
         def attend_to_target(h: Tensor, name: str = f"{layer}.self_attention") -> Tensor:
-            return attention(weights, settings, name, h, h, past, is_rotary=True)
+            return attention(weights, settings, name, h, h, past)
 
         def attend_to_source(h: Tensor, name: str = f"{layer}.cross_attention") -> Tensor:
-            return attention(weights, settings, name, h, memory, whole_source, is_rotary=False)
+            return attention(weights, settings, name, h, memory, whole_source)
 
         def transform(h: Tensor, name: str = f"{layer}.feed_forward") -> Tensor:
             return feed_forward(weights, settings, name, h)
@@ -145,8 +145,6 @@ def attention(
     x: Tensor,
     context: Tensor,
     visible: list[list[int]],
-    *,
-    is_rotary: bool,
 ) -> Tensor:
     """(Q, D) and (C, D) to (Q, D); `visible` lists for each of the Q the positions that it may see."""
     num_heads = settings["num_heads"]
@@ -164,7 +162,7 @@ def attention(
         if settings["qk_norm"]:
             q = rms_norm(weights[f"{name}.query_norm.weight"], settings["norm_eps"], q)
             k = rms_norm(weights[f"{name}.key_norm.weight"], settings["norm_eps"], k)
-        if is_rotary and settings["positions"] == "rotary":
+        if settings["positions"] == "rotary" and name.endswith("self_attention"):
             q, k = turned(q), turned(k)
         heads.append(head_attention(settings, q, k, v, visible))
     return linear(weights, f"{name}.output", torch.cat(heads, dim=-1))

@@ -59,7 +59,11 @@ def test_a_long_target_stays_equal_as_the_cache_grows() -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "expected"),
-    [(torch.float64, torch.float64), (torch.float32, torch.float32), (torch.bfloat16, torch.float32)],
+    [
+        (torch.float64, torch.float64),
+        (torch.float32, torch.float32),
+        (torch.bfloat16, torch.float32),
+    ],
 )
 def test_log_probabilities_are_float32_at_least_and_sum_to_one(
     dtype: torch.dtype, expected: torch.dtype

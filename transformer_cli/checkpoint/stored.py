@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from transformer_cli.errors import DataError
+from transformer_cli.errors import DataError, TrainingStoppedError
 from transformer_cli.storage import Content, Manifest, open_sealed
 from transformer_cli.storage.manifest import encode_json, is_bare_name, parse_json
 from transformer_cli.storage.tensors import (
@@ -41,7 +41,12 @@ class Snapshot:
     def contents(self) -> dict[str, Content]:
         """The files of the checkpoint."""
         assert all(map(is_bare_name, self.files)), "files of a checkpoint have plain names"
-        require_finite(self.model, MODEL_FILE)
+        try:
+            require_finite(self.model, f"step {self.step}")
+        except DataError as error:
+            raise TrainingStoppedError(
+                f"{error.message}; they were not saved", hint="the checkpoint before is intact"
+            ) from error
         return {
             MODEL_FILE: tensors_content(self.model),
             OPTIMIZER_FILE: tensors_content(self.optimizer),

@@ -1,7 +1,7 @@
 """One process' share of a run: model, optimizer and data put together, and the loop's hooks."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, Snapshot, portable_files
-from transformer_cli.config import Config, DataConfig, FilesData, HubData
+from transformer_cli.config import Config
 from transformer_cli.console import TrainingConsole
-from transformer_cli.data.batching import Budget, Updates
-from transformer_cli.data.order import EpochOrder
+from transformer_cli.data.batching import Updates
+from transformer_cli.data.order import epoch_order
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import DataError
@@ -156,29 +156,17 @@ class TrainingSession:
 
 
 def _updates(config: Config, data: PreparedData, progress: Progress, machine: Machine) -> Updates:
-    training = config.training
-    budget = Budget(tokens=training.batch_tokens, sentences=training.batch_sentences)
-    order = EpochOrder(
-        data.train.lengths,
-        data.train.corpus_sizes,
-        corpus_weights(config.data),
-        budget,
-        config.seed,
+    train = data.train
+    order = epoch_order(
+        train.lengths, train.corpus_sizes, config.data, config.training, config.seed
     )
     return Updates(
-        data.train,
+        train,
         order,
-        accumulate=training.accumulate,
+        accumulate=config.training.accumulate,
         position=progress.position,
         pin_memory=machine.device.type == "cuda",
     )
-
-
-def corpus_weights(data: DataConfig) -> Sequence[float]:
-    """How often a pair of each corpus is seen per epoch."""
-    if isinstance(data, FilesData | HubData):
-        return [corpus.weight for corpus in data.corpora]
-    return [1.0]
 
 
 def _expected_optimizer_tensors(model: Transformer) -> dict[str, Tensor]:

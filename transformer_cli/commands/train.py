@@ -5,12 +5,12 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformer_cli.checkpoint import Checkpoints, Retention, RunLock
+from transformer_cli.checkpoint import Checkpoints, Retention, RunLock, load_tokenizers
 from transformer_cli.commands.loading import CONFIG_FILE, RUNS
 from transformer_cli.commands.resuming import accept_changes
 from transformer_cli.commands.session import TrainingSession
 from transformer_cli.config import Config, load_config, to_yaml
-from transformer_cli.data.preparation import prepare_data
+from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.errors import InterruptedBySignal
 from transformer_cli.messages import log_to_file
 from transformer_cli.runtime import environment, prepare_machine, signals_as_requests
@@ -41,8 +41,16 @@ def run_training(
             checkpoints.sweep()
             if from_scratch:
                 _put_aside(checkpoints)
-            _accept_config(run_folder, config, checkpoints)
-            _train_in(run_folder, config, accept_data_change=accept_data_change)
+            newest = checkpoints.newest_valid()
+            _accept_config(run_folder, config, has_begun=newest is not None)
+            data = prepare_data(
+                config,
+                run_folder / "data",
+                accept_change=accept_data_change,
+                has_begun=newest is not None,
+                tokenizers=load_tokenizers(newest) if newest else None,
+            )
+            _train_in(run_folder, config, data)
         finally:
             logging.getLogger("transformer_cli").removeHandler(log)
             log.close()
@@ -60,18 +68,17 @@ def _put_aside(checkpoints: Checkpoints) -> None:
             old.rename(place / name)
 
 
-def _accept_config(run_folder: Path, config: Config, checkpoints: Checkpoints) -> None:
+def _accept_config(run_folder: Path, config: Config, *, has_begun: bool) -> None:
     """Refuse a run whose settings changed harmfully; else write down the settings in force."""
     earlier = run_folder / CONFIG_FILE
-    if earlier.exists() and checkpoints.newest_valid() is not None:
+    if has_begun and earlier.exists():
         for change in accept_changes(load_config(earlier), config):
             logger.info("changed since the run began: %s", change)
     replace_file(earlier, to_yaml(config).encode())
 
 
-def _train_in(run_folder: Path, config: Config, *, accept_data_change: bool) -> None:
+def _train_in(run_folder: Path, config: Config, data: PreparedData) -> None:
     machine = prepare_machine(config.runtime)
-    data = prepare_data(config, run_folder / "data", accept_change=accept_data_change)
     for line in data.report.lines():
         logger.info("%s", line)
     described = environment() | {"device": machine.describe(), "data": dict(data.fingerprint)}

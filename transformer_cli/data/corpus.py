@@ -14,7 +14,7 @@ from transformer_cli.config.data import (
 from transformer_cli.data import sequences
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.splits import draw_split
-from transformer_cli.errors import DataError
+from transformer_cli.errors import ConfigError, DataError
 
 __all__ = ["ReadingReport", "SentencePair", "fingerprint", "has_split", "may_leak", "read_pairs"]
 
@@ -30,17 +30,23 @@ def read_pairs(
 
     Raises:
         MissingInputError: a file or data set is not there.
-        DataError: it cannot be used, or has no pairs.
+        ConfigError: the built-in corpus has not so many pairs.
+        DataError: there is no such split, or a corpus cannot be used or is empty.
     """
+    if not has_split(data, split):
+        raise DataError(
+            f"the config has no {split} split",
+            hint=f"give a corpus with split: {split} under data.corpora"
+            + (
+                ""
+                if split == "train"
+                else f", or let data.{split}_share of those without split be drawn"
+            ),
+        )
     report = ReadingReport() if report is None else report
     for pair in _all_pairs(data, split, seed, report):
         report.num_read += 1
         yield pair
-    if split == "train" and not report.num_read:
-        raise DataError(
-            "the corpus has no training pairs",
-            hint="give a corpus with split: train, or one without split, under data.corpora",
-        )
 
 
 def has_split(data: DataConfig, split: SplitName) -> bool:
@@ -97,8 +103,11 @@ def _all_pairs(
     if isinstance(data, PhrasebookData):
         from transformer_cli.data.phrasebook import generate_split
 
-        for generated in generate_split(split, num_pairs=data.num_pairs, seed=seed):
-            yield SentencePair(generated.source, generated.target)
+        try:
+            for generated in generate_split(split, num_pairs=data.num_pairs, seed=seed):
+                yield SentencePair(generated.source, generated.target)
+        except ValueError as error:
+            raise ConfigError(f"data.num_pairs: {error}") from error
     elif isinstance(data, SequencesData):
         yield from sequences.generate_sequences(data, split, seed=seed)
     else:

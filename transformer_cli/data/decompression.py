@@ -43,19 +43,12 @@ def read_chunks(path: Path) -> Iterator[bytes]:
     """
     with open_file(path) as file:
         before = os.fstat(file.fileno())
-        beginning = _read(file, 16, path)
-        file.seek(0)
         suffix = path.suffix.lower()
-        if suffix in _BEGINNINGS:
-            if not beginning.startswith(_BEGINNINGS[suffix]):
-                raise DataError(
-                    f"{path}: its name ends in {suffix}, but it does not hold such data"
-                )
+        _check_beginning(_read(file, 16, path), suffix, path)
+        file.seek(0)
+        if suffix in COMPRESSIONS:
             yield from _decompress(file, suffix, path)
         else:
-            for magic, kind in _NOT_TEXT.items():
-                if beginning.startswith(magic):
-                    raise DataError(f"{path}: not text but {kind}")
             while chunk := _read(file, CHUNK_BYTES, path):
                 yield chunk
         after = os.fstat(file.fileno())
@@ -63,6 +56,16 @@ def read_chunks(path: Path) -> Iterator[bytes]:
         raise TryAgainError(
             f"{path}: changed while it was read", hint="start again when nothing writes to it"
         )
+
+
+def _check_beginning(beginning: bytes, suffix: str, path: Path) -> None:
+    if suffix in COMPRESSIONS:
+        if not beginning.startswith(_BEGINNINGS[suffix]):
+            raise DataError(f"{path}: its name ends in {suffix}, but it does not hold such data")
+        return
+    for magic, kind in _NOT_TEXT.items():
+        if beginning.startswith(magic):
+            raise DataError(f"{path}: not text but {kind}")
 
 
 def open_file(path: Path) -> BinaryIO:

@@ -103,5 +103,8 @@ def _local_files(corpus: HubCorpus, data: HubData) -> list[Path]:
     return expand_path(corpus.data_files, data.root)
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
+    """What went wrong, in a line; the library wraps errors of its parsers in one that says nothing."""
+    while type(error).__name__ == "DatasetGenerationError" and error.__cause__ is not None:
+        error = error.__cause__
     return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -184,10 +184,14 @@ def _read_text(source: Path, target: Path) -> Iterator[RawPair]:
                 number - 1 if line is _ABSENT else num_longer for line in (source_line, target_line)
             ]
             raise DataError(
-                f"{source} has {counts[0]:,} lines, {target} has {counts[1]:,}",
+                f"{source} has {_num_lines(counts[0])}, {target} has {_num_lines(counts[1])}",
                 hint="line N of one must translate line N of the other; empty lines count",
             )
         yield RawPair(number, source_line, target_line)
+
+
+def _num_lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count:,} lines"
 
 
 def _some(names: Sequence[str]) -> str:

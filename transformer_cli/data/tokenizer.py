@@ -1,19 +1,18 @@
 """Text to token ids, and back without loss."""
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tokenizers import Tokenizer as Engine
-from tokenizers import models, pre_tokenizers, trainers
+from tokenizers import models
 
-from transformer_cli.config.data import TokenizerConfig
+from transformer_cli.config import TokenizerConfig
 from transformer_cli.data import tokenizer_file
+from transformer_cli.data.vocabulary import learn_model
 from transformer_cli.data.word_split import SPECIALS, UNK, install, stands_alone
-from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.errors import DataError, TfmError
 
-SUBWORD_VOCAB_SIZE = 8000
-NO_LIMIT = 2**31 - 1
 MAX_KNOWN_WORDS = 500_000
 MAX_KNOWN_CHARACTERS = 40
 
@@ -69,11 +68,8 @@ class Tokenizer:
         Raises:
             DataError: it is not one that `to_json` could have written.
         """
-        model = tokenizer_file.read(text)
-        try:
-            return cls(model)
-        except BaseException as error:
-            raise _as_data_error(error, "the tokenizer cannot be built") from error
+        with engine_failures_explained("the tokenizer cannot be built"):
+            return cls(tokenizer_file.read(text))
 
     def _encode_whole(self, text: str) -> list[int]:
         try:
@@ -130,14 +126,8 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
         ConfigError: the vocabulary is too small for its kind.
         DataError: there is nothing to learn from.
     """
-    engine = Engine(_untrained_model(config.kind))
-    install(engine, config.kind)
-    try:
-        engine.train_from_iterator(texts, _trainer(config))
-    except BaseException as error:
-        raise _as_data_error(error, "no vocabulary can be learned from this text") from error
-    learned = json.loads(engine.to_str())["model"]
-    tokenizer = Tokenizer(tokenizer_file.model_entry(learned["type"], learned))
+    with engine_failures_explained("no vocabulary can be learned from this text"):
+        tokenizer = Tokenizer(learn_model(texts, config))
     if tokenizer.vocab_size <= len(SPECIALS):
         raise DataError(
             "the training text gives an empty vocabulary",
@@ -146,44 +136,17 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
     return tokenizer
 
 
-def _trainer(config: TokenizerConfig) -> trainers.Trainer:
-    specials = list(SPECIALS)
-    if config.kind == "wordlevel":
-        return trainers.WordLevelTrainer(
-            vocab_size=config.vocab_size or NO_LIMIT,
-            min_frequency=config.min_frequency,
-            special_tokens=specials,
-            show_progress=False,
-        )
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    vocab_size = config.vocab_size or SUBWORD_VOCAB_SIZE
-    if vocab_size < len(alphabet) + len(SPECIALS):
-        raise ConfigError(
-            f"tokenizer.vocab_size ({vocab_size}) is below {len(alphabet) + len(SPECIALS)}: "
-            f"a {config.kind} vocabulary holds all {len(alphabet)} bytes and {len(SPECIALS)} specials",
-            hint="raise tokenizer.vocab_size, or take tokenizer.kind: wordlevel",
-        )
-    if config.kind == "bpe":
-        return trainers.BpeTrainer(
-            vocab_size=vocab_size,
-            min_frequency=config.min_frequency,
-            special_tokens=specials,
-            initial_alphabet=alphabet,
-            show_progress=False,
-        )
-    return trainers.UnigramTrainer(
-        vocab_size=vocab_size,
-        special_tokens=specials,
-        initial_alphabet=alphabet,
-        unk_token=UNK,
-        show_progress=False,
-    )
-
-
-def _untrained_model(kind: str) -> models.Model:
-    if kind == "wordlevel":
-        return models.WordLevel({}, unk_token=UNK)
-    return models.BPE(unk_token=UNK) if kind == "bpe" else models.Unigram()
+@contextmanager
+def engine_failures_explained(what: str) -> Iterator[None]:
+    """Turn the failures of the engine into errors of ours: a panic of it is no `Exception`."""
+    try:
+        yield
+    except TfmError:
+        raise
+    except BaseException as error:
+        if type(error) is Exception or type(error).__name__ == "PanicException":
+            raise DataError(f"{what}: {error}") from error
+        raise
 
 
 def _engine_model(model: dict[str, Any]) -> models.Model:
@@ -194,10 +157,3 @@ def _engine_model(model: dict[str, Any]) -> models.Model:
         return models.BPE(model["vocab"], merges, unk_token=UNK)
     pieces = [(piece, float(score)) for piece, score in model["vocab"]]
     return models.Unigram(pieces, unk_id=SPECIALS.index(UNK), byte_fallback=False)
-
-
-def _as_data_error(error: BaseException, what: str) -> BaseException:
-    """The error itself, but for failures of the engine: a panic of it is no `Exception`."""
-    if isinstance(error, Exception) or type(error).__name__ == "PanicException":
-        return DataError(f"{what}: {error}")
-    return error

@@ -44,6 +44,7 @@ _WORDS = "|".join(
 _SUBWORDS = "|".join(
     (_WORD, r" ?\p{N}", rf"[{_UNSPACED}][{_UNSPACED}\p{{M}}]*", rf"{_APOSTROPHE}{_CLITIC}", _MARK)
 )
+_SUBWORDS_WITH_MARKS = rf"{_WORD}(?: ?[^\s\p{{L}}\p{{N}}])+|{_SUBWORDS}"
 
 
 # A word that ends in one of these takes away the space expected before the next word.
@@ -66,9 +67,17 @@ def is_byte_level(kind: str) -> bool:
     return kind != "wordlevel"
 
 
-def install(tokenizer: Tokenizer, kind: str) -> None:
+def is_one_piece(piece: str) -> bool:
+    """Whether text could be cut so that this is within one piece; `piece` is of a byte-level vocabulary."""
+    text = decoders.ByteLevel().decode([piece])
+    cut = pre_tokenizers.Split(Regex(_SUBWORDS), "isolated").pre_tokenize_str(text)
+    return len(cut) == 1 or "\ufffd" in text  # parts of a character
+
+
+def install(tokenizer: Tokenizer, kind: str, *, keeps_marks_with_words: bool = False) -> None:
     """Give a tokenizer the cut, the join and the special entries that belong to its kind."""
-    split = pre_tokenizers.Split(Regex(_split_pattern(kind)), "isolated")
+    pattern = _SUBWORDS_WITH_MARKS if keeps_marks_with_words else _split_pattern(kind)
+    split = pre_tokenizers.Split(Regex(pattern), "isolated")
     join = [decoders.Fuse(), decoders.Replace(Regex(_TAKE_OUT), "")]
     tokenizer.normalizer = normalizers.Sequence(
         [

@@ -57,18 +57,21 @@ class Beams:
     """
 
     def __init__(self, max_lengths: Tensor, penalties: Tensor, beam_size: int) -> None:
-        num_sentences = len(max_lengths)
-        self._max_lengths = max_lengths
         self._penalties = penalties
         self._beam_size = beam_size
         self._steps: list[_Step] = []
-        self._sentences = torch.arange(num_sentences, device=max_lengths.device)
-        # (b, W), b sentences still searched; (B, 1) at first. -inf where no hypothesis is open.
+        # Of the b sentences that are still searched.
+        self._sentences = torch.arange(len(max_lengths), device=max_lengths.device)
+        self._max_lengths = max_lengths
+        # (b, W), (b, 1) at first: log-probabilities, -inf where no hypothesis is open.
         self._totals = torch.zeros_like(max_lengths, dtype=penalties.dtype).unsqueeze(1)
         self._totals[max_lengths < 1] = -torch.inf
-        self._finished_scores = self._totals.new_full((num_sentences, beam_size), -torch.inf)
-        self._finished_lengths = max_lengths.new_zeros((num_sentences, beam_size))
-        self._finished_slots = max_lengths.new_zeros((num_sentences, beam_size))
+        # (b, W), best first: scores, -inf where there is none, and where in the steps it ended.
+        self._finished = self._totals.new_full((len(max_lengths), beam_size), -torch.inf)
+        self._origins = max_lengths.new_zeros((len(max_lengths), beam_size))
+        # (B, W): the same of all sentences, once they are no longer searched.
+        self._all_finished = self._finished.clone()
+        self._all_origins = self._origins.clone()
 
     def extend(self, log_probs: Tensor, eos_id: int | None) -> None:
         """Replace each open hypothesis by its continuations, and keep the best W.
@@ -78,45 +81,47 @@ class Beams:
             eos_id: the token that finishes a hypothesis.
         """
         num_sentences, num_slots = self._totals.shape
-        length = len(self._steps) + 1
         vocabulary = log_probs.shape[1]
         candidates = log_probs.unflatten(0, (num_sentences, num_slots))
         num_candidates = min(self._beam_size, num_slots * vocabulary)
         totals, places = top_k(candidates, self._totals, num_candidates)
-        num_missing = self._beam_size - num_candidates
-        totals = F.pad(totals, (0, num_missing), value=-torch.inf)  # (b, W)
-        places = F.pad(places, (0, num_missing))
-        tokens = places % vocabulary
-        is_end = (self._max_lengths[self._sentences] <= length).unsqueeze(1)
+        if num_candidates < self._beam_size:
+            num_missing = self._beam_size - num_candidates
+            totals = F.pad(totals, (0, num_missing), value=-torch.inf)  # (b, W)
+            places = F.pad(places, (0, num_missing))
+        parents = places // vocabulary
+        tokens = places - parents * vocabulary
+        self._steps.append(_Step(self._sentences, parents, tokens))
+        length = len(self._steps)
+        is_end = (self._max_lengths <= length).unsqueeze(1)
         if eos_id is not None:
             is_end = is_end | (tokens == eos_id)
         scores = totals / self._penalties[length]
         is_kept = self._is_in_beam(scores)
-        self._keep_finished(scores.where(is_kept & is_end, -torch.inf), length)
+        self._keep_finished(scores.where(is_kept & is_end, -torch.inf))
         self._totals = totals.where(is_kept & ~is_end, -torch.inf)
-        self._steps.append(_Step(self._sentences, places // vocabulary, tokens))
 
     def _is_in_beam(self, scores: Tensor) -> Tensor:
         """(b, W) bool: whether a candidate is among the W best beside the finished hypotheses."""
-        rivals = torch.cat([self._finished_scores[self._sentences], scores], dim=1)
+        rivals = torch.cat([self._finished, scores], dim=1)
         order = rivals.argsort(dim=1, descending=True, stable=True)
         is_in_beam = torch.zeros_like(rivals, dtype=torch.bool)
         is_in_beam.scatter_(1, order[:, : self._beam_size], True)
-        return is_in_beam[:, self._beam_size :] & (scores > -torch.inf)
+        return is_in_beam[:, self._beam_size :]
 
-    def _keep_finished(self, scores: Tensor, length: int) -> None:
-        slots = torch.arange(self._beam_size, device=scores.device).expand_as(scores)
-        now = self._sentences
-        all_scores = torch.cat([self._finished_scores[now], scores], dim=1)
-        all_lengths = torch.cat(
-            [self._finished_lengths[now], torch.full_like(slots, length)], dim=1
+    def _keep_finished(self, scores: Tensor) -> None:
+        """Add the candidates of the last step whose score is not -inf, (b, W)."""
+        first_origin = (len(self._steps) - 1) * self._beam_size
+        origins = torch.arange(
+            first_origin, first_origin + self._beam_size, device=scores.device
+        ).expand_as(scores)
+        finished, order = torch.cat([self._finished, scores], dim=1).sort(
+            dim=1, descending=True, stable=True
         )
-        all_slots = torch.cat([self._finished_slots[now], slots], dim=1)
-        best, order = all_scores.sort(dim=1, descending=True, stable=True)
-        order = order[:, : self._beam_size]
-        self._finished_scores[now] = best[:, : self._beam_size]
-        self._finished_lengths[now] = all_lengths.gather(1, order)
-        self._finished_slots[now] = all_slots.gather(1, order)
+        self._finished = finished[:, : self._beam_size]
+        self._origins = torch.cat([self._origins, origins], dim=1).gather(
+            1, order[:, : self._beam_size]
+        )
 
     def continue_with(self, num_best: int) -> tuple[Tensor, Tensor] | None:
         """End the sentences whose `num_best` best no open hypothesis could still change.
@@ -127,27 +132,38 @@ class Beams:
         """
         _, parents, tokens = self._steps[-1]
         num_slots = 1 if len(self._steps) == 1 else self._beam_size  # of the step before
-        first_rows = torch.arange(len(parents), device=parents.device) * num_slots
+        first_rows = torch.arange(0, len(parents) * num_slots, num_slots, device=parents.device)
         rows = first_rows.unsqueeze(1) + parents
         # Log-probabilities only fall, and the largest penalty shrinks them most.
-        largest_penalties = self._penalties[self._max_lengths[self._sentences]]
-        best_possible = self._totals.amax(dim=1) / largest_penalties
-        is_open = best_possible > self._finished_scores[self._sentences, num_best - 1]
+        best_possible = self._totals.amax(dim=1) / self._penalties[self._max_lengths]
+        is_open = best_possible > self._finished[:, num_best - 1]
         self._totals = self._totals.where(is_open.unsqueeze(1), -torch.inf)
         num_open = int(is_open.sum())  # the one synchronisation of a step
         if num_open == 0:
             return None
         kept = rows_to_keep(is_open, num_open)
         if kept is not None:
-            self._sentences, self._totals = self._sentences[kept], self._totals[kept]
+            self._keep_sentences(kept)
             rows, tokens = rows[kept], tokens[kept]
         return rows.flatten(), tokens.flatten()
 
+    def _keep_sentences(self, kept: Tensor) -> None:
+        self._store_finished()
+        self._sentences, self._max_lengths = self._sentences[kept], self._max_lengths[kept]
+        self._totals = self._totals[kept]
+        self._finished, self._origins = self._finished[kept], self._origins[kept]
+
+    def _store_finished(self) -> None:
+        self._all_finished[self._sentences] = self._finished
+        self._all_origins[self._sentences] = self._origins
+
     def best(self, num_best: int, pad_id: int) -> Hypotheses:
         """Trace the finished hypotheses back to their first tokens."""
-        scores = self._finished_scores[:, :num_best]
-        lengths = self._finished_lengths[:, :num_best].where(scores > -torch.inf, 0)
-        slots = self._finished_slots[:, :num_best].clone()
+        self._store_finished()
+        scores = self._all_finished[:, :num_best]
+        origins = self._all_origins[:, :num_best]
+        lengths = (origins // self._beam_size + 1).where(scores > -torch.inf, 0)
+        slots = origins % self._beam_size
         ids = lengths.new_full((int(lengths.max()), *lengths.shape), pad_id)  # (T, B, N)
         for step in reversed(range(len(ids))):
             sentences, parents, tokens = self._steps[step]

@@ -40,7 +40,7 @@ class Symbols:
         """(R, V) in at least float32, impossible where a token must not be chosen."""
         if log_probs.dtype not in (torch.float32, torch.float64):
             log_probs = log_probs.float()
-        for forbidden_id in {self.pad_id, self.bos_id, *self.forbidden_ids} - {self.eos_id}:
+        for forbidden_id in {self.pad_id, self.bos_id, *self.forbidden_ids}:
             log_probs[:, forbidden_id] = -torch.inf
         return log_probs
 

@@ -16,7 +16,7 @@ from transformer_cli.checkpoint import load_trained
 from transformer_cli.config import DataConfig, DecodingConfig, RuntimeConfig, SequencesData
 from transformer_cli.data.normalization import is_blank, normalize
 from transformer_cli.data.tokenizer import Tokenizer
-from transformer_cli.decoding.length_batches import length_batches
+from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.long_lines import split_line
 from transformer_cli.decoding.search import Hypotheses, Symbols, beam_search, greedy_search
 from transformer_cli.model.transformer import Transformer
@@ -106,7 +106,7 @@ class Translator:
 
     def _parts(self, line: str) -> list[TokenIds]:
         """The ids of a line; several sequences where it is too long for the model."""
-        text = normalize(line, self.data.cleaning)
+        text = normalize(line.rstrip("\r\n"), self.data.cleaning)
         if is_blank(text):
             return []
         limit = self.model.config.max_length
@@ -131,8 +131,12 @@ class Translator:
 
     def _search_all(self, sentences: Iterable[TokenIds]) -> dict[TokenIds, list[Alternative]]:
         found: dict[TokenIds, list[Alternative]] = {}
+        logits_per_sentence = self.decoding.beam_size * self.target_tokenizer.vocab_size
+        max_sentences = max(1, MAX_LOGITS // logits_per_sentence)
         with inference(self.model, self.machine):
-            for batch in length_batches(sentences, len, self.decoding.batch_tokens):
+            for batch in length_batches(
+                sentences, len, max_tokens=self.decoding.batch_tokens, max_items=max_sentences
+            ):
                 found |= zip(batch, self._read(self._search(batch)), strict=True)
         return found
 

@@ -10,7 +10,7 @@ from transformer_cli.data.batching import collate
 from transformer_cli.data.encoded import TokenPair, encode_pairs
 from transformer_cli.data.normalization import normalize
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.decoding.length_batches import length_batches
+from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.translator import Translator, inference
 from transformer_cli.errors import DataError
 from transformer_cli.evaluation.metrics import Score, score_corpus
@@ -18,8 +18,6 @@ from transformer_cli.model.loss import sum_loss
 
 logger = logging.getLogger(__name__)
 
-# Of one batch at most: 256 MB in float32.
-MAX_LOGITS = 2**26
 MAX_EXPONENT = 709.0
 
 
@@ -113,7 +111,9 @@ def _loss(translator: Translator, pairs: Sequence[SentencePair]) -> tuple[float,
     )
     negative_log_likelihood, num_tokens = 0.0, 0
     with inference(translator.model, translator.machine):
-        for batch_pairs in length_batches(_encode(translator, pairs), _length, max_tokens):
+        for batch_pairs in length_batches(
+            _encode(translator, pairs), _length, max_tokens=max_tokens
+        ):
             batch = collate(batch_pairs, bos_id=bos_id, pad_id=pad_id).to(translator.machine.device)
             logits = translator.model(batch.source_ids, batch.source_mask, batch.decoder_input_ids)
             sums = sum_loss(logits, batch.target_ids, pad_id=pad_id, label_smoothing=0.0)

@@ -19,7 +19,9 @@ class Dropout(nn.Module):
         """Any shape to the same."""
         if self.share == 0.0 or not self.training:
             return x
-        return _drop_on_cpu(x, self.share) if x.device.type == "cpu" else F.dropout(x, self.share)
+        if x.device.type == "cpu" and not torch.compiler.is_compiling():
+            return _drop_on_cpu(x, self.share)
+        return F.dropout(x, self.share)
 
     def extra_repr(self) -> str:
         """What print shows."""

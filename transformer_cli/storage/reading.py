@@ -126,9 +126,10 @@ def _open_regular(folder: int, path: Path, name: str) -> Iterator[FileIO]:
         if os.path.islink(path / name):
             raise DamagedError(f"{path / name}: a link; only plain files are read") from error
         raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DamagedError(f"{path / name}: not a plain file")
     with open(descriptor, "rb", buffering=0) as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise DamagedError(f"{path / name}: not a plain file")
         yield file
 
 

@@ -54,7 +54,7 @@ class Progress:
                 key: int(values[key])
                 for key in ("step", "validated_at", "validations_without_best")
             }
-            position = Position(**values["position"])
+            position = Position(*map(int, values["position"]))
             best = tuple(float(value) for value in values["best_goodness"])
             return cls(position=position, best_goodness=best, **numbers)
         except (KeyError, TypeError, ValueError) as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from transformer_cli.data.phrasebook.draw import Draw
 from transformer_cli.data.phrasebook.lexicon import (
     Noun,
@@ -120,7 +122,11 @@ def when(draw: Draw, tense: str) -> Both:
     kind = ADVERB_KINDS[tense]
     if not kind:
         return NOTHING
-    turn = "adverb" if tense == "progressive" else draw.choose(("adverb",) * 4 + ("day",) * 2 + ("other",))
+    turn = (
+        "adverb"
+        if tense == "progressive"
+        else draw.choose(("adverb",) * 8 + ("day",) * 4 + ("other",))
+    )
     if turn == "day":
         english, italian = _on_day(draw, tense)
     elif turn == "other" and tense in {"past", "future"}:
@@ -157,8 +163,8 @@ def _italian_place(place: Noun, phrase: NounPhrase, is_bare: bool) -> str:
     return phrase.after(preposition.removesuffix("-"))
 
 
-def _place(draw: Draw) -> tuple[Noun, NounPhrase, str]:
-    place = draw.pick(places())
+def _place(draw: Draw, pool: tuple[Noun, ...]) -> tuple[Noun, NounPhrase, str]:
+    place = draw.pick(pool)
     phrase = noun_phrase(
         draw, place, DEFINITE_DETERMINERS, with_adjective=(False, False, True), plurals=(False,)
     )
@@ -173,17 +179,27 @@ def in_named_place(draw: Draw) -> Both:
     return draw.expect(f"in {name.english}"), f"{preposition} {name.italian}"
 
 
-def at_place(draw: Draw) -> Both:
-    """Where someone is or something happens: "at the station", "here", "in Rome"."""
+def at_place(draw: Draw, pool: tuple[Noun, ...] | None = None) -> Both:
+    """Where someone is or something happens: "at the station", "here", "in Rome".
+
+    Args:
+        pool: the places that come into question, where not all do.
+    """
     turn = draw.choose(("place", "place", "place", "adverb", "name"))
     if turn == "adverb":
         adverb = draw.pick(adverbs("home"))
         return draw.expect(adverb.english), adverb.italian
     if turn == "name":
         return in_named_place(draw)
-    place, phrase, italian = _place(draw)
+    place, phrase, italian = _place(draw, pool or places())
     preposition = place.place.split(":")[0]
     return draw.expect(f"{preposition} {phrase.english}"), italian
+
+
+@cache
+def lively_places() -> tuple[Noun, ...]:
+    """Places where people do all sorts of things."""
+    return tuple(place for place in places() if "lively" in place.classes)
 
 
 def to_place(draw: Draw) -> Both:
@@ -196,7 +212,7 @@ def to_place(draw: Draw) -> Both:
         name = draw.pick(names("city", "country"))
         preposition = "in" if name.kind == "country" else "a"
         return draw.expect(f"to {name.english}"), f"{preposition} {name.italian}"
-    _, phrase, italian = _place(draw)
+    _, phrase, italian = _place(draw, places())
     return draw.expect(f"to {phrase.english}"), italian
 
 
@@ -218,7 +234,5 @@ def inside(draw: Draw) -> Both:
         (("on", "su", "surface"), ("under", "sotto", "surface"), ("in", "in", "container"))
     )
     draw.expect(english)
-    phrase = noun_phrase(
-        draw, draw.pick(nouns(kind)), DEFINITE_DETERMINERS, plurals=(False,)
-    )
+    phrase = noun_phrase(draw, draw.pick(nouns(kind)), DEFINITE_DETERMINERS, plurals=(False,))
     return f"{english} {phrase.english}", phrase.after(preposition)

@@ -108,7 +108,7 @@ def english_statement(
     subject: NounPhrase, phrase: VerbPhrase, tense: str, *, negative: bool = False
 ) -> str:
     """ "Anna is not eating the apple"."""
-    if negative and "some " in phrase.english:
+    if negative and ("some " in phrase.english or subject.english.startswith("every ")):
         raise DeadEndError
     auxiliary, main = english_verb(phrase.verb, tense, subject.english_person, negative)
     adverb = phrase.adverb.english if phrase.adverb else ""
@@ -122,6 +122,15 @@ def english_question(subject: NounPhrase, phrase: VerbPhrase, tense: str) -> str
     auxiliary, main = english_verb(phrase.verb, tense, subject.english_person, True)
     adverb = phrase.adverb.english if phrase.adverb else ""
     return joined_words(auxiliary, subject.english, adverb, main, phrase.english)
+
+
+LEXICAL_TENSES = frozenset({"present", "past", "used_to", "was_doing", "future", "going_to"})
+
+
+def _is_rare(verb: Verb, tense: str, person: int) -> bool:
+    """Whether the Italian form is one that the phrasebook leaves out: voi of most verbs."""
+    has_own_form = tense in LEXICAL_TENSES and (tense != "past" or "stative" in verb.flags)
+    return person == 4 and has_own_form and verb.italian not in {"essere", "avere"}
 
 
 @cache
@@ -155,13 +164,16 @@ def italian_predicate(
 ) -> str:
     """ "non sta mangiando la mela": everything but the subject."""
     verb, person = phrase.verb, subject.person
+    if _is_rare(verb, tense, person):
+        raise DeadEndError
     clitic = phrase.clitic
     if italian_verbs.is_reflexive(verb.italian):
         clitic = italian_verbs.REFLEXIVE_CLITICS[person]
     if tense in ITALIAN_MODALS or tense in {"should", "would_like"}:
         finite = _modal(tense, person)
-        rest = italian_verbs.infinitive_with(italian_verbs.plain_infinitive(verb.italian), clitic)
-        clitic = ""
+        # lo voglio vedere, but voglio alzarmi
+        glued, clitic = ("", clitic) if phrase.clitic else (clitic, "")
+        rest = italian_verbs.infinitive_with(italian_verbs.plain_infinitive(verb.italian), glued)
     else:
         form = subject.form if verb.auxiliary == "essere" else phrase.agrees or "ms"
         finite, rest = _finite(verb, tense, person, form)

@@ -8,12 +8,14 @@ training split, so that scores of different runs can be compared.
 from __future__ import annotations
 
 import hashlib
+import re
 from bisect import bisect
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Literal
 
 from transformer_cli.data.phrasebook import lexicon, tables
@@ -25,6 +27,11 @@ Split = Literal["train", "validation", "test"]
 NUM_VALIDATION_PAIRS = 1_000
 NUM_TEST_PAIRS = 1_200
 HELD_OUT_SEED = 20_170_612
+# A test of new combinations, not of unknown words: each word of a held-out sentence is met at least
+# so often in so many sentences of training.
+NUM_FAMILIAR_PAIRS = 30_000
+MIN_FAMILIAR_COUNT = 3
+WORD = re.compile(r"\w+")
 MAX_BARREN_DRAWS = 200_000  # so many draws in a row without a new sentence: there are no more
 
 
@@ -76,15 +83,37 @@ def _draws(seed: int, *, is_training: bool) -> Iterator[PhrasebookPair]:
         yield PhrasebookPair(source, target, pattern.name, tuple(draw.lemmas))
 
 
+def _words(text: str) -> list[str]:
+    return WORD.findall(text)
+
+
+@cache
+def _familiar_words() -> tuple[frozenset[str], frozenset[str]]:
+    """The English and Italian words that any training split of some size contains."""
+    counts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    for pair in islice(_draws(HELD_OUT_SEED, is_training=True), NUM_FAMILIAR_PAIRS):
+        counts[0].update(_words(pair.source))
+        counts[1].update(_words(pair.target))
+    english, italian = (
+        frozenset(word for word, count in side.items() if count >= MIN_FAMILIAR_COUNT)
+        for side in counts
+    )
+    return english, italian
+
+
 @cache
 def _held_out_pairs() -> tuple[PhrasebookPair, ...]:
     pairs: list[PhrasebookPair] = []
     sources: set[str] = set()
     targets: set[str] = set()
+    english, italian = _familiar_words()
     for pair in _draws(HELD_OUT_SEED, is_training=False):
         if pair.source in sources or pair.target in targets:
             continue
-        if any(is_held_out(pair.pattern, lemma) for lemma in pair.lemmas):
+        is_familiar = english.issuperset(_words(pair.source)) and italian.issuperset(
+            _words(pair.target)
+        )
+        if is_familiar and any(is_held_out(pair.pattern, lemma) for lemma in pair.lemmas):
             sources.add(pair.source)
             targets.add(pair.target)
             pairs.append(pair)

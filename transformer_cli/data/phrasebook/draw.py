@@ -7,17 +7,19 @@ grammar (number, person, tense), `pick` for words: only words are counted as lem
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import cache
 from random import Random
 from typing import Protocol, TypeVar
 
 HELD_OUT_SHARE = 0.125
+# A word chosen from fewer belongs to its pattern: were it held out, the pattern could not be learnt.
+MIN_OPEN_CHOICE = 7
 
 T = TypeVar("T")
 
 
-class Lexeme(Protocol):
+class Lexeme(Hashable, Protocol):
     """Anything that has a lemma."""
 
     @property
@@ -77,12 +79,14 @@ class RandomDraw:
         return options[int(self._random() * len(options))]
 
     def pick(self, lexemes: Sequence[L]) -> L:
-        if self._is_training:
+        is_open = len(lexemes) >= MIN_OPEN_CHOICE
+        if is_open and self._is_training:
             lexemes = self._in_training(lexemes)
         if not lexemes:
             raise DeadEndError
         lexeme = lexemes[int(self._random() * len(lexemes))]
-        self.lemmas.append(lexeme.lemma)
+        if is_open:
+            self.lemmas.append(lexeme.lemma)
         return lexeme
 
     def expect(self, english: str) -> str:
@@ -133,7 +137,8 @@ class SearchDraw:
 
     def pick(self, lexemes: Sequence[L]) -> L:
         lexeme = self.choose([x for x in lexemes if self._may_occur(x)])
-        self.lemmas.append(lexeme.lemma)
+        if len(lexemes) >= MIN_OPEN_CHOICE:
+            self.lemmas.append(lexeme.lemma)
         return lexeme
 
     def expect(self, english: str) -> str:
@@ -146,7 +151,7 @@ class SearchDraw:
 
 
 @cache
-def _written_forms(lexeme: Lexeme) -> tuple[str, ...]:
+def _written_forms(lexeme: Hashable) -> tuple[str, ...]:
     """Beginnings of the English forms of a word: enough to rule most words out."""
     forms: list[str] = []
     for attribute in ("english", "base", "past", "participle", "comparative", "superlative"):

@@ -77,7 +77,7 @@ def ing_form(verb: str) -> str:
     """The present participle: eating, writing, swimming, dying."""
     if verb.endswith("ie"):
         return verb[:-2] + "ying"
-    if verb.endswith("e") and not verb.endswith(("ee", "be")):
+    if verb.endswith("e") and not verb.endswith("ee") and verb != "be":
         return verb[:-1] + "ing"
     return (verb + verb[-1] if _doubles(verb) else verb) + "ing"
 
@@ -101,7 +101,7 @@ def _has_short_degrees(adjective: str) -> bool:
 def _with_ending(adjective: str, ending: str) -> str:
     if adjective.endswith("e"):
         return adjective + ending[1:]
-    if adjective.endswith("y"):
+    if adjective.endswith("y") and adjective[-2] not in VOWELS:
         return adjective[:-1] + "i" + ending
     return (adjective + adjective[-1] if _doubles(adjective) else adjective) + ending
 

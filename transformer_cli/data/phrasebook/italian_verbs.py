@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from transformer_cli.data.phrasebook.italian import adjective_forms, starts_with_vowel
+from transformer_cli.data.phrasebook.italian import adjective_forms
 from transformer_cli.data.phrasebook.tables import read_table
 
 PERSONS = range(6)  # io, tu, lui or lei, noi, voi, loro
@@ -19,6 +19,7 @@ PRESENT_ENDINGS = {
 IMPERFECT_ENDINGS = ("vo", "vi", "va", "vamo", "vate", "vano")
 FUTURE_ENDINGS = ("ò", "ai", "à", "emo", "ete", "anno")
 CONDITIONAL_ENDINGS = ("ei", "esti", "ebbe", "emmo", "este", "ebbero")
+FORMS_OF_AVERE = frozenset({"ho", "hai", "ha", "abbiamo", "avete", "hanno"})
 POLITE_ENDINGS = {"are": "i", "ere": "a", "ire": "a"}
 VERBS_WITH_ISC = frozenset({"capire", "finire", "preferire", "pulire", "spedire", "costruire"})
 
@@ -169,8 +170,8 @@ def imperative(infinitive: str, person: int) -> str:
 
 @cache
 def before_verb(clitic: str, verb: str) -> str:
-    """A clitic with its space or apostrophe: l'ho, lo vedo, mi alzo."""
-    if clitic in {"lo", "la"} and (starts_with_vowel(verb) or verb[0] == "h"):
+    """A clitic with its space or apostrophe: l'ho visto, lo vedo, la invito, mi alzo."""
+    if clitic in {"lo", "la"} and verb in FORMS_OF_AVERE:
         return "l'"
     return clitic + " "
 

@@ -238,3 +238,7 @@ def names(*kinds: str) -> tuple[Name, ...]:
 def places() -> tuple[Noun, ...]:
     """The nouns for places where one can be and go."""
     return tuple(noun for noun in NOUNS if noun.place)
+
+
+BE = the_verb("essere", "be")
+HAVE = the_verb("avere", "have")

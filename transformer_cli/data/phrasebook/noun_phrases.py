@@ -7,14 +7,7 @@ from functools import cache
 
 from transformer_cli.data.phrasebook import english, italian
 from transformer_cli.data.phrasebook.draw import Draw
-from transformer_cli.data.phrasebook.lexicon import (
-    Adjective,
-    Name,
-    Noun,
-    adjectives_for,
-    names,
-    nouns,
-)
+from transformer_cli.data.phrasebook.lexicon import Adjective, Noun, adjectives_for
 
 NUMBERS = (
     ("two", "due"),
@@ -40,14 +33,30 @@ ITALIAN_POSSESSIVES = (
 )
 OWNERS = (("my", 0), ("my", 0), ("your", 1), ("his", 2), ("her", 2), ("our", 3), ("their", 5))
 
-SUBJECT_DETERMINERS = ("the", "the", "the", "the", "this", "that", "my", "my", "number-the", "many-the")
+SUBJECT_DETERMINERS = (
+    "the",
+    "the",
+    "the",
+    "the",
+    "this",
+    "that",
+    "my",
+    "my",
+    "number-the",
+    "many-the",
+)
 OBJECT_DETERMINERS = (
-    ("the",) * 4 + ("a",) * 4 + ("this", "that", "my", "my", "number", "some", "many", "another")
+    ("the",) * 4
+    + ("a",) * 4
+    + ("this", "that", "my", "my", "number", "some", "many", "another", "bare")
 )
 DEFINITE_DETERMINERS = ("the", "the", "the", "this", "that", "my")
 PLAIN_DETERMINERS = ("the", "the", "a", "my")
 
-COMMUNAL = frozenset({"nature", "public-place", "outdoors", "sight", "wild", "job"})
+COMMUNAL = frozenset({"nature", "public-place", "outdoors", "sight", "wild", "job", "grown"})
+
+# What can stand without a determiner after a verb: "she reads books", "he eats bread".
+SORTS = frozenset({"food", "drink", "ware", "reading", "clothing", "writing", "gift", "money"})
 
 # What a determiner turns into where the noun is a mass, plural or singular.
 FOR_MASS = {
@@ -66,7 +75,14 @@ FOR_PLURAL = {
     "number-the": "number",
     "many-the": "many",
 }
-FOR_SINGULAR = {"number": "a", "some": "a", "many": "a", "number-the": "the", "many-the": "the"}
+FOR_SINGULAR = {
+    "number": "a",
+    "bare": "a",
+    "some": "a",
+    "many": "a",
+    "number-the": "the",
+    "many-the": "the",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +119,6 @@ def plain(bare: str, form: str, is_definite: bool) -> str:
     return italian.definite_article(bare, form) + bare if is_definite else bare
 
 
-PRONOUNS = (
-    NounPhrase("I", "", "ms", person=0, english_person=0),
-    NounPhrase("you", "", "ms", person=1, english_person=1),
-    NounPhrase("he", "", "ms"),
-    NounPhrase("she", "", "fs"),
-    NounPhrase("we", "", "mp", person=3, english_person=3),
-    NounPhrase("they", "", "mp", person=5, english_person=5),
-)
-I, YOU, HE, SHE, WE, THEY = PRONOUNS
-
-
 @cache
 def _core(noun: Noun, is_plural: bool, adjective: Adjective | None) -> tuple[str, str, str]:
     """English words, Italian words and Italian form of noun and adjective."""
@@ -124,7 +129,9 @@ def _core(noun: Noun, is_plural: bool, adjective: Adjective | None) -> tuple[str
     if adjective is None:
         return english_core, italian_core, form
     if adjective.position == "before":
-        italian_core = italian.adjective_before(adjective.italian, italian_core, form) + italian_core
+        italian_core = (
+            italian.adjective_before(adjective.italian, italian_core, form) + italian_core
+        )
     else:
         italian_core += " " + italian.adjective_forms(adjective.italian)[form]
     return f"{adjective.english} {english_core}", italian_core, form
@@ -187,7 +194,9 @@ def _some(noun: Noun, bare: str, form: str) -> str:
 
 
 @cache
-def possessed(owner: tuple[str, int], noun: Noun, is_plural: bool, adj: Adjective | None) -> NounPhrase:
+def possessed(
+    owner: tuple[str, int], noun: Noun, is_plural: bool, adj: Adjective | None
+) -> NounPhrase:
     """ "my mother", "his new cars": the article stays away from singular members of the family."""
     words, bare, form = _core(noun, is_plural, adj)
     owner_word, person = owner
@@ -209,6 +218,8 @@ def determined(
 ) -> NounPhrase:
     """The noun with a determiner, or with the nearest one that suits its number."""
     if determiner == "my" and noun.classes & COMMUNAL and not noun.classes & {"own", "known"}:
+        determiner = "the"
+    if determiner == "bare" and not noun.classes & SORTS:
         determiner = "the"
     if noun.number != "count":
         determiner = FOR_MASS.get(determiner, determiner)
@@ -256,72 +267,9 @@ def relative(draw: Draw, noun: Noun, is_plural: bool) -> NounPhrase:
     """A member of someone's family: my mother, his brothers."""
     if "single" in noun.classes:
         is_plural = False
-    owners = OWNERS
+    owners: tuple[tuple[str, int], ...] = OWNERS
     if "of-her" in noun.classes:
         owners = (("my", 0), ("your", 1), ("her", 2))
     elif "of-him" in noun.classes:
         owners = (("my", 0), ("your", 1), ("his", 2))
     return possessed(draw.choose(owners), noun, is_plural, None)
-
-
-def named(name: Name) -> NounPhrase:
-    """A person or a place by name."""
-    return NounPhrase(name.english, name.italian, name.form)
-
-
-def together(first: NounPhrase, second: NounPhrase) -> NounPhrase:
-    """ "Anna and Marco": feminine only if both are."""
-    form = "fp" if first.form[0] == second.form[0] == "f" else "mp"
-    return NounPhrase(
-        f"{first.english} and {second.english}",
-        f"{first.italian} e {second.italian}",
-        form,
-        person=5,
-        english_person=5,
-    )
-
-
-SUBJECT_KINDS = ("pronoun",) * 9 + ("name",) * 3 + ("person",) * 3 + ("family",) * 2 + ("pair",)
-
-
-def person_subject(draw: Draw) -> NounPhrase:
-    """Someone who does something: a pronoun, a name, a person, a pair."""
-    kind = draw.choose(SUBJECT_KINDS)
-    if kind == "pronoun":
-        phrase = draw.choose(PRONOUNS)
-    elif kind == "name":
-        phrase = named(draw.pick(names("person")))
-    elif kind == "family":
-        return noun_phrase(draw, draw.pick(nouns("family")))
-    elif kind == "pair":
-        phrase = _pair(draw)
-    else:
-        determiners = ("the", "the", "this", "that", "my", "every")
-        noun = draw.pick(nouns("grown", "young", "known", "job"))
-        determiners = determiners if "known" in noun.classes else ("the", "the", "this", "that")
-        return noun_phrase(draw, noun, determiners)
-    draw.expect(phrase.english)
-    return phrase
-
-
-def _pair(draw: Draw) -> NounPhrase:
-    name = named(draw.pick(names("person")))
-    kind = draw.choose(("I", "you", "name"))
-    if kind == "I":
-        return NounPhrase(f"{name.english} and I", f"io e {name.bare}", "mp", False, 3, 3)
-    if kind == "you":
-        return NounPhrase(f"you and {name.english}", f"tu e {name.bare}", "mp", False, 4, 4)
-    other = named(draw.pick(names("person")))
-    if other.english == name.english:
-        return name
-    return together(name, other)
-
-
-def person_object(draw: Draw) -> NounPhrase:
-    """Someone to whom something is done: a name or a person."""
-    if draw.choose(("name", "noun")) == "name":
-        phrase = named(draw.pick(names("person")))
-        draw.expect(phrase.english)
-        return phrase
-    noun = draw.pick(nouns("grown", "young", "known", "family"))
-    return noun_phrase(draw, noun, ("the", "the", "a", "my"))

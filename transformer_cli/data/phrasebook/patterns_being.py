@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from transformer_cli.data.phrasebook.adverbials import (
-    NOTHING,
-    at_place,
-    beside,
-    inside,
-    when,
-)
+from transformer_cli.data.phrasebook.adverbials import NOTHING, Both, at_place, beside, inside, when
 from transformer_cli.data.phrasebook.clauses import (
     VerbPhrase,
     finished,
@@ -20,9 +14,9 @@ from transformer_cli.data.phrasebook.clauses import (
     statement,
 )
 from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
-from transformer_cli.data.phrasebook.english import indefinite_article
 from transformer_cli.data.phrasebook.italian import adjective_forms
 from transformer_cli.data.phrasebook.lexicon import (
+    BE,
     NOUNS,
     Adjective,
     Noun,
@@ -31,24 +25,15 @@ from transformer_cli.data.phrasebook.lexicon import (
     adverbs,
     names,
     nouns,
-    the_verb,
 )
 from transformer_cli.data.phrasebook.noun_phrases import (
-    HE,
-    SHE,
     SUBJECT_DETERMINERS,
-    THEY,
-    YOU,
     NounPhrase,
-    named,
     noun_phrase,
-    person_subject,
 )
-from transformer_cli.data.phrasebook.pattern import Pattern
+from transformer_cli.data.phrasebook.pattern import Pattern, in_tenses
+from transformer_cli.data.phrasebook.people import HE, SHE, THEY, YOU, named, person_subject
 
-Both = tuple[str, str]
-
-BE = the_verb("essere", "be")
 THERE_IS = {
     ("present", False): ("there is", "is there", "c'è"),
     ("present", True): ("there are", "are there", "ci sono"),
@@ -86,9 +71,7 @@ def thing_subject(draw: Draw) -> tuple[Noun, NounPhrase]:
     )
 
 
-def adjective_phrase(
-    draw: Draw, adjective: Adjective, form: str
-) -> Both:
+def adjective_phrase(draw: Draw, adjective: Adjective, form: str) -> Both:
     """The adjective after "be", sometimes with a word of degree: "very tired"."""
     italian = adjective_forms(adjective.italian)[form]
     if adjective.is_comparable and draw.choose((True, False, False)):
@@ -97,28 +80,45 @@ def adjective_phrase(
     return adjective.english, italian
 
 
+@cache
+def personal_adjectives(tense: str) -> tuple[Adjective, ...]:
+    """How a person can be; nobody "will be tall tomorrow"."""
+    lasting = {"young", "tall", "short", "old"} if tense == "future" else set()
+    return tuple(x for x in adjectives("person", "grown") if x.english not in lasting)
+
+
 def person_is(draw: Draw, tense: str, *, asks: bool = False) -> Both:
     """ "Anna is very tired"."""
     subject = person_subject(draw)
-    adjective = draw.pick(adjectives("person", "grown"))
+    adjective = draw.pick(personal_adjectives(tense))
     complement = adjective_phrase(draw, adjective, subject.form)
-    return _be_sentence(draw, subject, complement, tense, asks=asks)
+    return be_sentence(draw, subject, complement, tense, asks=asks)
 
 
 def thing_is(draw: Draw, tense: str, *, asks: bool = False) -> Both:
     """ "These shoes are too expensive"."""
     noun, subject = thing_subject(draw)
-    pool = adjectives_for(noun, predicative=True) if tense == "present" else passing_adjectives(noun)
+    pool = (
+        adjectives_for(noun, predicative=True) if tense == "present" else passing_adjectives(noun)
+    )
     adjective = draw.pick(pool)
     complement = adjective_phrase(draw, adjective, subject.form)
-    return _be_sentence(draw, subject, complement, tense, asks=asks)
+    return be_sentence(draw, subject, complement, tense, asks=asks)
 
 
-def _be_sentence(
-    draw: Draw, subject: NounPhrase, complement: Both, tense: str, *, asks: bool
+def be_sentence(
+    draw: Draw,
+    subject: NounPhrase,
+    complement: Both,
+    tense: str,
+    *,
+    asks: bool,
+    is_fixed: bool = False,
 ) -> Both:
+    """Subject, "be" and a complement; a time may follow unless the fact is a lasting one."""
     phrase = VerbPhrase(BE, *complement)
-    time = when(draw, tense) if tense != "present" and draw.choose((True, False, False)) else NOTHING
+    may_pass = tense != "present" and not is_fixed
+    time = when(draw, tense) if may_pass and draw.choose((True, False, False)) else NOTHING
     if asks:
         if subject.person in {0, 3}:
             raise DeadEndError
@@ -132,32 +132,33 @@ def _be_sentence(
 
 def person_is_at(draw: Draw, tense: str, *, asks: bool = False) -> Both:
     """ "We were at home yesterday"."""
-    return _be_sentence(draw, person_subject(draw), at_place(draw), tense, asks=asks)
+    return be_sentence(draw, person_subject(draw), at_place(draw), tense, asks=asks)
 
 
 def thing_is_at(draw: Draw, tense: str, *, asks: bool = False) -> Both:
     """ "The red cars are in front of the station", "My keys are on the table"."""
-    subject, place = located(draw, SUBJECT_DETERMINERS)
-    return _be_sentence(draw, subject, place, tense, asks=asks)
+    subject, place, is_fixed = located(draw, SUBJECT_DETERMINERS)
+    return be_sentence(draw, subject, place, tense, asks=asks, is_fixed=is_fixed)
 
 
-def located(draw: Draw, determiners: tuple[str, ...]) -> tuple[NounPhrase, Both]:
-    """Something and a place where it may well be."""
+def located(draw: Draw, determiners: tuple[str, ...]) -> tuple[NounPhrase, Both, bool]:
+    """Something, a place where it may well be, and whether it will always be there."""
     kind = draw.choose(("thing", "thing", "vehicle", "vehicle", "building", "animal", "furniture"))
     if kind == "thing":
         subject = noun_phrase(draw, draw.pick(nouns("thing", "clothing")), determiners)
-        return subject, inside(draw) if draw.choose((True, True, False)) else beside(draw, "furniture")
+        is_inside = draw.choose((True, True, False))
+        return subject, inside(draw) if is_inside else beside(draw, "furniture"), False
     subject = noun_phrase(draw, draw.pick(nouns(kind)), determiners)
     if kind == "furniture":
-        return subject, beside(draw, "furniture", "opening")
+        return subject, beside(draw, "furniture", "opening"), True
     if kind == "building":
-        return subject, beside(draw, "building", "outdoors")
-    return subject, beside(draw, "building", "outdoors", "tall", "drivable")
+        return subject, beside(draw, "building", "outdoors"), True
+    return subject, beside(draw, "building", "outdoors", "tall", "drivable"), False
 
 
 def there_is(draw: Draw, *, asks: bool = False) -> Both:
     """ "There are three books on the table", "Is there a bank near the station?"."""
-    subject, place = located(draw, ("a", "a", "a", "number", "many", "another"))
+    subject, place, _ = located(draw, ("a", "a", "a", "number", "many", "another"))
     tense = draw.choose(BE_TENSES)
     english_forms = THERE_IS[tense, subject.english_person == 5]
     italian_verb = THERE_IS[tense, subject.form[1] == "p"][2]
@@ -189,139 +190,15 @@ def where_are_you(draw: Draw, tense: str) -> Both:
     return finished(draw, english, joined_words(lead + verb, subject.italian, time[1]), "?")
 
 
-def _job_for(draw: Draw, subject: NounPhrase) -> tuple[Noun, str]:
-    """A job that fits the subject, and the Italian word in the form that the subject needs."""
-    noun = draw.pick(nouns("job", "student"))
-    is_epicene = "epicene" in noun.classes and subject.form[1] == "s"
-    if noun.form[0] != subject.form[0] and not is_epicene:
-        raise DeadEndError
-    return noun, subject.form if is_epicene else noun.form
-
-
-def person_is_job(draw: Draw, *, asks: bool = False) -> Both:
-    """ "My aunt is a dentist", "Mia zia è una dentista"."""
-    subject = person_subject(draw)
-    noun, form = _job_for(draw, subject)
-    tense = draw.choose(("present", "present", "past"))
-    if subject.form[1] == "p":
-        complement = (noun.english[1], noun.italian[1])
-    else:
-        article = "una " if form[0] == "f" else ""
-        italian = noun.italian[0]
-        if article and italian[0] in "aeiou":
-            article = "un'"
-        if not article:
-            article = "uno " if italian.startswith(("st", "sc", "z")) else "un "
-        complement = (indefinite_article(noun.english[0]) + noun.english[0], article + italian)
-    return _be_sentence(draw, subject, complement, tense, asks=asks)
-
-
-def this_is(draw: Draw) -> Both:
-    """ "These are my brothers", "Questi sono i miei fratelli"."""
-    pool = nouns("family", "known", "pet", "thing", "clothing", "room", "vehicle", "own")
-    phrase = noun_phrase(draw, draw.pick(pool), ("the", "my", "my"))
-    pointer = draw.choose(("this", "that"))
-    is_many = phrase.english_person == 5
-    english_pointer = {"this": ("this is", "these are"), "that": ("that is", "those are")}
-    stem = adjective_forms("questo" if pointer == "this" else "quello")[phrase.form]
-    verb = "sono" if phrase.form[1] == "p" else "è"
-    if pointer == "that" and phrase.form == "mp":
-        stem = "quelli"
-    negative = draw.choose((True, False, False, False))
-    english = joined_words(english_pointer[pointer][is_many], "not" if negative else "", phrase.english)
-    return finished(draw, english, joined_words(stem, "non" if negative else "", verb, phrase.italian))
-
-
-def from_city(draw: Draw, *, asks: bool = False) -> Both:
-    """ "She is from Rome", "È di Roma"."""
-    subject = person_subject(draw)
-    city = draw.pick(names("city"))
-    return _be_sentence(
-        draw, subject, (f"from {city.english}", f"di {city.italian}"), "present", asks=asks
-    )
-
-
-def where_from(draw: Draw) -> Both:
-    """ "Where are you from?", "Di dove sei?"."""
-    subject = person_subject(draw)
-    if subject.person in {0, 3}:
-        raise DeadEndError
-    english = f"where {question(subject, VerbPhrase(BE), 'present')[0]} from"
-    verb = italian_predicate(subject, VerbPhrase(BE), "present")
-    return finished(draw, english, joined_words("di dov'è" if verb == "è" else f"di dove {verb}", subject.italian), "?")
-
-
-def what_colour(draw: Draw) -> Both:
-    """ "What colour are your shoes?", "Di che colore sono le tue scarpe?"."""
-    pool = nouns("clothing", "vehicle", "furniture", "opening", "thing")
-    phrase = noun_phrase(draw, draw.pick(pool), ("the", "my", "my"), with_adjective=(False,))
-    is_many = phrase.english_person == 5
-    verb = "sono" if phrase.form[1] == "p" else "è"
-    english = f"what colour {'are' if is_many else 'is'} {phrase.english}"
-    return finished(draw, english, f"di che colore {verb} {phrase.italian}", "?")
-
-
-def belongs_to(draw: Draw) -> Both:
-    """ "The red car is Anna's", "La macchina rossa è di Anna"."""
-    pool = nouns("clothing", "vehicle", "thing", "pet")
-    phrase = noun_phrase(draw, draw.pick(pool), ("the", "the", "this", "that"))
-    name = draw.pick(names("person"))
-    complement = (f"{name.english}'s", named(name).after("di"))
-    return _be_sentence(draw, phrase, complement, "present", asks=draw.choose((True, False, False)))
-
-
-def is_mine(draw: Draw) -> Both:
-    """ "These shoes are not mine", "Queste scarpe non sono mie"."""
-    pool = nouns("clothing", "vehicle", "thing", "pet")
-    phrase = noun_phrase(draw, draw.pick(pool), ("the", "this", "that"))
-    english, italian = draw.choose((("mine", "mio"), ("yours", "tuo"), ("ours", "nostro")))
-    irregular = {"mio": "miei", "tuo": "tuoi"}
-    owner = adjective_forms(italian)[phrase.form]
-    if phrase.form == "mp":
-        owner = irregular.get(italian, owner)
-    return _be_sentence(draw, phrase, (english, owner), "present", asks=False)
-
-
-def whose(draw: Draw) -> Both:
-    """ "Whose shoes are these?", "Di chi sono queste scarpe?"."""
-    pool = nouns("clothing", "vehicle", "thing", "pet")
-    phrase = noun_phrase(draw, draw.pick(pool), ("this", "that"))
-    pointer, _, words = phrase.english.partition(" ")
-    is_many = phrase.english_person == 5
-    verb = "sono" if phrase.form[1] == "p" else "è"
-    english = f"whose {words} {'are' if is_many else 'is'} {pointer}"
-    return finished(draw, english, f"di chi {verb} {phrase.italian}", "?")
-
-
-def _in_tenses(name: str, build: object, weight: int) -> list[Pattern]:
-    patterns = []
-    for tense, share in (("present", 4), ("past", 2), ("future", 1)):
-        stating = partial(build, tense=tense)  # type: ignore[call-overload]
-        patterns.append(Pattern(f"{name}.{tense}", stating, weight * share))
-        asking = partial(build, tense=tense, asks=True)  # type: ignore[call-overload]
-        patterns.append(Pattern(f"{name}.{tense}.question", asking, weight * share // 3))
-    return patterns
-
-
 PATTERNS = (
-    *_in_tenses("person_is", person_is, 40),
-    *_in_tenses("thing_is", thing_is, 50),
-    *_in_tenses("person_is_at", person_is_at, 20),
-    *_in_tenses("thing_is_at", thing_is_at, 40),
+    *in_tenses("person_is", person_is, {"present": 160, "past": 80, "future": 40}, asks=True),
+    *in_tenses("thing_is", thing_is, {"present": 200, "past": 100, "future": 50}, asks=True),
+    *in_tenses("person_is_at", person_is_at, {"present": 80, "past": 40, "future": 20}, asks=True),
+    *in_tenses("thing_is_at", thing_is_at, {"present": 160, "past": 80, "future": 40}, asks=True),
     Pattern("there_is", there_is, 120),
     Pattern("there_is.question", partial(there_is, asks=True), 50),
     Pattern("where_is", partial(where_is, tense="present"), 80),
     Pattern("where_was", partial(where_is, tense="past"), 20),
     Pattern("where_are_you", partial(where_are_you, tense="present"), 5),
     Pattern("where_were_you", partial(where_are_you, tense="past"), 20),
-    Pattern("job", person_is_job, 60),
-    Pattern("job.question", partial(person_is_job, asks=True), 20),
-    Pattern("this_is", this_is, 80),
-    Pattern("from_city", from_city, 20),
-    Pattern("from_city.question", partial(from_city, asks=True), 10),
-    Pattern("where_from", where_from, 10),
-    Pattern("what_colour", what_colour, 30),
-    Pattern("belongs_to", belongs_to, 50),
-    Pattern("is_mine", is_mine, 40),
-    Pattern("whose", whose, 40),
 )

@@ -19,6 +19,7 @@ from transformer_cli.data.phrasebook.lexicon import (
     nouns,
     objects_of,
     verbs,
+    verbs_with,
 )
 from transformer_cli.data.phrasebook.noun_phrases import NounPhrase, noun_phrase
 from transformer_cli.data.phrasebook.pattern import Pattern
@@ -84,7 +85,8 @@ def _with_object(verb: Verb, phrase: NounPhrase) -> str:
 
 def order_someone(draw: Draw, *, person: int, negative: bool) -> Both:
     """ "Open the window!", "Apri la finestra!"; with "please", "Apra la finestra, per favore."."""
-    verb = draw.pick(commanded_verbs())
+    pool = commanded_verbs() if person == TU else verbs_with("asked", "transitive")
+    verb = draw.pick(pool)
     phrase = _object(draw, verb, person)
     make = prohibition if negative else command
     italian = f"{make(verb.italian, person)} {phrase.italian}"
@@ -130,12 +132,14 @@ def give_me(draw: Draw, *, person: int) -> Both:
     if owner == TU:
         raise DeadEndError
     words = f"{verb.base} {english} {phrase.english}"
-    return _addressed(draw, person, words, f"{command(verb.italian, person, clitic)} {phrase.italian}")
+    return _addressed(
+        draw, person, words, f"{command(verb.italian, person, clitic)} {phrase.italian}"
+    )
 
 
 def do_it(draw: Draw, *, person: int, negative: bool) -> Both:
     """ "The door is open. Close it!": "Where is the pen? ..." made a command with a pronoun."""
-    verb = draw.pick(commanded_verbs())
+    verb = draw.pick(verbs_with("asked", "transitive"))
     noun = draw.pick(objects_of(verb))
     if noun.classes & {"person", "animal"}:
         raise DeadEndError
@@ -148,7 +152,9 @@ def do_it(draw: Draw, *, person: int, negative: bool) -> Both:
     make = prohibition if negative else command
     italian = make(verb.italian, person, CLITIC_FOR[phrase.form])
     english = f"{lead[0]} {phrase.english}. {verb_words[0].upper()}{verb_words[1:]}"
-    return finished(draw, english, f"{lead[1]} {phrase.italian}. {italian[0].upper()}{italian[1:]}", "!")
+    return finished(
+        draw, english, f"{lead[1]} {phrase.italian}. {italian[0].upper()}{italian[1:]}", "!"
+    )
 
 
 def go_somewhere(draw: Draw, *, person: int) -> Both:
@@ -156,15 +162,30 @@ def go_somewhere(draw: Draw, *, person: int) -> Both:
     verb = draw.pick(verbs("motion"))
     place = to_place(draw)
     if person == NOI:
-        return finished(draw, f"let us {verb.base} {joined_words(verb.particle, place[0])}", f"{command(verb.italian, NOI)} {place[1]}", "!")
-    return _addressed(draw, person, joined_words(verb.base, verb.particle, place[0]), f"{command(verb.italian, person)} {place[1]}")
+        return finished(
+            draw,
+            f"let us {verb.base} {joined_words(verb.particle, place[0])}",
+            f"{command(verb.italian, NOI)} {place[1]}",
+            "!",
+        )
+    return _addressed(
+        draw,
+        person,
+        joined_words(verb.base, verb.particle, place[0]),
+        f"{command(verb.italian, person)} {place[1]}",
+    )
 
 
 def let_us(draw: Draw) -> Both:
     """ "Let's buy the red car!", "Compriamo la macchina rossa!"."""
     verb = draw.pick(commanded_verbs())
     phrase = object_phrase(draw, verb, ("the", "a", "this", "that"))
-    return finished(draw, f"let us {_with_object(verb, phrase)}", f"{command(verb.italian, NOI)} {phrase.italian}", "!")
+    return finished(
+        draw,
+        f"let us {_with_object(verb, phrase)}",
+        f"{command(verb.italian, NOI)} {phrase.italian}",
+        "!",
+    )
 
 
 def put_it(draw: Draw, *, person: int) -> Both:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from transformer_cli.data.phrasebook.adverbials import Both, inside
+from transformer_cli.data.phrasebook.adverbials import Both, in_named_place, inside
 from transformer_cli.data.phrasebook.clauses import (
     VerbPhrase,
     finished,
@@ -15,6 +15,7 @@ from transformer_cli.data.phrasebook.clauses import (
 from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
 from transformer_cli.data.phrasebook.italian import adjective_forms, definite_article
 from transformer_cli.data.phrasebook.lexicon import (
+    BE,
     Adjective,
     Adverb,
     Noun,
@@ -22,24 +23,17 @@ from transformer_cli.data.phrasebook.lexicon import (
     adjectives,
     adjectives_for,
     count_nouns,
-    names,
     nouns,
     objects_of,
-    the_verb,
     verbs,
     verbs_with,
 )
-from transformer_cli.data.phrasebook.noun_phrases import (
-    NounPhrase,
-    named,
-    noun_phrase,
-    person_subject,
-)
+from transformer_cli.data.phrasebook.noun_phrases import NounPhrase, noun_phrase
 from transformer_cli.data.phrasebook.pattern import Pattern
 from transformer_cli.data.phrasebook.patterns_being import described_things
 from transformer_cli.data.phrasebook.patterns_verbs import transitive_verbs, with_object
+from transformer_cli.data.phrasebook.people import person_subject
 
-BE = the_verb("essere", "be")
 ALREADY = Adverb("already:adverb", "already", "già", "aspect")
 NEVER = Adverb("never:adverb", "never", "mai", "aspect")
 JUST = Adverb("just:adverb", "just", "appena", "aspect")
@@ -75,7 +69,18 @@ def _two_alike(draw: Draw) -> tuple[NounPhrase, NounPhrase, Adjective]:
     return first, second, draw.pick(_kept(shared))
 
 
-RIVALRIES = ("vehicle", "animal", "building", "furniture", "clothing", "fruit", "reading", "show", "town", "room")
+RIVALRIES = (
+    "vehicle",
+    "animal",
+    "building",
+    "furniture",
+    "clothing",
+    "fruit",
+    "reading",
+    "show",
+    "town",
+    "room",
+)
 
 
 @cache
@@ -97,7 +102,9 @@ def things_compared(draw: Draw, *, asks: bool = False) -> Both:
     tense = "present"
     if asks:
         return finished(draw, *question(first, phrase, tense), "?")
-    return finished(draw, *statement(first, phrase, tense, negative=draw.choose((True, False, False))))
+    return finished(
+        draw, *statement(first, phrase, tense, negative=draw.choose((True, False, False)))
+    )
 
 
 def people_compared(draw: Draw) -> Both:
@@ -109,7 +116,10 @@ def people_compared(draw: Draw) -> Both:
     italian = adjective_forms(adjective.italian)[first.form]
     kind = draw.choose(("more", "more", "as"))
     if kind == "more":
-        words = f"{adjective.comparative} than {second.english}", f"più {italian} {second.after('di')}"
+        words = (
+            f"{adjective.comparative} than {second.english}",
+            f"più {italian} {second.after('di')}",
+        )
     else:
         words = f"as {adjective.english} as {second.english}", f"{italian} come {second.italian}"
     return finished(draw, *statement(first, VerbPhrase(BE, *words), "present"))
@@ -146,10 +156,8 @@ def most(draw: Draw) -> Both:
     pointer = adjective_forms("questo")[form]
     place = ("", "")
     if draw.choose((True, False)):
-        name = draw.pick(names("city", "country"))
-        place = f"in {name.english}", f"{'in' if name.kind == 'country' else 'a'} {name.italian}"
-        if not noun.classes & {"building", "sight", "outdoors", "town"}:
-            place = ("in the world", "del mondo")
+        is_local = bool(noun.classes & {"building", "sight", "outdoors", "town"})
+        place = in_named_place(draw) if is_local else ("in the world", "del mondo")
     return finished(
         draw,
         joined_words(
@@ -245,32 +253,6 @@ def animal_does(draw: Draw, tense: str) -> Both:
     return finished(draw, *statement(subject, VerbPhrase(verb, *place), tense))
 
 
-def owner_named(draw: Draw) -> Both:
-    """ "Anna's house is bigger than mine": "Anna's car is red", "La macchina di Anna è rossa"."""
-    name = draw.pick(names("person"))
-    noun = draw.pick(nouns("clothing", "vehicle", "pet", "dwelling", "thing"))
-    pool = adjectives_for(noun, predicative=True)
-    if not pool or noun.number not in {"count", "plural"}:
-        raise DeadEndError
-    adjective = draw.pick(pool)
-    is_plural = noun.number == "count" and ("pair" in noun.classes or draw.choose((True, False, False)))
-    phrase = noun_phrase(
-        draw, noun, ("the",), with_adjective=(False,), plurals=(is_plural,)
-    )
-    owned = NounPhrase(
-        f"{name.english}'s {phrase.english.removeprefix('the ')}",
-        f"{phrase.bare} {named(name).after('di')}",
-        phrase.form,
-        True,
-        phrase.person,
-        phrase.english_person,
-    )
-    italian = adjective_forms(adjective.italian)[phrase.form]
-    tense = draw.choose(("present", "present", "past"))
-    words = VerbPhrase(BE, adjective.english, italian)
-    return finished(draw, *statement(owned, words, tense, negative=draw.choose((True, False, False))))
-
-
 PATTERNS = (
     Pattern("things_compared", things_compared, 90),
     Pattern("things_compared.question", partial(things_compared, asks=True), 30),
@@ -286,5 +268,4 @@ PATTERNS = (
     Pattern("animal.present", partial(animal_does, tense="present"), 30),
     Pattern("animal.progressive", partial(animal_does, tense="progressive"), 40),
     Pattern("animal.past", partial(animal_does, tense="past"), 30),
-    Pattern("owner_named", owner_named, 70),
 )

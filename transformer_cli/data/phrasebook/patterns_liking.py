@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from transformer_cli.data.phrasebook.adverbials import when
+from transformer_cli.data.phrasebook.adverbials import Both
 from transformer_cli.data.phrasebook.clauses import (
     VerbPhrase,
     finished,
-    italian_predicate,
     joined_words,
     question,
     statement,
@@ -18,6 +17,7 @@ from transformer_cli.data.phrasebook.english import ing_form
 from transformer_cli.data.phrasebook.italian import definite_article
 from transformer_cli.data.phrasebook.italian_verbs import plain_infinitive, present
 from transformer_cli.data.phrasebook.lexicon import (
+    BE,
     Noun,
     Verb,
     nouns,
@@ -26,71 +26,29 @@ from transformer_cli.data.phrasebook.lexicon import (
     verbs,
     verbs_with,
 )
-from transformer_cli.data.phrasebook.noun_phrases import (
-    NounPhrase,
-    determined,
-    noun_phrase,
-    person_subject,
-)
+from transformer_cli.data.phrasebook.noun_phrases import NounPhrase, determined, noun_phrase
 from transformer_cli.data.phrasebook.pattern import Pattern
+from transformer_cli.data.phrasebook.people import person_subject
 
-Both = tuple[str, str]
-
-HAVE = the_verb("avere", "have")
-BE = the_verb("essere", "be")
 LIKE_ENGLISH = {
     "present": ("", "do", "does"),
     "past": ("", "did", "did"),
     "future": ("will", "will", "will"),
 }
 INDIRECT = ("mi", "ti", "gli", "ci", "vi", "gli")
-LIKEABLE = ("food", "drink", "show", "tune", "clothing", "vehicle", "sight", "pet", "town", "plant", "tale")
-STATES = (
-    ("hungry", "fame"),
-    ("thirsty", "sete"),
-    ("sleepy", "sonno"),
-    ("hot", "caldo"),
-    ("cold", "freddo"),
-    ("afraid", "paura"),
-    ("right", "ragione"),
-    ("in a hurry", "fretta"),
+LIKEABLE = (
+    "food",
+    "drink",
+    "show",
+    "tune",
+    "clothing",
+    "vehicle",
+    "sight",
+    "pet",
+    "town",
+    "plant",
+    "tale",
 )
-EYE_COLOURS = (("blue", "azzurri"), ("green", "verdi"), ("brown", "castani"), ("black", "neri"))
-HAIR = (
-    ("long", "lunghi"),
-    ("short", "corti"),
-    ("black", "neri"),
-    ("brown", "castani"),
-    ("blond", "biondi"),
-    ("white", "bianchi"),
-    ("grey", "grigi"),
-    ("curly", "ricci"),
-)
-AGES = tuple(range(2, 90))
-UNITS = "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici".split()
-UNITS += "quattordici quindici sedici diciassette diciotto diciannove".split()
-TENS = ("", "", "venti", "trenta", "quaranta", "cinquanta", "sessanta", "settanta", "ottanta")
-ENGLISH_UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
-ENGLISH_UNITS += "thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
-ENGLISH_TENS = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty")
-
-
-def english_number(value: int) -> str:
-    """ "twenty-one"; from 1 to 89."""
-    if value < 20:
-        return ENGLISH_UNITS[value]
-    tens, unit = divmod(value, 10)
-    return ENGLISH_TENS[tens] + (f"-{ENGLISH_UNITS[unit]}" if unit else "")
-
-
-def italian_number(value: int) -> str:
-    """ "ventuno", "ventitré"; from 1 to 89."""
-    if value < 20:
-        return UNITS[value]
-    tens, unit = divmod(value, 10)
-    if unit in {1, 8}:
-        return TENS[tens][:-1] + UNITS[unit]
-    return TENS[tens] + ("" if not unit else "tré" if unit == 3 else UNITS[unit])
 
 
 def to_whom(subject: NounPhrase) -> tuple[str, str]:
@@ -109,7 +67,9 @@ def _liked_thing(draw: Draw) -> tuple[Noun, NounPhrase, str]:
     noun = draw.pick(nouns(*LIKEABLE))
     is_kind = bool(noun.classes & {"food", "drink", "pet"}) and draw.choose((True, False))
     if is_kind:
-        phrase = determined(draw, "the", noun, noun.number == "count" and "drink" not in noun.classes)
+        phrase = determined(
+            draw, "the", noun, noun.number == "count" and "drink" not in noun.classes
+        )
         return noun, phrase, draw.expect(phrase.english.removeprefix("the "))
     phrase = noun_phrase(draw, noun, ("the", "the", "this", "that", "my"))
     return noun, phrase, phrase.english
@@ -210,7 +170,11 @@ def is_interested(draw: Draw, *, asks: bool = False) -> Both:
         raise DeadEndError
     noun = draw.pick(nouns("studied"))
     phrase = VerbPhrase(BE, f"interested in {noun.english[0]}")
-    english = question(subject, phrase, "present")[0] if asks else statement(subject, phrase, "present")[0]
+    english = (
+        question(subject, phrase, "present")[0]
+        if asks
+        else statement(subject, phrase, "present")[0]
+    )
     dative, clitic = to_whom(subject)
     thing = definite_article(noun.italian[0], noun.form) + noun.italian[0]
     return finished(
@@ -238,120 +202,6 @@ def hurts(draw: Draw, *, asks: bool = False) -> Both:
     return finished(draw, english, joined_words(clitic, verb, thing), "?" if asks else ".")
 
 
-def state(draw: Draw, tense: str, *, asks: bool = False) -> Both:
-    """ "I am hungry", "Ho fame"."""
-    subject = person_subject(draw)
-    if asks and subject.person in {0, 3}:
-        raise DeadEndError
-    english, italian = draw.choose(STATES)
-    draw.expect(english)
-    if english not in {"right", "in a hurry"} and draw.choose((True, False, False)):
-        english, italian = f"very {english}", f"molt{'a' if italian in {'fame', 'sete', 'paura'} else 'o'} {italian}"
-    negative = not asks and draw.choose((True, False, False))
-    make = question if asks else partial(statement, negative=negative)
-    words = make(subject, VerbPhrase(BE, english), tense)[0]
-    have = italian_predicate(subject, VerbPhrase(HAVE, "", italian), tense, negative=negative)
-    return finished(draw, words, joined_words(subject.italian, have), "?" if asks else ".")
-
-
-def age(draw: Draw, tense: str) -> Both:
-    """ "I am twenty years old", "Ho vent'anni"."""
-    subject = person_subject(draw)
-    years = draw.choose(AGES)
-    draw.expect(english_number(years))
-    number = italian_number(years)
-    is_elided = years >= 20 and years % 10 == 0
-    years_in_italian = f"{number[:-1]}'anni" if is_elided else f"{number} anni"
-    words = statement(subject, VerbPhrase(BE, f"{english_number(years)} years old"), tense)[0]
-    have = italian_predicate(subject, VerbPhrase(HAVE, "", years_in_italian), tense)
-    return finished(draw, words, joined_words(subject.italian, have))
-
-
-def how_old(draw: Draw) -> Both:
-    """ "How old is your sister?", "Quanti anni ha tua sorella?"."""
-    subject = person_subject(draw)
-    if subject.person in {0, 3}:
-        raise DeadEndError
-    english = f"how old {question(subject, VerbPhrase(BE), 'present')[0]}"
-    verb = present("avere", subject.person)
-    return finished(draw, english, joined_words("quanti anni", verb, subject.italian), "?")
-
-
-def has(draw: Draw, tense: str, *, asks: bool = False) -> Both:
-    """ "She has a red car"."""
-    subject = person_subject(draw)
-    if asks and subject.person in {0, 3}:
-        raise DeadEndError
-    pool = nouns("thing", "ownable", "pet", "clothing", "dwelling", "errand", "several", "money")
-    noun = draw.pick(pool)
-    if "family" in noun.classes:
-        phrase = determined(draw, draw.choose(("a", "number", "many")), noun, draw.choose((True, False)))
-    else:
-        phrase = noun_phrase(draw, noun, ("a", "a", "a", "number", "the", "my", "many"))
-    words = VerbPhrase(HAVE, phrase.english, phrase.italian)
-    negative = not asks and draw.choose((True, False, False))
-    make = question if asks else partial(statement, negative=negative)
-    english, italian = make(subject, words, tense)
-    return finished(draw, english, italian, "?" if asks else ".")
-
-
-def looks(draw: Draw, *, asks: bool = False) -> Both:
-    """ "Anna has green eyes", "Anna ha gli occhi verdi"."""
-    subject = person_subject(draw)
-    if asks and subject.person in {0, 3}:
-        raise DeadEndError
-    english, italian = draw.choose(EYE_COLOURS + HAIR)
-    colours = {colour for colour, _ in EYE_COLOURS}
-    has_eyes = (english, italian) in EYE_COLOURS and draw.choose((True, False))
-    if has_eyes:
-        words = VerbPhrase(HAVE, f"{english} eyes", f"gli occhi {italian}")
-    elif english in colours and (english, italian) not in HAIR:
-        raise DeadEndError
-    else:
-        words = VerbPhrase(HAVE, f"{english} hair", f"i capelli {italian}")
-    make = question if asks else statement
-    sentence = make(subject, words, "present")
-    return finished(draw, *sentence, "?" if asks else ".")
-
-
-def pain(draw: Draw) -> Both:
-    """ "I have a headache", "Ho mal di testa"."""
-    subject = person_subject(draw)
-    english, italian = draw.choose(
-        (
-            ("a headache", "mal di testa"),
-            ("a stomach ache", "mal di stomaco"),
-            ("a sore throat", "mal di gola"),
-            ("a toothache", "mal di denti"),
-            ("a fever", "la febbre"),
-            ("a cold", "il raffreddore"),
-        )
-    )
-    tense = draw.choose(("present", "present", "past"))
-    time = when(draw, tense) if tense == "past" else ("", "")
-    words = statement(subject, VerbPhrase(HAVE, english, italian), tense)
-    return finished(draw, joined_words(words[0], time[0]), joined_words(words[1], time[1]))
-
-
-def needs(draw: Draw, *, asks: bool = False) -> Both:
-    """ "We need two tickets", "Abbiamo bisogno di due biglietti"."""
-    subject = person_subject(draw)
-    if asks and subject.person in {0, 3}:
-        raise DeadEndError
-    noun = draw.pick(nouns("thing", "clothing", "device", "money", "counsel"))
-    phrase = noun_phrase(draw, noun, ("the", "a", "a", "my", "number", "this"))
-    if noun.number != "count" and phrase.english.startswith("some "):
-        phrase = NounPhrase(phrase.english, noun.italian[0], phrase.form, False, 2, phrase.english_person)
-    need = the_verb("bisognare", "need")
-    negative = not asks and draw.choose((True, False, False))
-    make = question if asks else partial(statement, negative=negative)
-    english = make(subject, VerbPhrase(need, phrase.english), "present")[0]
-    have = italian_predicate(
-        subject, VerbPhrase(HAVE, "", f"bisogno {phrase.after('di')}"), "present", negative=negative
-    )
-    return finished(draw, english, joined_words(subject.italian, have), "?" if asks else ".")
-
-
 PATTERNS = (
     Pattern("likes.present", partial(likes, tense="present"), 150),
     Pattern("likes.present.question", partial(likes, tense="present", asks=True), 60),
@@ -365,19 +215,4 @@ PATTERNS = (
     Pattern("is_interested.question", partial(is_interested, asks=True), 10),
     Pattern("hurts", hurts, 20),
     Pattern("hurts.question", partial(hurts, asks=True), 8),
-    Pattern("state.present", partial(state, tense="present"), 50),
-    Pattern("state.past", partial(state, tense="past"), 25),
-    Pattern("state.question", partial(state, tense="present", asks=True), 20),
-    Pattern("age.present", partial(age, tense="present"), 40),
-    Pattern("age.past", partial(age, tense="past"), 20),
-    Pattern("how_old", how_old, 20),
-    Pattern("has.present", partial(has, tense="present"), 100),
-    Pattern("has.past", partial(has, tense="past"), 50),
-    Pattern("has.future", partial(has, tense="future"), 30),
-    Pattern("has.present.question", partial(has, tense="present", asks=True), 50),
-    Pattern("looks", looks, 30),
-    Pattern("looks.question", partial(looks, asks=True), 10),
-    Pattern("pain", pain, 30),
-    Pattern("needs", needs, 70),
-    Pattern("needs.question", partial(needs, asks=True), 25),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from transformer_cli.data.phrasebook.adverbials import sometimes_when
+from transformer_cli.data.phrasebook.adverbials import Both, sometimes_when
 from transformer_cli.data.phrasebook.clauses import (
     VerbPhrase,
     finished,
@@ -16,6 +16,7 @@ from transformer_cli.data.phrasebook.clauses import (
 from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
 from transformer_cli.data.phrasebook.italian import adjective_forms
 from transformer_cli.data.phrasebook.lexicon import (
+    BE,
     Noun,
     Verb,
     adjectives_for,
@@ -24,16 +25,11 @@ from transformer_cli.data.phrasebook.lexicon import (
     the_verb,
     verbs,
 )
-from transformer_cli.data.phrasebook.noun_phrases import (
-    NounPhrase,
-    noun_phrase,
-    person_subject,
-)
-from transformer_cli.data.phrasebook.pattern import Pattern
+from transformer_cli.data.phrasebook.noun_phrases import NounPhrase, noun_phrase
+from transformer_cli.data.phrasebook.pattern import Pattern, in_tenses
 from transformer_cli.data.phrasebook.patterns_liking import to_whom
 from transformer_cli.data.phrasebook.patterns_verbs import transitive_verbs
-
-Both = tuple[str, str]
+from transformer_cli.data.phrasebook.people import person_subject
 
 # English, Italian clitic, person, form that the participle takes ("" where it need not agree)
 DIRECT = (
@@ -62,7 +58,6 @@ STRESSED = (
 )
 SELF = {0: {0, 3}, 1: {1}, 2: set(), 3: {0, 3}, 4: {1}, 5: set()}
 CLITIC_FOR = {"ms": "lo", "fs": "la", "mp": "li", "fp": "le"}
-BE = the_verb("essere", "be")
 COMPANY = (("with", "con"), ("for", "per"), ("without", "senza di"))
 NOT_FOR_PEOPLE = frozenset({"photograph", "touch", "follow"})
 
@@ -182,7 +177,9 @@ def the_one(draw: Draw, tense: str) -> Both:
 
 def likes_it(draw: Draw, *, negative: bool) -> Both:
     """ "The soup is cold, but I like it", "La zuppa è fredda, ma mi piace"."""
-    noun = draw.pick(nouns("food", "drink", "clothing", "vehicle", "dwelling", "town", "show", "tale"))
+    noun = draw.pick(
+        nouns("food", "drink", "clothing", "vehicle", "dwelling", "town", "show", "tale")
+    )
     if not adjectives_for(noun, predicative=True):
         raise DeadEndError
     adjective = draw.pick(adjectives_for(noun, predicative=True))
@@ -240,32 +237,23 @@ def knows_it(draw: Draw) -> Both:
     subject = person_subject(draw)
     know = the_verb("sapere", "know")
     negative = draw.choose((True, True, False))
-    english = statement(subject, VerbPhrase(know, "" if negative else "it"), "present", negative=negative)[0]
+    english = statement(
+        subject, VerbPhrase(know, "" if negative else "it"), "present", negative=negative
+    )[0]
     predicate = italian_predicate(
         subject, VerbPhrase(know, clitic="lo"), "present", negative=negative
     )
     return finished(draw, english, joined_words(subject.italian, predicate))
 
 
-def _in(name: str, build: object, tenses: dict[str, int], *, asks: bool) -> list[Pattern]:
-    patterns = []
-    for tense, weight in tenses.items():
-        make = partial(build, tense=tense)  # type: ignore[call-overload]
-        patterns.append(Pattern(f"{name}.{tense}", make, weight))
-        if asks:
-            asking = partial(build, tense=tense, asks=True)  # type: ignore[call-overload]
-            patterns.append(Pattern(f"{name}.{tense}.question", asking, weight // 4))
-    return patterns
-
-
 ALL = {"present": 50, "past": 70, "future": 40, "want": 30, "can": 20, "must": 20}
 
 PATTERNS = (
-    *_in("sees_you", sees_you, ALL, asks=True),
-    *_in("gives_you", gives_you, ALL, asks=True),
-    *_in("but_it", but_it, {"past": 50, "want": 30, "future": 30}, asks=False),
-    *_in("the_one", the_one, {"past": 60, "present": 40, "future": 40}, asks=False),
-    *_in("with_you", with_you, {"present": 30, "past": 30, "future": 20}, asks=True),
+    *in_tenses("sees_you", sees_you, ALL, asks=True),
+    *in_tenses("gives_you", gives_you, ALL, asks=True),
+    *in_tenses("but_it", but_it, {"past": 50, "want": 30, "future": 30}, asks=False),
+    *in_tenses("the_one", the_one, {"past": 60, "present": 40, "future": 40}, asks=False),
+    *in_tenses("with_you", with_you, {"present": 30, "past": 30, "future": 20}, asks=True),
     Pattern("where_is_it", where_is_it, 60),
     Pattern("likes_it", partial(likes_it, negative=False), 40),
     Pattern("dislikes_it", partial(likes_it, negative=True), 30),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from transformer_cli.data.phrasebook.adverbials import NOTHING, sometimes_when, to_place, when
+from transformer_cli.data.phrasebook.adverbials import NOTHING, Both, sometimes_when, to_place, when
 from transformer_cli.data.phrasebook.clauses import (
     VerbPhrase,
     english_verb,
@@ -23,21 +21,14 @@ from transformer_cli.data.phrasebook.lexicon import (
     verbs,
     verbs_with,
 )
-from transformer_cli.data.phrasebook.noun_phrases import (
-    HE,
-    NounPhrase,
-    noun_phrase,
-    person_subject,
-)
-from transformer_cli.data.phrasebook.pattern import Pattern
+from transformer_cli.data.phrasebook.noun_phrases import NounPhrase, noun_phrase
+from transformer_cli.data.phrasebook.pattern import Pattern, in_tenses
 from transformer_cli.data.phrasebook.patterns_verbs import (
     object_phrase,
     transitive_verbs,
     with_object,
 )
-
-Both = tuple[str, str]
-
+from transformer_cli.data.phrasebook.people import HE, person_subject
 
 
 def _asked_person(draw: Draw) -> NounPhrase:
@@ -104,9 +95,8 @@ def whom(draw: Draw, tense: str) -> Both:
     subject = _asked_person(draw)
     if subject.person == 2:
         raise DeadEndError  # "Chi ha visto?" could as well ask who saw
-    pool = tuple(x
-        for x in transitive_verbs(tense)
-        if "person" in x.objects and "stative" not in x.flags
+    pool = tuple(
+        x for x in transitive_verbs(tense) if "person" in x.objects and "stative" not in x.flags
     )
     phrase = VerbPhrase(draw.pick(_cached(pool)))
     words = _wh(draw, ("who", "chi"), subject, phrase, tense)
@@ -125,9 +115,13 @@ def where(draw: Draw, tense: str) -> Both:
     """ "Where do you work?", "Dove lavori?"; "Where did you buy the shoes?"."""
     subject = _asked_person(draw)
     kind = draw.choose(("plain", "object", "go", "live"))
+    if kind == "object" and subject.bare:
+        raise DeadEndError
     if kind == "object":
         verb = draw.pick(_bought())
-        phrase = with_object(verb, noun_phrase(draw, draw.pick(objects_of(verb)), ("the", "this", "my")))
+        phrase = with_object(
+            verb, noun_phrase(draw, draw.pick(objects_of(verb)), ("the", "this", "my"))
+        )
     elif kind == "live":
         phrase = VerbPhrase(the_verb("abitare", "live"))
     elif kind == "go":
@@ -155,7 +149,10 @@ def why(draw: Draw, tense: str) -> Both:
     time = sometimes_when(draw, tense, phrase.verb)
     if time == NOTHING and subject.bare:
         # A named subject stands before a verb that has an object: Perché Anna vende la casa?
-        words = words[0], joined_words("perché", subject.italian, italian_predicate(subject, phrase, tense))
+        words = (
+            words[0],
+            joined_words("perché", subject.italian, italian_predicate(subject, phrase, tense)),
+        )
     elif subject.bare:
         raise DeadEndError
     return finished(draw, joined_words(words[0], time[0]), joined_words(words[1], time[1]), "?")
@@ -170,12 +167,27 @@ def when_question(draw: Draw, tense: str) -> Both:
         subject = noun_phrase(draw, draw.pick(nouns("public", "water")), ("the", "the", "my"))
         if verb.italian not in {"arrivare", "partire"}:
             raise DeadEndError
-    words = _wh(draw, draw.choose((("when", "quando"), ("what time", "a che ora"))), subject, VerbPhrase(verb), tense)
+    words = _wh(
+        draw,
+        draw.choose((("when", "quando"), ("what time", "a che ora"))),
+        subject,
+        VerbPhrase(verb),
+        tense,
+    )
     return finished(draw, *words, "?")
 
 
 def _moving() -> tuple[Verb, ...]:
-    names = {"arrivare", "partire", "tornare", "uscire", "alzarsi", "svegliarsi", "pranzare", "cenare"}
+    names = {
+        "arrivare",
+        "partire",
+        "tornare",
+        "uscire",
+        "alzarsi",
+        "svegliarsi",
+        "pranzare",
+        "cenare",
+    }
     frames = ("idiom", "motion", "reflexive", "intransitive")
     return _cached(tuple(verb for verb in verbs(*frames) if verb.italian in names))
 
@@ -254,23 +266,22 @@ def what_happened(draw: Draw) -> Both:
     return finished(draw, joined_words(words[0], time[0]), joined_words(words[1], time[1]), "?")
 
 
-def _in(name: str, build: object, tenses: dict[str, int]) -> list[Pattern]:
-    return [
-        Pattern(f"{name}.{tense}", partial(build, tense=tense), weight)  # type: ignore[call-overload]
-        for tense, weight in tenses.items()
-    ]
-
-
 PATTERNS = (
-    *_in("what", what, {"present": 20, "progressive": 30, "past": 40, "future": 25, "want": 20}),
-    *_in("who_does", who_does, {"present": 25, "progressive": 25, "past": 40, "future": 25, "want": 15}),
-    *_in("whom", whom, {"present": 10, "past": 20, "future": 10}),
-    *_in("where", where, {"present": 30, "past": 40, "future": 25}),
-    *_in("why", why, {"present": 20, "progressive": 30, "past": 40, "want": 20}),
-    *_in("when", when_question, {"present": 25, "past": 25, "future": 25}),
-    *_in("how_go", how_go, {"present": 20, "past": 15, "future": 10}),
-    *_in("how_many", how_many, {"present": 10, "past": 40, "future": 20, "want": 20}),
-    *_in("which", which, {"past": 40, "future": 20, "want": 25, "present": 10}),
+    *in_tenses(
+        "what", what, {"present": 20, "progressive": 30, "past": 40, "future": 25, "want": 20}
+    ),
+    *in_tenses(
+        "who_does",
+        who_does,
+        {"present": 25, "progressive": 25, "past": 40, "future": 25, "want": 15},
+    ),
+    *in_tenses("whom", whom, {"present": 10, "past": 20, "future": 10}),
+    *in_tenses("where", where, {"present": 30, "past": 40, "future": 25}),
+    *in_tenses("why", why, {"present": 20, "progressive": 30, "past": 40, "want": 20}),
+    *in_tenses("when", when_question, {"present": 25, "past": 25, "future": 25}),
+    *in_tenses("how_go", how_go, {"present": 20, "past": 15, "future": 10}),
+    *in_tenses("how_many", how_many, {"present": 10, "past": 40, "future": 20, "want": 20}),
+    *in_tenses("which", which, {"past": 40, "future": 20, "want": 25, "present": 10}),
     Pattern("how_often", how_often, 30),
     Pattern("what_doing", what_happened, 30),
 )

@@ -7,7 +7,9 @@ from functools import cache, partial
 
 from transformer_cli.data.phrasebook.adverbials import (
     NOTHING,
+    Both,
     at_place,
+    lively_places,
     sometimes_when,
     to_place,
 )
@@ -18,7 +20,7 @@ from transformer_cli.data.phrasebook.clauses import (
     question,
     statement,
 )
-from transformer_cli.data.phrasebook.draw import Draw
+from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
 from transformer_cli.data.phrasebook.lexicon import (
     Verb,
     adverbs,
@@ -27,20 +29,9 @@ from transformer_cli.data.phrasebook.lexicon import (
     verbs_with,
     verbs_without,
 )
-from transformer_cli.data.phrasebook.noun_phrases import (
-    HE,
-    OBJECT_DETERMINERS,
-    SHE,
-    THEY,
-    YOU,
-    NounPhrase,
-    noun_phrase,
-    person_object,
-    person_subject,
-)
+from transformer_cli.data.phrasebook.noun_phrases import OBJECT_DETERMINERS, NounPhrase, noun_phrase
 from transformer_cli.data.phrasebook.pattern import Pattern
-
-Both = tuple[str, str]
+from transformer_cli.data.phrasebook.people import HE, SHE, THEY, YOU, person_object, person_subject
 
 TENSES = (
     ("present", 8),
@@ -58,6 +49,7 @@ TENSES = (
     ("would_like", 2),
 )
 NEVER_DENIED = frozenset({"have_to", "would_like", "was_doing", "must"})
+NEVER_HABITUAL = frozenset({"telling", "giving", "prepositional"})
 NEVER_ASKED = frozenset({"used_to", "was_doing", "going_to"})
 
 
@@ -68,7 +60,16 @@ PURPOSEFUL = frozenset({"going_to", "can", "must", "have_to", "want", "should", 
 @cache
 def active_verbs(tense: str) -> tuple[Verb, ...]:
     """The verbs with an object for what someone does, rather than feels or knows."""
-    return tuple(verb for verb in transitive_verbs(tense) if "stative" not in verb.flags)
+    return tuple(
+        verb
+        for verb in transitive_verbs(tense)
+        if "stative" not in verb.flags and (tense != "present" or verb.base != verb.past)
+    )
+
+
+def looks_past(verb: Verb, tense: str, subject: NounPhrase) -> bool:
+    """Whether an English present might be a past: "I read the book"."""
+    return tense == "present" and verb.base == verb.past and subject.english_person != 2
 
 
 @cache
@@ -112,10 +113,11 @@ def transitive(draw: Draw, tense: str) -> VerbPhrase:
 def intransitive(draw: Draw, tense: str) -> VerbPhrase:
     """A verb without object, sometimes with a manner or a place: "work at the bank"."""
     pool = verbs_without("skill", "intransitive") if tense == "can" else verbs("intransitive")
+    pool = verbs_with("routine", "intransitive") if tense in IMPERFECTS else pool
     verb = draw.pick(pool)
     english, italian = NOTHING
     if "anywhere" in verb.flags and draw.choose((True, True, False)):
-        english, italian = at_place(draw)
+        english, italian = at_place(draw, lively_places())
     return VerbPhrase(verb, english, italian)
 
 
@@ -131,12 +133,24 @@ def motion(draw: Draw, tense: str) -> VerbPhrase:
 
 def reflexive(draw: Draw, tense: str) -> VerbPhrase:
     """A reflexive Italian verb: "get up"."""
-    return VerbPhrase(draw.pick(verbs("reflexive")))
+    pool = verbs_with("routine", "reflexive") if tense in IMPERFECTS else verbs("reflexive")
+    return VerbPhrase(draw.pick(pool))
+
+
+def prepositional(draw: Draw, tense: str) -> VerbPhrase:
+    """A verb that joins its object with a preposition in Italian: "answer the question"."""
+    verb = draw.pick(verbs("prepositional"))
+    phrase = object_phrase(draw, verb, ("the", "the", "this", "that", "my", "a"))
+    if "some " in phrase.english:
+        raise DeadEndError
+    preposition = next(iter(verb.flags & {"di", "a", "con"}))
+    return VerbPhrase(verb, phrase.english, phrase.after(preposition))
 
 
 def giving(draw: Draw, tense: str) -> VerbPhrase:
     """Giving something to someone: "show the photo to Anna"."""
-    verb = draw.pick(verbs("giving"))
+    pool = verbs_with("routine", "giving") if tense in IMPERFECTS else verbs("giving")
+    verb = draw.pick(pool)
     phrase = noun_phrase(draw, draw.pick(objects_of(verb)), ("the", "the", "a", "this", "my"))
     recipient = person_object(draw)
     return VerbPhrase(
@@ -148,7 +162,8 @@ def giving(draw: Draw, tense: str) -> VerbPhrase:
 
 def telling(draw: Draw, tense: str) -> VerbPhrase:
     """Saying something to someone: "explain the problem to Anna"."""
-    verb = draw.pick(verbs("telling"))
+    pool = verbs_with("routine", "telling") if tense in IMPERFECTS else verbs("telling")
+    verb = draw.pick(pool)
     phrase = noun_phrase(draw, draw.pick(objects_of(verb)), ("the", "the", "a", "this", "my"))
     recipient = person_object(draw)
     if verb.base == "tell":
@@ -165,11 +180,16 @@ def stated(draw: Draw, tense: str, frame: Frame) -> Both:
     """A statement, sometimes denied, sometimes with a time."""
     subject = person_subject(draw)
     phrase = frame(draw, tense)
-    negative = tense not in NEVER_DENIED and draw.choose((True, False, False, False))
-    english, italian = statement(subject, phrase, tense, negative=negative)
+    draw.expect(phrase.english)
     time = sometimes_when(draw, tense, phrase.verb)
+    negative = tense not in NEVER_DENIED and draw.choose((True, False, False, False))
+    if not negative and looks_past(phrase.verb, tense, subject) and not time[0]:
+        raise DeadEndError
+    english, italian = statement(subject, phrase, tense, negative=negative)
     if time[0] and draw.choose((True, False, False, False)):
-        return finished(draw, joined_words(_opening(time[0]), english), joined_words(time[1], italian))
+        return finished(
+            draw, joined_words(_opening(time[0]), english), joined_words(time[1], italian)
+        )
     return finished(draw, joined_words(english, time[0]), joined_words(italian, time[1]))
 
 
@@ -184,6 +204,7 @@ def asked(draw: Draw, tense: str, frame: Frame) -> Both:
         subject = draw.choose((YOU, HE, SHE, THEY))
         draw.expect(subject.english)
     phrase = frame(draw, tense)
+    draw.expect(phrase.english)
     english, italian = question(subject, phrase, tense)
     time = sometimes_when(draw, tense, phrase.verb)
     return finished(draw, joined_words(english, time[0]), joined_words(italian, time[1]), "?")
@@ -205,6 +226,7 @@ FRAMES: tuple[tuple[str, Frame, float], ...] = (
     ("reflexive", reflexive, 0.7),
     ("giving", giving, 1),
     ("telling", telling, 0.6),
+    ("prepositional", prepositional, 0.8),
 )
 
 
@@ -212,12 +234,18 @@ def _patterns() -> tuple[Pattern, ...]:
     patterns = []
     for name, frame, share in FRAMES:
         for tense, weight in TENSES:
+            if name in NEVER_HABITUAL and tense in IMPERFECTS:
+                continue
             build = partial(stated, tense=tense, frame=frame)
             patterns.append(Pattern(f"{name}.{tense}", build, round(weight * share * 10)))
             if tense not in NEVER_ASKED:
                 asking = partial(asked, tense=tense, frame=frame)
-                patterns.append(Pattern(f"{name}.{tense}.question", asking, round(weight * share * 3)))
-        patterns.append(Pattern(f"{name}.frequency", partial(frequent, frame=frame), round(share * 50)))
+                patterns.append(
+                    Pattern(f"{name}.{tense}.question", asking, round(weight * share * 3))
+                )
+        patterns.append(
+            Pattern(f"{name}.frequency", partial(frequent, frame=frame), round(share * 50))
+        )
     return tuple(patterns)
 
 

@@ -1,0 +1,300 @@
+"""Saving and finding checkpoints; damage of every kind (A9-A12, A17, B11, H10)."""
+
+import getpass
+import json
+import logging
+import os
+import random
+import shutil
+import socket
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from transformer_cli.checkpoint import (
+    Checkpoints,
+    Retention,
+    Snapshot,
+    list_checkpoints,
+    open_checkpoint,
+)
+from transformer_cli.errors import DataError, StorageError, TrainingStoppedError
+from transformer_cli.storage import MANIFEST_NAME, Manifest
+from transformer_cli.storage.manifest import parse_manifest
+
+from .snapshots import EXPECTED, newest_step, saved, snapshot
+
+NAMES = ["model.safetensors", "optimizer.safetensors", "state.json", "config.yaml", "tokenizer.json", MANIFEST_NAME]
+
+
+def steps(run: Path) -> list[int]:
+    return sorted(checkpoint.step for checkpoint in list_checkpoints(run / "checkpoints").whole)
+
+
+def test_a_snapshot_comes_back_bit_for_bit(tmp_path: Path) -> None:
+    model = {
+        "a": torch.randn(5, 3),
+        "b": torch.tensor(3.5),
+        "c": torch.randn(4, 6).t(),
+        "d": torch.empty(0, 2),
+    }
+    optimizer = {"a.step": torch.tensor(7), "a.exp_avg": torch.randn(5, 3).bfloat16()}
+    state = {"position": {"epoch": 2, "batch": 17}, "best": 0.1 + 0.2, "worst": float("inf"), "text": "più"}
+    Checkpoints(tmp_path).save(Snapshot(123, model, optimizer, state, {"config.yaml": b"\xc3\xa8: 1"}), 12.5)
+    found = Checkpoints(tmp_path).newest_valid()
+    assert found is not None
+    assert (found.step, found.score, found.state()) == (123, 12.5, state)
+    assert found.file("config.yaml", max_bytes=10) == b"\xc3\xa8: 1"
+    for expected, loaded in ((model, found.model(model)), (optimizer, found.optimizer(optimizer))):
+        assert expected.keys() == loaded.keys()
+        for name in expected:
+            assert expected[name].dtype == loaded[name].dtype
+            assert torch.equal(expected[name], loaded[name])
+
+
+def test_a_folder_without_checkpoints_has_no_newest(tmp_path: Path) -> None:
+    assert Checkpoints(tmp_path).newest_valid() is None
+    (tmp_path / "checkpoints").mkdir()
+    assert Checkpoints(tmp_path).newest_valid() is None
+    assert Checkpoints(tmp_path).best() is None
+
+
+def test_steps_are_compared_as_numbers(tmp_path: Path) -> None:
+    saved(tmp_path, 9, 10, 99_999_999, 100_000_000)
+    assert newest_step(tmp_path) == 100_000_000
+
+
+def test_the_newest_is_the_one_of_the_highest_step_whatever_the_clock_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = 24 * 3600
+    checkpoints = Checkpoints(tmp_path, Retention(keep_last=9))
+    now = time.time()
+    for step, at in ((10, now), (20, now + day), (30, now - day), (40, now)):
+        monkeypatch.setattr(time, "time", lambda at=at: at)
+        folder = checkpoints.save(snapshot(step))
+        os.utime(folder, (at - step * day, at - step * day))
+        os.utime(folder / MANIFEST_NAME, (at - step * day, at - step * day))
+    assert newest_step(tmp_path) == 40
+    saved_at = [open_checkpoint(path).manifest.saved_at for path in sorted((tmp_path / "checkpoints").glob("step-*"))]
+    assert saved_at == sorted(set(saved_at))
+
+
+def damaged_newest(run: Path, reason: str) -> None:
+    """Assert that the newest of steps 10 and 20 is passed over, and why."""
+    checkpoints = Checkpoints(run)
+    newest = checkpoints.newest_valid()
+    assert newest is not None
+    assert newest.step == 10
+    (skipped,) = checkpoints.skipped().values()
+    assert reason in skipped
+    assert "step-00000020" in skipped
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("cut", ["0", "1", "8", "half", "n-1", "random"])
+def test_a_truncated_file_makes_its_checkpoint_pass_over(tmp_path: Path, name: str, cut: str) -> None:
+    path = saved(tmp_path, 10, 20)[1] / name
+    size = path.stat().st_size
+    places = {"half": size // 2, "n-1": size - 1, "random": random.Random(1).randrange(size)}
+    os.truncate(path, min(places.get(cut) if cut in places else int(cut), size - 1))
+    damaged_newest(tmp_path, name)
+
+
+def test_two_hundred_of_two_hundred_flipped_bits_are_noticed(tmp_path: Path) -> None:
+    folder = saved(tmp_path, 10, 20)[1]
+    contents = {name: (folder / name).read_bytes() for name in NAMES}
+    places = [(name, bit) for name, data in contents.items() for bit in range(8 * len(data))]
+    noticed = 0
+    for name, bit in random.Random(1).sample(places, 200):
+        data = bytearray(contents[name])
+        data[bit // 8] ^= 1 << bit % 8
+        (folder / name).write_bytes(data)
+        noticed += newest_step(tmp_path) == 10
+        (folder / name).write_bytes(contents[name])
+    assert noticed == 200
+    assert newest_step(tmp_path) == 20
+
+
+def test_every_flipped_bit_of_a_manifest_is_noticed(tmp_path: Path) -> None:
+    data = (saved(tmp_path, 10)[0] / MANIFEST_NAME).read_bytes()
+    for bit in range(8 * len(data)):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(DataError):
+            parse_manifest(bytes(flipped), "m")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missing_file_makes_its_checkpoint_pass_over(tmp_path: Path, name: str) -> None:
+    (saved(tmp_path, 10, 20)[1] / name).unlink()
+    damaged_newest(tmp_path, f"{name}: missing")
+
+
+def test_an_extra_file_makes_its_checkpoint_pass_over(tmp_path: Path) -> None:
+    (saved(tmp_path, 10, 20)[1] / "extra.bin").write_text("")
+    damaged_newest(tmp_path, "holds 'extra.bin', which its manifest does not list")
+
+
+def test_hidden_files_of_file_managers_do_no_harm(tmp_path: Path) -> None:
+    (saved(tmp_path, 10)[0] / ".DS_Store").write_text("")
+    assert newest_step(tmp_path) == 10
+
+
+def test_a_newer_format_is_passed_over_and_asks_for_an_upgrade(tmp_path: Path) -> None:
+    path = saved(tmp_path, 10, 20)[1] / MANIFEST_NAME
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 2, "new": 1}))
+    damaged_newest(tmp_path, "format version 2 is newer than this tfm reads (1) (upgrade: pip install")
+
+
+@pytest.mark.parametrize("version", [0, -1, "1", 1.0, True, None])
+def test_a_version_that_never_was_is_passed_over(tmp_path: Path, version: object) -> None:
+    path = saved(tmp_path, 10, 20)[1] / MANIFEST_NAME
+    fields = json.loads(path.read_text()) | {"format_version": version}
+    path.write_text(json.dumps(fields))
+    damaged_newest(tmp_path, MANIFEST_NAME)
+
+
+def test_a_renamed_checkpoint_is_not_taken_for_another_step(tmp_path: Path) -> None:
+    folder = saved(tmp_path, 10, 20)[1]
+    folder.rename(folder.with_name("step-00000030"))
+    assert newest_step(tmp_path) == 10
+
+
+def test_checkpoints_of_which_none_is_valid_are_an_error_and_stay(tmp_path: Path) -> None:
+    for folder in saved(tmp_path, 10, 20):
+        (folder / "state.json").write_text("{}")
+    before = sorted(tmp_path.rglob("*"))
+    checkpoints = Checkpoints(tmp_path)
+    with pytest.raises(StorageError, match="no checkpoint is valid") as caught:
+        checkpoints.newest_valid()
+    assert caught.value.exit_code == 74
+    assert "--from-scratch" in str(caught.value.hint)
+    assert "step-00000010" in caught.value.message
+    assert "step-00000020" in caught.value.message
+    with pytest.raises(StorageError, match="no checkpoint is valid"):
+        checkpoints.save(snapshot(30))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_from_scratch_keeps_the_old_checkpoints_elsewhere(tmp_path: Path) -> None:
+    saved(tmp_path, 10, 20)
+    checkpoints = Checkpoints(tmp_path)
+    first_id = checkpoints.newest_valid().manifest.run_id  # type: ignore[union-attr]
+    assert checkpoints.move_away() == tmp_path / "checkpoints-old-1"
+    assert checkpoints.newest_valid() is None
+    checkpoints.save(snapshot(5))
+    assert newest_step(tmp_path) == 5
+    assert checkpoints.newest_valid().manifest.run_id != first_id  # type: ignore[union-attr]
+    assert checkpoints.move_away() == tmp_path / "checkpoints-old-2"
+    assert open_checkpoint(tmp_path / "checkpoints-old-1" / "step-00000020").step == 20
+    assert checkpoints.move_away() is None
+
+
+def test_an_invalid_checkpoint_is_moved_aside_when_its_step_comes_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = saved(tmp_path, 10, 20)[1]
+    (folder / "model.safetensors").write_bytes(b"")
+    with caplog.at_level(logging.WARNING):
+        Checkpoints(tmp_path).save(snapshot(20))
+    assert newest_step(tmp_path) == 20
+    assert (folder.parent / "invalid-step-00000020-1" / "model.safetensors").stat().st_size == 0
+    assert "invalid-step-00000020-1" in caplog.text
+
+
+def test_a_step_that_is_saved_again_has_the_later_content(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(snapshot(10), 1.0)
+    checkpoints.save(snapshot(10), 2.0)
+    newest = Checkpoints(tmp_path).newest_valid()
+    assert newest is not None
+    assert newest.score == 2.0
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["best", "last", "step-00000010"]
+
+
+def test_a_run_that_was_moved_goes_on(tmp_path: Path) -> None:
+    saved(tmp_path / "old" / "run", 10, 20)
+    shutil.move(tmp_path / "old", tmp_path / "new")
+    assert newest_step(tmp_path / "new" / "run") == 20
+    assert (tmp_path / "new" / "run" / "checkpoints" / "last" / "state.json").is_file()
+    Checkpoints(tmp_path / "new" / "run").save(snapshot(30))
+    assert newest_step(tmp_path / "new" / "run") == 30
+
+
+def test_checkpoints_tell_nothing_about_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY", "canary-value-123")
+    saved(tmp_path / "canary-folder", 10)
+    told = {socket.gethostname(), str(tmp_path), "canary-folder", "canary-value-123", str(os.getpid())}
+    told |= {getpass.getuser()} if getpass.getuser() != "root" else set()
+    for path in (tmp_path / "canary-folder" / "checkpoints").rglob("*"):
+        if path.is_symlink():
+            assert not os.path.isabs(os.readlink(path))
+        elif path.is_file():
+            text = path.read_bytes().decode("latin-1")
+            assert not {word for word in told if word in text and not word.isdecimal()}
+            assert "/" not in text.replace("https://", "")
+
+
+def test_links_are_hints_that_nothing_depends_on(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, Retention(metric="bleu", keep_last=9))
+    for step, score in ((10, 1.0), (20, 3.0), (30, 2.0)):
+        checkpoints.save(snapshot(step), score)
+    folder = tmp_path / "checkpoints"
+    assert os.readlink(folder / "last") == "step-00000030"
+    assert os.readlink(folder / "best") == "step-00000020"
+    (folder / "last").unlink()
+    (folder / "best").unlink()
+    (folder / "last").symlink_to("/nowhere")
+    (folder / "best").mkdir()
+    checkpoints = Checkpoints(tmp_path, Retention(metric="bleu", keep_last=9))
+    assert newest_step(tmp_path) == 30
+    assert checkpoints.best().step == 20  # type: ignore[union-attr]
+    checkpoints.save(snapshot(40), 0.5)
+    assert os.readlink(folder / "last") == "step-00000040"
+    assert steps(tmp_path) == [10, 20, 30, 40]
+
+
+def test_a_link_in_place_of_a_checkpoint_is_passed_over(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "other", 20)[0]
+    saved(tmp_path, 10)
+    (tmp_path / "checkpoints" / "step-00000020").symlink_to(folder)
+    damaged_newest(tmp_path, "a link")
+
+
+def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path) -> None:
+    saved(tmp_path, 10)
+    bad = snapshot(20)
+    bad.model["output.bias"][1] = float("nan")
+    with pytest.raises(TrainingStoppedError, match=r"step 20: output\.bias has values that are not finite"):
+        Checkpoints(tmp_path).save(bad)
+    assert [path.name for path in (tmp_path / "checkpoints").glob("*20*")] == []
+    assert newest_step(tmp_path) == 10
+
+
+def test_an_earlier_step_than_the_newest_is_an_error_of_ours(tmp_path: Path) -> None:
+    saved(tmp_path, 10, 20)
+    with pytest.raises(AssertionError, match="step 5 after step 20"):
+        Checkpoints(tmp_path).save(snapshot(5))
+
+
+def test_the_optimizer_is_not_read_for_the_model(tmp_path: Path) -> None:
+    folder = saved(tmp_path, 10)[0]
+    size = (folder / "optimizer.safetensors").stat().st_size
+    (folder / "optimizer.safetensors").write_bytes(bytes(size))
+    assert open_checkpoint(folder).model(EXPECTED)["output.bias"].tolist() == [10, 10, 10]
+    with pytest.raises(DataError, match="SHA-256"):
+        open_checkpoint(folder).optimizer({})
+
+
+def test_the_fingerprint_of_the_data_is_recorded_without_its_names(tmp_path: Path) -> None:
+    def recorded(fingerprint: dict[str, str]) -> Manifest:
+        run = tmp_path / str(len(os.listdir(tmp_path)))
+        return open_checkpoint(Checkpoints(run, data_fingerprint=fingerprint).save(snapshot(1))).manifest
+
+    first = recorded({"/home/canary/a": "1", "b": "2"}).data_fingerprint
+    assert len(first) == 64
+    assert first == recorded({"b": "2", "/home/canary/a": "1"}).data_fingerprint
+    assert first != recorded({"/home/canary/a": "1", "b": "3"}).data_fingerprint

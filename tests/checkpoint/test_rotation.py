@@ -1,0 +1,176 @@
+"""Which checkpoints stay: the pure rule, and the folder over random lives (A13)."""
+
+import math
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from transformer_cli.checkpoint import Checkpoints, Retention, list_checkpoints
+from transformer_cli.checkpoint.rotation import Scored, best_first
+from transformer_cli.errors import TfmError
+
+from ..faults import FailingFileSystem
+from .conftest import MEMORY
+from .snapshots import newest_step, saved, snapshot
+
+
+@pytest.mark.parametrize(
+    ("retention", "scores", "kept"),
+    [
+        (Retention(1, 1, "bleu"), [1, 2, 3], {3}),
+        (Retention(1, 1, "bleu"), [3, 2, 1], {1, 3}),
+        (Retention(2, 1, "bleu"), [3, 2, 1, 0], {1, 3, 4}),
+        (Retention(1, 2, "bleu"), [1, 5, 4, 3, 2], {2, 3, 5}),
+        (Retention(1, 1, "loss"), [3, 1, 2], {2, 3}),
+        (Retention(1, 1, "bleu"), [2, 2, 2, 1], {1, 4}),
+        (Retention(1, 1, "bleu"), [None, None, None], {3}),
+        (Retention(2, 3, "bleu"), [None, 1, None, None], {2, 3, 4}),
+        (Retention(9, 9, "bleu"), [1, 2], {1, 2}),
+    ],
+)
+def test_the_newest_and_the_best_stay(
+    retention: Retention, scores: list[float | None], kept: set[int]
+) -> None:
+    checkpoints = [Scored(step, score) for step, score in enumerate(scores, start=1)]
+    assert {checkpoint.step for checkpoint in checkpoints} - retention.superfluous(checkpoints) == kept
+
+
+def test_of_equal_scores_the_earliest_is_the_best() -> None:
+    assert best_first([Scored(3, 2.0), Scored(1, 2.0), Scored(2, 2.0)], "bleu") == [1, 2, 3]
+    assert best_first([Scored(3, 2.0), Scored(1, 2.0), Scored(2, 2.0)], "cer") == [1, 2, 3]
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf, None])
+def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path, score: float | None) -> None:
+    checkpoints = Checkpoints(tmp_path, Retention(metric="bleu"))
+    checkpoints.save(snapshot(10), 1.0)
+    checkpoints.save(snapshot(20), score)
+    assert checkpoints.best().step == 10  # type: ignore[union-attr]
+
+
+def test_another_metric_makes_earlier_scores_void(tmp_path: Path) -> None:
+    Checkpoints(tmp_path, Retention(9, 1, "loss")).save(snapshot(10), 0.1)
+    checkpoints = Checkpoints(tmp_path, Retention(1, 1, "bleu"))
+    checkpoints.save(snapshot(20), 30.0)
+    checkpoints.save(snapshot(30), 20.0)
+    assert checkpoints.best().step == 20  # type: ignore[union-attr]
+    assert {found.step for found in list_checkpoints(tmp_path / "checkpoints").whole} == {20, 30}
+
+
+def test_checkpoints_of_another_run_are_let_be(tmp_path: Path) -> None:
+    saved(tmp_path / "other", 5, 6)
+    checkpoints = Checkpoints(tmp_path / "run", Retention(1, 1))
+    checkpoints.save(snapshot(10))
+    for folder in (tmp_path / "other" / "checkpoints").glob("step-*"):
+        folder.rename(tmp_path / "run" / "checkpoints" / folder.name)
+    checkpoints.save(snapshot(20))
+    checkpoints.save(snapshot(30))
+    found = {checkpoint.step for checkpoint in list_checkpoints(tmp_path / "run" / "checkpoints").whole}
+    assert found == {5, 6, 30}
+
+
+def test_nothing_is_deleted_for_the_sake_of_a_damaged_checkpoint(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, Retention(9, 1, "bleu"))
+    checkpoints.save(snapshot(10), 2.0)
+    checkpoints.save(snapshot(20), 3.0)
+    path = tmp_path / "checkpoints" / "step-00000020" / "config.yaml"
+    path.write_bytes(bytes(path.stat().st_size))
+    Checkpoints(tmp_path, Retention(1, 1, "bleu")).save(snapshot(30), 1.0)
+    assert Checkpoints(tmp_path).best().step == 10  # type: ignore[union-attr]
+
+
+scores = st.one_of(st.none(), st.sampled_from([0.0, 1.0, 2.0, 3.0, math.nan, math.inf, -1e300]))
+
+
+class Lives(RuleBasedStateMachine):
+    """A run that saves, fails, is restarted with other settings, and suffers damage."""
+
+    @initialize(
+        keep_last=st.integers(1, 3),
+        keep_best=st.integers(1, 3),
+        metric=st.sampled_from(["loss", "bleu"]),
+    )
+    def begin(self, keep_last: int, keep_best: int, metric: str) -> None:
+        self.folder = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
+        self.run = Path(self.folder.name)
+        self.retention = Retention(keep_last, keep_best, metric)
+        self.checkpoints = Checkpoints(self.run, self.retention)
+        self.step = 0
+        self.scores: dict[int, float | None] = {}
+        """Of what was acknowledged and not damaged since."""
+
+    @rule(score=scores)
+    def save(self, score: float | None) -> None:
+        self.step += 1
+        self.checkpoints.save(snapshot(self.step), score)
+        self.scores[self.step] = score
+        superfluous = self.retention.superfluous(self._scored())
+        for step in superfluous:
+            del self.scores[step]
+
+    @rule(operation=st.sampled_from(["write", "flush", "rename", "remove_file", "any"]), number=st.integers(1, 40))
+    def fail_to_save(self, operation: str, number: int) -> None:
+        self.step += 1
+        failing = Checkpoints(self.run, self.retention, fs=FailingFileSystem(operation, number, 5))
+        try:
+            failing.save(snapshot(self.step), None)
+        except TfmError:
+            found = {checkpoint.step for checkpoint in list_checkpoints(self.run / "checkpoints").whole}
+            self.scores = {step: score for step, score in self.scores.items() if step in found}
+            if self.step in found:  # it had its name already when the failure came
+                self.scores[self.step] = None
+        else:
+            self.scores[self.step] = None
+            for step in self.retention.superfluous(self._scored()):
+                del self.scores[step]
+
+    @precondition(lambda self: len(self.scores) > 1)
+    @rule(data=st.data())
+    def damage(self, data: st.DataObject) -> None:
+        step = data.draw(st.sampled_from(sorted(self.scores)))
+        path = self.run / "checkpoints" / f"step-{step:08d}" / "state.json"
+        path.write_bytes(path.read_bytes().replace(b"1", b"2").replace(b"step", b"stop"))
+        del self.scores[step]
+        self.checkpoints = Checkpoints(self.run, self.retention)
+
+    @rule()
+    def restart(self) -> None:
+        self.checkpoints = Checkpoints(self.run, self.retention)
+        self.checkpoints.sweep()
+
+    @invariant()
+    def the_newest_is_there(self) -> None:
+        if self.scores:
+            assert newest_step(self.run) == max(self.scores)
+
+    @invariant()
+    def the_best_is_there(self) -> None:
+        best = best_first(self._scored(), self.retention.metric)
+        found = Checkpoints(self.run).best()
+        if best:
+            assert found is not None
+            assert found.step == best[0]
+
+    def _scored(self) -> list[Scored]:
+        return [
+            Scored(step, score if score is not None and math.isfinite(score) else None)
+            for step, score in self.scores.items()
+        ]
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            self.folder.cleanup()
+
+
+TestLives = Lives.TestCase
+TestLives.settings = settings(
+    max_examples=40,
+    stateful_step_count=12,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)

@@ -1,0 +1,90 @@
+"""Which run a command takes (B11 among runs)."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from transformer_cli.checkpoint import find_run
+from transformer_cli.errors import MissingInputError
+
+from .snapshots import saved
+
+
+def test_the_run_that_saved_last_is_taken(tmp_path: Path) -> None:
+    saved(tmp_path / "b", 500)
+    saved(tmp_path / "a", 10)
+    assert find_run(None, tmp_path) == tmp_path / "a"
+    saved(tmp_path / "b", 510)
+    assert find_run(None, tmp_path) == tmp_path / "b"
+
+
+def test_the_order_of_saving_survives_a_clock_that_jumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, day = time.time(), 24 * 3600
+    for name, at in (("a", now + day), ("b", now), ("c", now - day)):
+        monkeypatch.setattr(time, "time", lambda at=at: at)
+        saved(tmp_path / name, 10)
+        assert find_run(None, tmp_path) == tmp_path / name
+
+
+def test_times_of_files_do_not_matter(tmp_path: Path) -> None:
+    saved(tmp_path / "a", 10)
+    saved(tmp_path / "b", 10)
+    for path in [tmp_path / "b", *(tmp_path / "b").rglob("*")]:
+        os.utime(path, (0, 0))
+    assert find_run(None, tmp_path) == tmp_path / "b"
+
+
+def test_a_run_without_a_whole_checkpoint_is_passed_over(tmp_path: Path) -> None:
+    saved(tmp_path / "a", 10)
+    (broken,) = saved(tmp_path / "b", 10)
+    (broken / "MANIFEST.json").unlink()
+    (tmp_path / "c" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "README.md").write_text("")
+    (tmp_path / "d").mkdir()
+    assert find_run(None, tmp_path) == tmp_path / "a"
+
+
+def test_a_checkpoint_that_was_put_aside_is_no_candidate(tmp_path: Path) -> None:
+    saved(tmp_path / "a", 10)
+    saved(tmp_path / "b", 10)
+    (tmp_path / "b" / "checkpoints").rename(tmp_path / "b" / "checkpoints-old-1")
+    assert find_run(None, tmp_path) == tmp_path / "a"
+
+
+def test_where_there_is_no_run_training_is_the_hint(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(MissingInputError, match="no run under") as caught:
+            find_run(None, folder)
+        assert caught.value.hint == "train one first: tfm train --config en-it.yaml"
+    (tmp_path / "a" / "checkpoints").mkdir(parents=True)
+    with pytest.raises(MissingInputError, match="none of a has a whole checkpoint"):
+        find_run(None, tmp_path)
+
+
+def test_a_run_is_given_by_name_by_path_or_by_one_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder,) = saved(tmp_path / "runs" / "en-it", 10)
+    shutil.copytree(folder, tmp_path / "copied")
+    monkeypatch.chdir(tmp_path)
+    assert find_run("en-it") == Path("runs/en-it")
+    assert find_run("runs/en-it") == Path("runs/en-it")
+    assert find_run(str(tmp_path / "runs" / "en-it")) == tmp_path / "runs" / "en-it"
+    assert find_run("copied") == Path("copied")
+    assert find_run("runs/en-it/checkpoints/last") == Path("runs/en-it/checkpoints/last")
+
+
+def test_a_name_that_is_nearly_right_is_suggested(tmp_path: Path) -> None:
+    saved(tmp_path / "en-it", 10)
+    with pytest.raises(MissingInputError, match="en-ti: no such run") as caught:
+        find_run("en-ti", tmp_path)
+    assert caught.value.hint == "did you mean en-it?"
+
+
+def test_a_run_that_has_not_saved_yet_is_told_from_none(tmp_path: Path) -> None:
+    (tmp_path / "en-it").mkdir()
+    with pytest.raises(MissingInputError, match="en-it: this run has no checkpoint yet"):
+        find_run("en-it", tmp_path)

@@ -1,0 +1,46 @@
+"""Layers as torch.compile sees them, and the mask of the future."""
+
+import pytest
+import torch
+
+from transformer_cli.config import ModelConfig
+from transformer_cli.model.layers import DecoderLayer, EncoderLayer, causal_mask
+from transformer_cli.model.positions import rotation_at
+
+from .samples import SMALL
+
+VARIANTS = [
+    {},
+    {"norm": "rmsnorm", "norm_placement": "post", "activation": "swiglu", "num_kv_heads": 1},
+    {"norm": "scalar_std_layernorm", "norm_placement": "residual_of_normed", "positions": "rotary"},
+    {"qk_norm": True, "activation": "gelu", "norm": "std_layernorm"},
+]
+
+
+@pytest.mark.parametrize("settings", VARIANTS, ids=str)
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_a_layer_compiles_to_one_graph(settings: dict[str, object], share: float) -> None:
+    torch.manual_seed(1)
+    shares = dict.fromkeys(("dropout", "attention_dropout", "ff_dropout"), share)
+    config = ModelConfig(**{**SMALL, **settings, **shares})
+    encoder, decoder = EncoderLayer(config), DecoderLayer(config)
+    x, visible = torch.randn(2, 5, 12), torch.rand(2, 1, 1, 5) < 0.7
+    rotation = rotation_at(0, 5, config.head_width, x) if config.positions == "rotary" else None
+    torch.compiler.reset()
+    for layer, inputs in (
+        (encoder, (x, visible, rotation)),
+        (decoder, (x, x, causal_mask(5, x.device), visible, rotation)),
+    ):
+        compiled = torch.compile(layer, fullgraph=True, backend="eager")
+        found = compiled(*inputs)
+        assert found.shape == x.shape
+        if share == 0.0:
+            torch.testing.assert_close(found, layer(*inputs))
+
+
+def test_a_position_sees_itself_and_the_past() -> None:
+    mask = causal_mask(4, torch.device("cpu"))
+    assert mask.dtype == torch.bool
+    for asking in range(4):
+        for asked in range(4):
+            assert mask[asking, asked].item() == (asked <= asking)

@@ -1,0 +1,104 @@
+"""The loss against PyTorch's, and what must not change it."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from transformer_cli.model.loss import sum_loss
+
+PAD_ID = 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    shape=st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(2, 9)),
+    label_smoothing=st.sampled_from([0.0, 0.1, 0.5, 0.99]),
+)
+def test_it_is_pytorchs_cross_entropy_in_value_and_gradient(
+    seed: int, shape: tuple[int, int, int], label_smoothing: float
+) -> None:
+    torch.manual_seed(seed)
+    logits = (5 * torch.randn(shape, dtype=torch.float64)).requires_grad_()
+    target_ids = torch.randint(shape[-1], shape[:2])
+    sums = sum_loss(logits, target_ids, pad_id=PAD_ID, label_smoothing=label_smoothing)
+    expected, likelihood = (
+        F.cross_entropy(
+            logits.flatten(0, 1),
+            target_ids.flatten(),
+            ignore_index=PAD_ID,
+            label_smoothing=smoothing,
+            reduction="sum",
+        )
+        for smoothing in (label_smoothing, 0.0)
+    )
+    torch.testing.assert_close(sums.objective, expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        sums.negative_log_likelihood, likelihood.detach(), rtol=1e-12, atol=1e-12
+    )
+    found = torch.autograd.grad(sums.objective, logits)[0]
+    torch.testing.assert_close(
+        found, torch.autograd.grad(expected, logits)[0], rtol=1e-12, atol=1e-12
+    )
+
+
+def test_without_smoothing_the_objective_is_the_likelihood() -> None:
+    sums = sum_loss(
+        torch.randn(2, 3, 5), torch.tensor([[2, 3, 1], [4, 1, 1]]), pad_id=1, label_smoothing=0.0
+    )
+    assert torch.equal(sums.objective, sums.negative_log_likelihood)
+
+
+def test_padding_does_not_change_the_loss() -> None:
+    torch.manual_seed(1)
+    logits, target_ids = torch.randn(2, 5, 7, dtype=torch.float64), torch.randint(2, 7, (2, 5))
+    target_ids[:, 3:] = PAD_ID
+    logits[:, 3:] = 1e3 * torch.randn(2, 2, 7)
+    padded = sum_loss(logits, target_ids, pad_id=PAD_ID, label_smoothing=0.1)
+    cut = sum_loss(logits[:, :3], target_ids[:, :3], pad_id=PAD_ID, label_smoothing=0.1)
+    torch.testing.assert_close(padded, cut, rtol=1e-12, atol=0)
+
+
+def test_sums_over_parts_of_a_batch_add_up() -> None:
+    torch.manual_seed(1)
+    logits, target_ids = torch.randn(4, 3, 7, dtype=torch.float64), torch.randint(0, 7, (4, 3))
+    whole = sum_loss(logits, target_ids, pad_id=PAD_ID, label_smoothing=0.1)
+    parts = [
+        sum_loss(logits[i : i + 1], target_ids[i : i + 1], pad_id=PAD_ID, label_smoothing=0.1)
+        for i in range(4)
+    ]
+    torch.testing.assert_close(whole.objective, sum(part.objective for part in parts))
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+def test_no_tokens_cost_nothing(label_smoothing: float) -> None:
+    logits = torch.randn(2, 3, 5, requires_grad=True)
+    sums = sum_loss(
+        logits, torch.full((2, 3), PAD_ID), pad_id=PAD_ID, label_smoothing=label_smoothing
+    )
+    sums.objective.backward()
+    assert sums.objective.item() == sums.negative_log_likelihood.item() == 0.0
+    assert torch.equal(logits.grad, torch.zeros(2, 3, 5))
+
+
+def test_bfloat16_logits_are_summed_in_float32() -> None:
+    torch.manual_seed(1)
+    logits = torch.randn(8, 16, 1000).bfloat16()
+    target_ids = torch.randint(2, 1000, (8, 16))
+    found = sum_loss(logits, target_ids, pad_id=PAD_ID, label_smoothing=0.1)
+    exact = sum_loss(logits.double(), target_ids, pad_id=PAD_ID, label_smoothing=0.1)
+    assert found.objective.dtype == torch.float32
+    assert found.objective.item() == pytest.approx(exact.objective.item(), rel=1e-6)
+
+
+def test_only_the_objective_has_a_gradient() -> None:
+    sums = sum_loss(
+        torch.randn(1, 2, 5, requires_grad=True),
+        torch.tensor([[2, 3]]),
+        pad_id=1,
+        label_smoothing=0.1,
+    )
+    assert sums.objective.requires_grad
+    assert not sums.negative_log_likelihood.requires_grad

@@ -1,0 +1,178 @@
+"""Sentence patterns of daily life: speaking, studying, playing, living, washing, leaving."""
+
+from __future__ import annotations
+
+from transformer_cli.data.phrasebook.adverbials import (
+    Both,
+    at_place,
+    in_named_place,
+    inside,
+    sometimes_when,
+)
+from transformer_cli.data.phrasebook.clauses import (
+    VerbPhrase,
+    finished,
+    joined_words,
+    question,
+    statement,
+)
+from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
+from transformer_cli.data.phrasebook.italian import definite_article
+from transformer_cli.data.phrasebook.lexicon import names, nouns, the_verb
+from transformer_cli.data.phrasebook.noun_phrases import ENGLISH_POSSESSIVES, noun_phrase
+from transformer_cli.data.phrasebook.pattern import Pattern, in_tenses
+from transformer_cli.data.phrasebook.patterns_occasions import ADDRESSES
+from transformer_cli.data.phrasebook.patterns_verbs import looks_past
+from transformer_cli.data.phrasebook.people import person_subject
+
+
+def with_subject(
+    draw: Draw, verb_names: tuple[str, str], words: Both, tense: str, *, asks: bool
+) -> Both:
+    subject = person_subject(draw)
+    if asks and subject.person in {0, 3}:
+        raise DeadEndError
+    phrase = VerbPhrase(the_verb(*verb_names), *words)
+    time = sometimes_when(draw, tense, phrase.verb)
+    if asks:
+        sentence = question(subject, phrase, tense)
+    elif looks_past(phrase.verb, tense, subject) and not time[0]:
+        raise DeadEndError
+    else:
+        sentence = statement(subject, phrase, tense, negative=draw.choose((True, False, False)))
+    return finished(
+        draw,
+        joined_words(sentence[0], time[0]),
+        joined_words(sentence[1], time[1]),
+        "?" if asks else ".",
+    )
+
+
+def speaks(draw: Draw, tense: str, *, asks: bool = False) -> Both:
+    """ "Do you speak English?", "Parli inglese?"."""
+    tongue = draw.pick(nouns("tongue"))
+    return with_subject(
+        draw, ("parlare", "speak"), (tongue.english[0], tongue.italian[0]), tense, asks=asks
+    )
+
+
+def speaks_politely(draw: Draw) -> Both:
+    """ "Do you speak English, sir?", "Parla inglese, signore?"."""
+    tongue = draw.pick(nouns("tongue"))
+    address = draw.choose(ADDRESSES)
+    return finished(
+        draw,
+        f"do you speak {tongue.english[0]}, {address[0]}",
+        f"parla {tongue.italian[0]}, {address[1]}",
+        "?",
+    )
+
+
+def studies(draw: Draw, tense: str, *, asks: bool = False) -> Both:
+    """ "She studies history", "Studia storia"."""
+    verb = draw.choose((("studiare", "study"), ("insegnare", "teach"), ("imparare", "learn")))
+    noun = draw.pick(nouns("studied", "tongue") if verb[1] != "learn" else nouns("tongue"))
+    italian = noun.italian[0]
+    if verb[1] == "learn":
+        italian = definite_article(italian, noun.form) + italian
+    return with_subject(draw, verb, (noun.english[0], italian), tense, asks=asks)
+
+
+def plays(draw: Draw, tense: str, *, asks: bool = False) -> Both:
+    """ "The boys play football", "I ragazzi giocano a calcio"."""
+    sport = draw.pick(nouns("sport"))
+    return with_subject(
+        draw, ("giocare", "play"), (sport.english[0], f"a {sport.italian[0]}"), tense, asks=asks
+    )
+
+
+def lives(draw: Draw, tense: str, *, asks: bool = False) -> Both:
+    """ "They live in Rome", "Abitano a Roma"; "in a big house", "in una grande casa"."""
+    if draw.choose((True, False)):
+        place = in_named_place(draw)
+    else:
+        phrase = noun_phrase(
+            draw, draw.pick(nouns("dwelling", "town")), ("a", "a", "this"), plurals=(False,)
+        )
+        place = f"in {phrase.english}", phrase.after("in")
+    return with_subject(draw, ("abitare", "live"), place, tense, asks=asks)
+
+
+def puts(draw: Draw, tense: str, *, asks: bool = False) -> Both:
+    """ "She put the keys on the table", "Ha messo le chiavi sul tavolo"."""
+    thing = noun_phrase(draw, draw.pick(nouns("thing", "clothing")), ("the", "the", "my", "a"))
+    place = inside(draw)
+    words = f"{thing.english} {place[0]}", f"{thing.italian} {place[1]}"
+    return with_subject(draw, ("mettere", "put"), words, tense, asks=asks)
+
+
+def washes(draw: Draw, tense: str) -> Both:
+    """ "I wash my hands", "Mi lavo le mani"."""
+    subject = person_subject(draw)
+    noun = draw.choose(
+        (("hands", "le mani"), ("feet", "i piedi"), ("hair", "i capelli"), ("teeth", "i denti"))
+    )
+    owner = ENGLISH_POSSESSIVES[subject.english_person]
+    if subject.english_person == 2:
+        owner = "his" if subject.form[0] == "m" else "her"
+    phrase = VerbPhrase(the_verb("lavarsi", "wash"), f"{owner} {noun[0]}", noun[1])
+    if noun[0] == "teeth":
+        phrase = VerbPhrase(the_verb("lavarsi", "brush"), f"{owner} {noun[0]}", noun[1])
+    time = sometimes_when(draw, tense, phrase.verb)
+    words = statement(subject, phrase, tense, negative=draw.choose((True, False, False)))
+    return finished(draw, joined_words(words[0], time[0]), joined_words(words[1], time[1]))
+
+
+def feels(draw: Draw, tense: str) -> Both:
+    """ "I don't feel well", "Non mi sento bene"."""
+    manner = draw.choose((("well", "bene"), ("ill", "male"), ("better", "meglio")))
+    return with_subject(draw, ("sentirsi", "feel"), manner, tense, asks=False)
+
+
+def leaves(draw: Draw, tense: str, *, asks: bool = False) -> Both:
+    """ "She leaves for Rome", "Parte per Roma"; "arrives in", "goes out with"."""
+    kind = draw.choose(("leave", "arrive", "go out", "stay"))
+    if kind == "stay":
+        return with_subject(draw, ("rimanere", "stay"), at_place(draw), tense, asks=asks)
+    if kind == "go out":
+        friend = noun_phrase(
+            draw, draw.pick(nouns("family", "friendly", "pet")), ("my",), with_adjective=(False,)
+        )
+        words = f"with {friend.english}", f"con {friend.italian}"
+        return with_subject(draw, ("uscire", "go"), words, tense, asks=asks)
+    name = draw.pick(names("city", "country"))
+    if kind == "leave":
+        article = "l'" if name.italian[0] in "AEIOU" else "la "
+        place = name.italian if name.kind == "city" else article + name.italian
+        return with_subject(
+            draw, ("partire", "leave"), (f"for {name.english}", f"per {place}"), tense, asks=asks
+        )
+    place = f"{'in' if name.kind == 'country' else 'a'} {name.italian}"
+    return with_subject(
+        draw, ("arrivare", "arrive"), (f"in {name.english}", place), tense, asks=asks
+    )
+
+
+PATTERNS = (
+    *in_tenses("speaks", speaks, {"present": 30, "want": 10, "past": 10, "skill": 10}, asks=True),
+    Pattern("speaks.sir", speaks_politely, 4),
+    *in_tenses(
+        "studies", studies, {"present": 30, "past": 25, "want": 20, "future": 15}, asks=True
+    ),
+    *in_tenses(
+        "plays",
+        plays,
+        {"present": 30, "progressive": 15, "past": 25, "future": 15, "skill": 10},
+        asks=True,
+    ),
+    *in_tenses("lives", lives, {"present": 40, "past": 25, "future": 15, "want": 15}, asks=True),
+    *in_tenses("puts", puts, {"past": 60, "future": 30, "present": 20, "must": 20}, asks=True),
+    *in_tenses("washes", washes, {"present": 15, "past": 20, "must": 10, "future": 10}),
+    *in_tenses("feels", feels, {"present": 12, "past": 8, "future": 8}),
+    *in_tenses(
+        "leaves",
+        leaves,
+        {"present": 30, "past": 50, "future": 40, "want": 25, "must": 15},
+        asks=True,
+    ),
+)
