@@ -12,7 +12,14 @@ from transformer_cli.config.loading import check_settings
 from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.model.transformer import Transformer
 
-SIZES = {"d_model": 8, "num_heads": 2, "d_ff": 16, "encoder_layers": 1, "decoder_layers": 1, "max_length": 16}
+SIZES = {
+    "d_model": 8,
+    "num_heads": 2,
+    "d_ff": 16,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "max_length": 16,
+}
 
 
 class Parts(NamedTuple):
@@ -23,7 +30,9 @@ class Parts(NamedTuple):
 
 
 @cache
-def parts(*, is_shared: bool = False, tie: str = "target-output", positions: str = "sinusoidal") -> Parts:
+def parts(
+    *, is_shared: bool = False, tie: str = "target-output", positions: str = "sinusoidal"
+) -> Parts:
     config = check_settings(
         {
             "name": "tiny",
@@ -49,7 +58,9 @@ def save(run: Path, made_of: Parts, *steps: int, **changes: object) -> list[Path
     config, source, target, model = made_of
     fields = {
         "model": model.state_dict(),
-        "optimizer": {f"{name}.exp_avg": torch.zeros_like(p) for name, p in model.named_parameters()},
+        "optimizer": {
+            f"{name}.exp_avg": torch.zeros_like(p) for name, p in model.named_parameters()
+        },
         "state": {},
         "files": portable_files(config, source, target),
     } | changes

@@ -26,7 +26,14 @@ from transformer_cli.storage.manifest import parse_manifest
 
 from .snapshots import EXPECTED, newest_step, saved, snapshot
 
-NAMES = ["model.safetensors", "optimizer.safetensors", "state.json", "config.yaml", "tokenizer.json", MANIFEST_NAME]
+NAMES = [
+    "model.safetensors",
+    "optimizer.safetensors",
+    "state.json",
+    "config.yaml",
+    "tokenizer.json",
+    MANIFEST_NAME,
+]
 
 
 def steps(run: Path) -> list[int]:
@@ -41,8 +48,15 @@ def test_a_snapshot_comes_back_bit_for_bit(tmp_path: Path) -> None:
         "d": torch.empty(0, 2),
     }
     optimizer = {"a.step": torch.tensor(7), "a.exp_avg": torch.randn(5, 3).bfloat16()}
-    state = {"position": {"epoch": 2, "batch": 17}, "best": 0.1 + 0.2, "worst": float("inf"), "text": "più"}
-    Checkpoints(tmp_path).save(Snapshot(123, model, optimizer, state, {"config.yaml": b"\xc3\xa8: 1"}), 12.5)
+    state = {
+        "position": {"epoch": 2, "batch": 17},
+        "best": 0.1 + 0.2,
+        "worst": float("inf"),
+        "text": "più",
+    }
+    Checkpoints(tmp_path).save(
+        Snapshot(123, model, optimizer, state, {"config.yaml": b"\xc3\xa8: 1"}), 12.5
+    )
     found = Checkpoints(tmp_path).newest_valid()
     assert found is not None
     assert (found.step, found.score, found.state()) == (123, 12.5, state)
@@ -78,7 +92,10 @@ def test_the_newest_is_the_one_of_the_highest_step_whatever_the_clock_said(
         os.utime(folder, (at - step * day, at - step * day))
         os.utime(folder / MANIFEST_NAME, (at - step * day, at - step * day))
     assert newest_step(tmp_path) == 40
-    saved_at = [open_checkpoint(path).manifest.saved_at for path in sorted((tmp_path / "checkpoints").glob("step-*"))]
+    saved_at = [
+        open_checkpoint(path).manifest.saved_at
+        for path in sorted((tmp_path / "checkpoints").glob("step-*"))
+    ]
     assert saved_at == sorted(set(saved_at))
 
 
@@ -95,7 +112,9 @@ def damaged_newest(run: Path, reason: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cut", ["0", "1", "8", "half", "n-1", "random"])
-def test_a_truncated_file_makes_its_checkpoint_pass_over(tmp_path: Path, name: str, cut: str) -> None:
+def test_a_truncated_file_makes_its_checkpoint_pass_over(
+    tmp_path: Path, name: str, cut: str
+) -> None:
     path = saved(tmp_path, 10, 20)[1] / name
     size = path.stat().st_size
     places = {"half": size // 2, "n-1": size - 1, "random": random.Random(1).randrange(size)}
@@ -146,7 +165,9 @@ def test_hidden_files_of_file_managers_do_no_harm(tmp_path: Path) -> None:
 def test_a_newer_format_is_passed_over_and_asks_for_an_upgrade(tmp_path: Path) -> None:
     path = saved(tmp_path, 10, 20)[1] / MANIFEST_NAME
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 2, "new": 1}))
-    damaged_newest(tmp_path, "format version 2 is newer than this tfm reads (1) (upgrade: pip install")
+    damaged_newest(
+        tmp_path, "format version 2 is newer than this tfm reads (1) (upgrade: pip install"
+    )
 
 
 @pytest.mark.parametrize("version", [0, -1, "1", 1.0, True, None])
@@ -212,7 +233,11 @@ def test_a_step_that_is_saved_again_has_the_later_content(tmp_path: Path) -> Non
     newest = Checkpoints(tmp_path).newest_valid()
     assert newest is not None
     assert newest.score == 2.0
-    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["best", "last", "step-00000010"]
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == [
+        "best",
+        "last",
+        "step-00000010",
+    ]
 
 
 def test_a_run_that_was_moved_goes_on(tmp_path: Path) -> None:
@@ -224,10 +249,18 @@ def test_a_run_that_was_moved_goes_on(tmp_path: Path) -> None:
     assert newest_step(tmp_path / "new" / "run") == 30
 
 
-def test_checkpoints_tell_nothing_about_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_tell_nothing_about_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CANARY", "canary-value-123")
     saved(tmp_path / "canary-folder", 10)
-    told = {socket.gethostname(), str(tmp_path), "canary-folder", "canary-value-123", str(os.getpid())}
+    told = {
+        socket.gethostname(),
+        str(tmp_path),
+        "canary-folder",
+        "canary-value-123",
+        str(os.getpid()),
+    }
     told |= {getpass.getuser()} if getpass.getuser() != "root" else set()
     for path in (tmp_path / "canary-folder" / "checkpoints").rglob("*"):
         if path.is_symlink():
@@ -268,7 +301,9 @@ def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path) -> None:
     saved(tmp_path, 10)
     bad = snapshot(20)
     bad.model["output.bias"][1] = float("nan")
-    with pytest.raises(TrainingStoppedError, match=r"step 20: output\.bias has values that are not finite"):
+    with pytest.raises(
+        TrainingStoppedError, match=r"step 20: output\.bias has values that are not finite"
+    ):
         Checkpoints(tmp_path).save(bad)
     assert [path.name for path in (tmp_path / "checkpoints").glob("*20*")] == []
     assert newest_step(tmp_path) == 10
@@ -292,7 +327,9 @@ def test_the_optimizer_is_not_read_for_the_model(tmp_path: Path) -> None:
 def test_the_fingerprint_of_the_data_is_recorded_without_its_names(tmp_path: Path) -> None:
     def recorded(fingerprint: dict[str, str]) -> Manifest:
         run = tmp_path / str(len(os.listdir(tmp_path)))
-        return open_checkpoint(Checkpoints(run, data_fingerprint=fingerprint).save(snapshot(1))).manifest
+        return open_checkpoint(
+            Checkpoints(run, data_fingerprint=fingerprint).save(snapshot(1))
+        ).manifest
 
     first = recorded({"/home/canary/a": "1", "b": "2"}).data_fingerprint
     assert len(first) == 64

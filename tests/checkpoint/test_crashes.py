@@ -43,7 +43,11 @@ def number_of_operations(run: Path, operation: str = "any") -> int:
 
 
 def leftovers(run: Path) -> list[str]:
-    return [path.name for path in run.rglob("*") if path.name.startswith((".tmp-", ".trash-", ".replaced-"))]
+    return [
+        path.name
+        for path in run.rglob("*")
+        if path.name.startswith((".tmp-", ".trash-", ".replaced-"))
+    ]
 
 
 def test_a_kill_before_any_operation_costs_no_acknowledged_checkpoint(tmp_path: Path) -> None:
@@ -139,11 +143,15 @@ def test_after_any_power_failure_a_checkpoint_as_new_as_the_last_acknowledged_is
 
 
 @pytest.mark.parametrize("forgotten", ["files", "folders"])
-def test_without_a_flush_some_power_failure_loses_a_checkpoint(tmp_path: Path, forgotten: str) -> None:
+def test_without_a_flush_some_power_failure_loses_a_checkpoint(
+    tmp_path: Path, forgotten: str
+) -> None:
     """The control: the enumeration does see what the flushes are for."""
     (tmp_path / "root").mkdir()
     operations, acknowledged = record(tmp_path / "root")
-    folders = {operation.path for operation in operations if operation.kind == "make_folder"} | {"."}
+    folders = {operation.path for operation in operations if operation.kind == "make_folder"} | {
+        "."
+    }
     finals = {operation.other for operation in operations if operation.kind == "rename"}
 
     def is_forgotten(operation: Operation) -> bool:
@@ -197,17 +205,26 @@ def test_a_failing_operation_is_reported_and_older_checkpoints_stay(
             assert str(run) in error.message
             assert error.hint
         if not lasting or code == errno.ENOSPC:
-            assert not [name for name in leftovers(run) if name.startswith(".tmp-")] or error is None
+            assert (
+                not [name for name in leftovers(run) if name.startswith(".tmp-")] or error is None
+            )
 
 
-def test_a_full_disk_at_any_write_names_path_and_bytes_and_removes_what_was_begun(tmp_path: Path) -> None:
+def test_a_full_disk_at_any_write_names_path_and_bytes_and_removes_what_was_begun(
+    tmp_path: Path,
+) -> None:
     count = number_of_operations(tmp_path / "count", "write") // 2
     assert count >= 8
     for number in range(1, count + 1):
         run = tmp_path / f"run-{number}"
         saved(run, 10)
-        checkpoints = Checkpoints(run, fs=FailingFileSystem("write", number, errno.ENOSPC, lasting=True))
-        with pytest.raises(TryAgainError, match=r"step-00000020: No space left .*: [\d,]+ bytes needed, [\d,]+ bytes free"):
+        checkpoints = Checkpoints(
+            run, fs=FailingFileSystem("write", number, errno.ENOSPC, lasting=True)
+        )
+        with pytest.raises(
+            TryAgainError,
+            match=r"step-00000020: No space left .*: [\d,]+ bytes needed, [\d,]+ bytes free",
+        ):
             checkpoints.save(snapshot(20))
         assert not leftovers(run)
         assert newest_step(run) == 10
@@ -250,7 +267,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_on_a_disk_that_is_really_full_the_old_checkpoint_stays(small_disk: Path) -> None:
     saved(small_disk / "run", 10)
     (small_disk / "filler").write_bytes(b"x" * (os.statvfs(small_disk).f_bavail * 4096 - 4096))
-    with pytest.raises(TryAgainError, match=r"not enough space: [\d,]+ bytes needed, [\d,]+ bytes free"):
+    with pytest.raises(
+        TryAgainError, match=r"not enough space: [\d,]+ bytes needed, [\d,]+ bytes free"
+    ):
         Checkpoints(small_disk / "run").save(snapshot(20))
     assert newest_step(small_disk / "run") == 10
     (small_disk / "filler").unlink()
@@ -266,7 +285,9 @@ class AlmostFull(FileSystem):
 def test_too_little_space_is_told_before_anything_is_written(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path / "run", ONE, fs=AlmostFull())
     checkpoints.require_space(300_000)
-    with pytest.raises(TryAgainError, match="not enough space: 1,200,000 bytes needed, 1,000,000 bytes free"):
+    with pytest.raises(
+        TryAgainError, match="not enough space: 1,200,000 bytes needed, 1,000,000 bytes free"
+    ):
         checkpoints.require_space(400_000)
     assert not (tmp_path / "run").exists()
 
@@ -278,7 +299,10 @@ def test_checkpoints_that_exist_need_no_more_space(tmp_path: Path) -> None:
 
 def test_a_run_below_a_plain_file_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("")
-    with pytest.raises(CannotCreateError, match="runs/tiny/checkpoints: cannot be created: .*/runs is not a folder"):
+    with pytest.raises(
+        CannotCreateError,
+        match=r"runs/tiny/checkpoints: cannot be created: .*/runs is not a folder",
+    ):
         Checkpoints(tmp_path / "runs" / "tiny").save(snapshot(10))
 
 

@@ -15,7 +15,11 @@ FILES = {
     "source": "files",
     "root": "/home/canary/corpora",
     "corpora": [
-        {"source_path": "/home/canary/train.en", "target_path": "../canary/train.it", "split": "train"},
+        {
+            "source_path": "/home/canary/train.en",
+            "target_path": "../canary/train.it",
+            "split": "train",
+        },
         {"path": "~canary/dev.tsv", "split": "validation", "source_field": 0, "target_field": 1},
         {"path": "/home/canary/", "split": "test"},
     ],
@@ -52,7 +56,12 @@ def test_no_place_is_left_and_what_is_left_is_a_config(data: dict[str, Any]) -> 
 
 def test_names_on_the_hub_stay() -> None:
     data = portable_config(config(HUB)).data
-    assert [corpus.dataset for corpus in data.corpora] == ["Helsinki-NLP/opus_books", "parquet", "set", "set"]  # type: ignore[union-attr]
+    assert [corpus.dataset for corpus in data.corpora] == [
+        "Helsinki-NLP/opus_books",
+        "parquet",
+        "set",
+        "set",
+    ]  # type: ignore[union-attr]
     assert data.corpora[1].data_files == "a.parquet"  # type: ignore[union-attr]
 
 
@@ -62,7 +71,10 @@ def test_a_corpus_without_files_stays_as_it_is(source: str) -> None:
     assert portable_config(before) == before
 
 
-@pytest.mark.parametrize(("is_shared", "names"), [(True, {"tokenizer.json"}), (False, {"tokenizer.source.json", "tokenizer.target.json"})])
+@pytest.mark.parametrize(
+    ("is_shared", "names"),
+    [(True, {"tokenizer.json"}), (False, {"tokenizer.source.json", "tokenizer.target.json"})],
+)
 def test_a_shared_tokenizer_is_stored_once(is_shared: bool, names: set[str]) -> None:
     tokenizer = train_tokenizer(["a b c"], TokenizerConfig())
     files = portable_files(config({"source": "phrasebook"}, shared=is_shared), tokenizer, tokenizer)

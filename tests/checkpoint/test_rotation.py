@@ -36,7 +36,9 @@ def test_the_newest_and_the_best_stay(
     retention: Retention, scores: list[float | None], kept: set[int]
 ) -> None:
     checkpoints = [Scored(step, score) for step, score in enumerate(scores, start=1)]
-    assert {checkpoint.step for checkpoint in checkpoints} - retention.superfluous(checkpoints) == kept
+    assert {checkpoint.step for checkpoint in checkpoints} - retention.superfluous(
+        checkpoints
+    ) == kept
 
 
 def test_of_equal_scores_the_earliest_is_the_best() -> None:
@@ -69,7 +71,9 @@ def test_checkpoints_of_another_run_are_let_be(tmp_path: Path) -> None:
         folder.rename(tmp_path / "run" / "checkpoints" / folder.name)
     checkpoints.save(snapshot(20))
     checkpoints.save(snapshot(30))
-    found = {checkpoint.step for checkpoint in list_checkpoints(tmp_path / "run" / "checkpoints").whole}
+    found = {
+        checkpoint.step for checkpoint in list_checkpoints(tmp_path / "run" / "checkpoints").whole
+    }
     assert found == {5, 6, 30}
 
 
@@ -112,14 +116,19 @@ class Lives(RuleBasedStateMachine):
         for step in superfluous:
             del self.scores[step]
 
-    @rule(operation=st.sampled_from(["write", "flush", "rename", "remove_file", "any"]), number=st.integers(1, 40))
+    @rule(
+        operation=st.sampled_from(["write", "flush", "rename", "remove_file", "any"]),
+        number=st.integers(1, 40),
+    )
     def fail_to_save(self, operation: str, number: int) -> None:
         self.step += 1
         failing = Checkpoints(self.run, self.retention, fs=FailingFileSystem(operation, number, 5))
         try:
             failing.save(snapshot(self.step), None)
         except TfmError:
-            found = {checkpoint.step for checkpoint in list_checkpoints(self.run / "checkpoints").whole}
+            found = {
+                checkpoint.step for checkpoint in list_checkpoints(self.run / "checkpoints").whole
+            }
             self.scores = {step: score for step, score in self.scores.items() if step in found}
             if self.step in found:  # it had its name already when the failure came
                 self.scores[self.step] = None

@@ -21,7 +21,9 @@ def test_the_run_that_saved_last_is_taken(tmp_path: Path) -> None:
     assert find_run(None, tmp_path) == tmp_path / "b"
 
 
-def test_the_order_of_saving_survives_a_clock_that_jumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_order_of_saving_survives_a_clock_that_jumps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now, day = time.time(), 24 * 3600
     for name, at in (("a", now + day), ("b", now), ("c", now - day)):
         monkeypatch.setattr(time, "time", lambda at=at: at)

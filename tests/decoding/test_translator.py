@@ -78,7 +78,7 @@ beam_sizes = pytest.mark.parametrize("beam_size", [1, 3])
 
 
 @beam_sizes
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     lines=st.lists(any_line, max_size=12),
     batch_tokens=st.integers(1, 60),

@@ -31,7 +31,9 @@ def test_what_is_appended_is_read(path: Path) -> None:
     assert len(path.read_bytes().splitlines()) == 3
 
 
-def test_wherever_the_file_is_cut_off_whole_lines_are_read_and_appending_goes_on(path: Path) -> None:
+def test_wherever_the_file_is_cut_off_whole_lines_are_read_and_appending_goes_on(
+    path: Path,
+) -> None:
     data = path.read_bytes()
     ends = [index + 1 for index, byte in enumerate(data) if byte == ord("\n")]
     for size in range(len(data) + 1):

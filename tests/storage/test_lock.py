@@ -26,18 +26,25 @@ BEAT = 0.05
 
 
 def start_holder(run: Path) -> subprocess.Popen[str]:
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(run)], stdout=subprocess.PIPE, text=True)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(run)], stdout=subprocess.PIPE, text=True
+    )
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     return holder
 
 
-def test_a_second_process_is_told_the_first_ones_pid_and_may_start_once_that_was_killed(tmp_path: Path) -> None:
+def test_a_second_process_is_told_the_first_ones_pid_and_may_start_once_that_was_killed(
+    tmp_path: Path,
+) -> None:
     run = tmp_path / "runs" / "a"
     with start_holder(run) as holder:
         try:
             started_at = time.perf_counter()
-            with pytest.raises(TryAgainError, match=rf"runs/a: in use by process {holder.pid} on "), RunLock(run):
+            with (
+                pytest.raises(TryAgainError, match=rf"runs/a: in use by process {holder.pid} on "),
+                RunLock(run),
+            ):
                 pytest.fail("two holders")
             assert time.perf_counter() - started_at < 1
         finally:
@@ -96,7 +103,9 @@ def test_a_dead_holder_on_another_machine_is_waited_for_and_no_longer(
         assert 2 * BEAT < time.perf_counter() - started_at < 5
 
 
-@pytest.mark.parametrize("record", ["", "{", "[]", "null", "\x00\xff" * 1000, '{"pid": {}, "host": 3}'])
+@pytest.mark.parametrize(
+    "record", ["", "{", "[]", "null", "\x00\xff" * 1000, '{"pid": {}, "host": 3}']
+)
 def test_rubbish_in_the_lock_file_does_no_harm(tmp_path: Path, record: str) -> None:
     (tmp_path / ".lock").write_text(record)
     with RunLock(tmp_path, heartbeat_seconds=BEAT):
@@ -105,10 +114,16 @@ def test_rubbish_in_the_lock_file_does_no_harm(tmp_path: Path, record: str) -> N
 
 def test_a_place_that_cannot_be_written_to_cannot_be_locked(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("")
-    with pytest.raises(CannotCreateError, match="runs is not a folder"), RunLock(tmp_path / "runs" / "a"):
+    with (
+        pytest.raises(CannotCreateError, match="runs is not a folder"),
+        RunLock(tmp_path / "runs" / "a"),
+    ):
         pytest.fail("held")
     (tmp_path / "a" / ".lock").mkdir(parents=True)
-    with pytest.raises(CannotCreateError, match="cannot be created: Is a directory"), RunLock(tmp_path / "a"):
+    with (
+        pytest.raises(CannotCreateError, match="cannot be created: Is a directory"),
+        RunLock(tmp_path / "a"),
+    ):
         pytest.fail("held")
 
 
@@ -123,7 +138,10 @@ def test_a_read_only_disk_cannot_be_locked(tmp_path: Path) -> None:
     if not is_mounted:
         pytest.skip("mounting a file system needs root")
     try:
-        with pytest.raises(CannotCreateError, match="Read-only file system"), RunLock(place / "run"):
+        with (
+            pytest.raises(CannotCreateError, match="Read-only file system"),
+            RunLock(place / "run"),
+        ):
             pytest.fail("held")
     finally:
         subprocess.run(["umount", str(place)], check=True)

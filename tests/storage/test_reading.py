@@ -100,7 +100,9 @@ def test_a_manifest_names_plain_files_of_its_folder_only(folder: Path, name: str
         {"files": []},
     ],
 )
-def test_a_manifest_with_a_value_that_cannot_be_is_refused(folder: Path, change: dict[str, Any]) -> None:
+def test_a_manifest_with_a_value_that_cannot_be_is_refused(
+    folder: Path, change: dict[str, Any]
+) -> None:
     fields = json.loads((folder / MANIFEST_NAME).read_text()) | change
     (folder / MANIFEST_NAME).write_bytes(_sealed(fields))
     with pytest.raises(DamagedError):
@@ -176,7 +178,10 @@ def test_sizes_are_compared_before_anything_is_read(folder: Path) -> None:
 
 
 def test_a_small_file_that_is_large_is_refused(folder: Path) -> None:
-    with open_sealed(folder) as sealed, pytest.raises(DataError, match="1,000 bytes, more than the 999"):
+    with (
+        open_sealed(folder) as sealed,
+        pytest.raises(DataError, match="1,000 bytes, more than the 999"),
+    ):
         sealed.read("b.bin", max_bytes=999)
 
 
@@ -200,7 +205,9 @@ def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_manifest_comes_back_as_it_was() -> None:
-    manifest = Manifest(files=(ListedFile(name="a", size=1, sha256="0" * 64),), **FIELDS | {"score": 0.1 + 0.2})
+    manifest = Manifest(
+        files=(ListedFile(name="a", size=1, sha256="0" * 64),), **FIELDS | {"score": 0.1 + 0.2}
+    )
     assert parse_manifest(manifest.encode(), "m") == manifest
 
 

@@ -54,9 +54,13 @@ def are_equal(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
 
 shapes = st.lists(st.integers(0, 4), max_size=3)
 tensors = st.builds(
-    lambda dtype, shape: torch.randint(0, 2, shape).to(dtype), st.sampled_from(list(DTYPES.values())), shapes
+    lambda dtype, shape: torch.randint(0, 2, shape).to(dtype),
+    st.sampled_from(list(DTYPES.values())),
+    shapes,
 )
-tables = st.dictionaries(st.text(min_size=1, max_size=8).filter(lambda name: name != "__metadata__"), tensors, max_size=5)
+tables = st.dictionaries(
+    st.text(min_size=1, max_size=8).filter(lambda name: name != "__metadata__"), tensors, max_size=5
+)
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -82,7 +86,9 @@ def test_tensors_on_the_way_to_the_disk_are_not_copied() -> None:
     assert bytes(chunk[:4]) == struct.pack("<f", 1.0)
 
 
-@pytest.mark.parametrize("share", [lambda table: table, lambda table: table[1:], lambda table: table.t()])
+@pytest.mark.parametrize(
+    "share", [lambda table: table, lambda table: table[1:], lambda table: table.t()]
+)
 def test_tensors_that_share_memory_are_an_error_of_ours(share: Callable[[Tensor], Tensor]) -> None:
     table = torch.zeros(3, 3)
     with pytest.raises(AssertionError, match="share memory"):
@@ -100,7 +106,9 @@ def file_of(header: Any, data: bytes = b"", *, length: int | None = None) -> byt
     return struct.pack("<Q", len(text) if length is None else length) + text + data
 
 
-def entry(shape: list[Any], begin: Any, end: Any, dtype: Any = "F32", **more: Any) -> dict[str, Any]:
+def entry(
+    shape: list[Any], begin: Any, end: Any, dtype: Any = "F32", **more: Any
+) -> dict[str, Any]:
     return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end], **more}
 
 
@@ -118,7 +126,10 @@ LIES: dict[str, bytes] = {
     "an entry that is a number": file_of({"a": 1}),
     "an unknown key": file_of({"a": entry([1], 0, 4, more=1)}, bytes(4)),
     "a missing key": file_of({"a": {"dtype": "F32", "shape": [1]}}, bytes(4)),
-    "a duplicate key": file_of(b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', bytes(4)),
+    "a duplicate key": file_of(
+        b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}',
+        bytes(4),
+    ),
     "an overlap": file_of({"a": entry([2], 0, 8), "b": entry([2], 4, 12)}, bytes(12)),
     "the same bytes twice": file_of({"a": entry([2], 0, 8), "b": entry([2], 0, 8)}, bytes(8)),
     "a hole": file_of({"a": entry([1], 0, 4), "b": entry([1], 8, 12)}, bytes(12)),
@@ -128,7 +139,9 @@ LIES: dict[str, bytes] = {
     "2^40 elements": file_of({"a": entry([HUGE], 0, 4 * HUGE)}, bytes(4)),
     "2^40 elements in 4 bytes": file_of({"a": entry([HUGE], 0, 4)}, bytes(4)),
     "an overflowing shape": file_of({"a": entry([2**32, 2**32, 2**32], 0, 0)}),
-    "a shape of zero times much": file_of({"a": entry([0, HUGE], 0, 0), "b": entry([1], 0, 4)}, bytes(4)),
+    "a shape of zero times much": file_of(
+        {"a": entry([0, HUGE], 0, 0), "b": entry([1], 0, 4)}, bytes(4)
+    ),
     "a negative size": file_of({"a": entry([-1], 0, 4)}, bytes(4)),
     "a negative place": file_of({"a": entry([1], -4, 0)}, bytes(4)),
     "an end before the beginning": file_of({"a": entry([1], 4, 0)}, bytes(4)),

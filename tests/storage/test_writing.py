@@ -101,10 +101,14 @@ def test_a_library_writes_to_a_staged_file(tmp_path: Path) -> None:
 
 
 def test_a_staged_file_disappears_with_an_exception(tmp_path: Path) -> None:
+    def work() -> None:
+        with staged_file(tmp_path / "a") as partial:
+            partial.write_text("new")
+            raise KeyboardInterrupt
+
     (tmp_path / "a").write_text("old")
-    with pytest.raises(KeyboardInterrupt), staged_file(tmp_path / "a") as partial:
-        partial.write_text("new")
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        work()
     assert names(tmp_path) == ["a"]
     assert (tmp_path / "a").read_text() == "old"
 
@@ -120,9 +124,14 @@ def test_another_failure_of_the_library_is_not_called_ours(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("stage", [staged_file, staged_folder])
-def test_a_place_that_cannot_be_written_to_is_told_before_the_work(tmp_path: Path, stage: object) -> None:
+def test_a_place_that_cannot_be_written_to_is_told_before_the_work(
+    tmp_path: Path, stage: object
+) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(CannotCreateError, match="cannot be created"), stage(tmp_path / "file" / "a"):  # type: ignore[operator]
+    with (
+        pytest.raises(CannotCreateError, match="cannot be created"),
+        stage(tmp_path / "file" / "a"),
+    ):  # type: ignore[operator]
         pytest.fail("the work has begun")
 
 
@@ -144,9 +153,13 @@ def test_a_staged_folder_is_flushed_with_all_in_it(tmp_path: Path) -> None:
 
 
 def test_a_staged_folder_disappears_with_an_exception(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="x"), staged_folder(tmp_path / "data") as partial:
-        (partial / "a").write_text("a")
-        raise ValueError("x")
+    def work() -> None:
+        with staged_folder(tmp_path / "data") as partial:
+            (partial / "a").write_text("a")
+            raise ValueError("x")
+
+    with pytest.raises(ValueError, match="x"):
+        work()
     assert names(tmp_path) == []
 
 
@@ -218,7 +231,9 @@ def test_what_is_removed_is_renamed_first_and_never_half_there(tmp_path: Path) -
     assert names(tmp_path) == []
 
 
-def test_sweeping_takes_leftovers_and_nothing_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_sweeping_takes_leftovers_and_nothing_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "precious").write_text("")
     folder = tmp_path / "run"
@@ -234,7 +249,9 @@ def test_sweeping_takes_leftovers_and_nothing_else(tmp_path: Path, caplog: pytes
     assert sweep(tmp_path / "missing") == []
 
 
-def test_a_link_that_cannot_be_made_is_only_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_link_that_cannot_be_made_is_only_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     point_link(tmp_path / "last", "step-1", fs=FailingFileSystem("link", 1, errno.EPERM))
     assert "the link to step-1 could not be made" in caplog.text
     point_link(tmp_path / "last", "step-1")

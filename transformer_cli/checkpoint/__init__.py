@@ -1,8 +1,8 @@
 """What a run leaves on disk, and how it comes back.
 
 `stored` is one checkpoint, `portable` the small files in it, `listing` which ones a folder holds,
-`checkpoints` how a run saves and finds them, `rotation` which stay, `runs` which run is meant, and
-`loading` makes a model of one.
+`checkpoints` how a run saves and finds them, `replacing` what happens to a name that is taken, `rotation`
+which stay, `runs` which run is meant, and `loading` makes a model of one.
 """
 
 from transformer_cli.checkpoint.checkpoints import Checkpoints

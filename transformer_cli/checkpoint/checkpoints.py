@@ -14,11 +14,14 @@ from transformer_cli.checkpoint.listing import (
     REPLACED,
     Listing,
     folder_name,
+    latest_saved_at,
     list_checkpoints,
+    ranked,
 )
-from transformer_cli.checkpoint.rotation import Retention, Scored, best_first
+from transformer_cli.checkpoint.replacing import finish_replacements, place_aside
+from transformer_cli.checkpoint.rotation import Retention, Scored
 from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
-from transformer_cli.errors import DataError, StorageError
+from transformer_cli.errors import StorageError
 from transformer_cli.storage import (
     MANIFEST_NAME,
     REAL,
@@ -105,7 +108,7 @@ class Checkpoints:
         self._continue_run(snapshot.step)
         make_folders(self.folder, fs=self._fs)
         final = self.folder / folder_name(snapshot.step)
-        aside = self._aside(final)
+        aside = place_aside(final, fs=self._fs)
         self._saved_at = max(int(time.time() * 1000), self._saved_at + 1)
 
         def seal(files: Sequence[WrittenFile]) -> tuple[str, bytes]:
@@ -128,8 +131,7 @@ class Checkpoints:
         """Delete what an interrupted process left; only for the holder of the run's lock."""
         sweep(self.run_folder, fs=self._fs)
         sweep(self.folder, fs=self._fs)
-        for replaced in self.folder.glob(f"{REPLACED}*"):
-            self._finish_replacement(replaced)
+        finish_replacements(self.folder, fs=self._fs)
 
     def move_away(self) -> Path | None:
         """Rename the folder of checkpoints, so that a run can begin from scratch; where they are now."""
@@ -172,38 +174,6 @@ class Checkpoints:
             saved_at=self._saved_at,
             files=listed(files),
         )
-
-    def _aside(self, final: Path) -> Path | None:
-        """Where to the folder goes that has the name already: a valid one stays readable until replaced."""
-        if not final.exists():
-            return None
-        try:
-            open_checkpoint(final).verify()
-        except (DataError, StorageError):
-            number = 1
-            while (aside := final.with_name(f"invalid-{final.name}-{number}")).exists():
-                number += 1
-            logger.warning("%s: not valid, moved to %s", final, aside.name)
-            return aside
-        aside = final.with_name(f"{REPLACED}{final.name}")
-        if aside.exists():
-            remove([aside], fs=self._fs)
-        return aside
-
-    def _finish_replacement(self, replaced: Path) -> None:
-        final = replaced.with_name(replaced.name.removeprefix(REPLACED))
-        try:
-            open_checkpoint(final).verify()
-        except (DataError, StorageError):
-            with errors_explained(replaced, fs=self._fs):
-                if final.exists():
-                    self._fs.rename(
-                        final, final.with_name(f"invalid-{final.name}-{time.time_ns()}")
-                    )
-                self._fs.rename(replaced, final)
-                self._fs.flush_path(self.folder)
-        else:
-            remove([replaced], fs=self._fs)
 
     def _verify_saved(self, folder: Path) -> None:
         try:
@@ -252,7 +222,9 @@ class Checkpoints:
             if not damaged:
                 return kept, [found for found in own if found.step in steps]
             for found in damaged:
-                logger.warning("a damaged checkpoint does not count: %s", listing.skipped[found.folder.name])
+                logger.warning(
+                    "a damaged checkpoint does not count: %s", listing.skipped[found.folder.name]
+                )
 
     def _is_trusted(self, checkpoint: Checkpoint, listing: Listing) -> bool:
         """Verified by this process, now or earlier."""
@@ -267,29 +239,6 @@ class Checkpoints:
             )
             for found in checkpoints
         ]
-
-
-def ranked(checkpoints: Sequence[Checkpoint]) -> list[Checkpoint]:
-    """Those with a score, best first; the newest says by which metric, and of which run."""
-    if not checkpoints:
-        return []
-    newest = max(checkpoints, key=lambda checkpoint: checkpoint.step).manifest
-    comparable = {
-        found.step: found
-        for found in checkpoints
-        if (found.manifest.run_id, found.manifest.metric) == (newest.run_id, newest.metric)
-    }
-    scored = [Scored(step, found.score) for step, found in comparable.items()]
-    return [comparable[step] for step in best_first(scored, newest.metric)]
-
-
-def latest_saved_at(run_folder: Path) -> int:
-    """When the newest checkpoint of a run was saved, in the order of saving; 0 if there is none."""
-    try:
-        whole = list_checkpoints(run_folder / CHECKPOINTS).whole
-    except StorageError:  # somebody else's folder
-        return 0
-    return max((checkpoint.manifest.saved_at for checkpoint in whole), default=0)
 
 
 def _digest(fingerprint: Mapping[str, str]) -> str:

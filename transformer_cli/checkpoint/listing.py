@@ -2,9 +2,11 @@
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from transformer_cli.checkpoint.rotation import Scored, best_first
 from transformer_cli.checkpoint.stored import Checkpoint, open_checkpoint
 from transformer_cli.errors import StorageError
 from transformer_cli.storage import DamagedError
@@ -60,6 +62,29 @@ def list_checkpoints(folder: Path) -> Listing:
         else:
             listing.whole.append(checkpoint)
     return listing
+
+
+def ranked(checkpoints: Sequence[Checkpoint]) -> list[Checkpoint]:
+    """Those with a score, best first; the newest says by which metric, and of which run."""
+    if not checkpoints:
+        return []
+    newest = max(checkpoints, key=lambda checkpoint: checkpoint.step).manifest
+    comparable = {
+        found.step: found
+        for found in checkpoints
+        if (found.manifest.run_id, found.manifest.metric) == (newest.run_id, newest.metric)
+    }
+    scored = [Scored(step, found.score) for step, found in comparable.items()]
+    return [comparable[step] for step in best_first(scored, newest.metric)]
+
+
+def latest_saved_at(run_folder: Path) -> int:
+    """When the newest checkpoint of a run was saved, in the order of saving; 0 if there is none."""
+    try:
+        whole = list_checkpoints(run_folder / CHECKPOINTS).whole
+    except StorageError:  # somebody else's folder
+        return 0
+    return max((checkpoint.manifest.saved_at for checkpoint in whole), default=0)
 
 
 def _candidates(folder: Path) -> list[Path]:

@@ -8,8 +8,7 @@ from typing import Literal
 
 import torch
 
-from transformer_cli.checkpoint.checkpoints import ranked
-from transformer_cli.checkpoint.listing import CHECKPOINTS, list_checkpoints
+from transformer_cli.checkpoint.listing import CHECKPOINTS, list_checkpoints, ranked
 from transformer_cli.checkpoint.portable import CONFIG_FILE, SHARED_TOKENIZER, TOKENIZERS
 from transformer_cli.checkpoint.stored import Checkpoint, open_checkpoint
 from transformer_cli.config import Config

@@ -4,8 +4,7 @@ import difflib
 import logging
 from pathlib import Path
 
-from transformer_cli.checkpoint.checkpoints import latest_saved_at
-from transformer_cli.checkpoint.listing import CHECKPOINTS
+from transformer_cli.checkpoint.listing import CHECKPOINTS, latest_saved_at
 from transformer_cli.errors import MissingInputError
 from transformer_cli.storage import MANIFEST_NAME
 

@@ -1,6 +1,7 @@
 """`tfm validate`: how good a run is on a split, or on two given files."""
 
 import json
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,10 +10,12 @@ from transformer_cli.commands.loading import LoadedRun, load_for_inference
 from transformer_cli.config import FilesData, SplitName
 from transformer_cli.config.data import FileCorpus
 from transformer_cli.data.corpus import has_split, read_pairs
-from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.preparation import held_out_pairs
 from transformer_cli.errors import DataError, UsageError
 from transformer_cli.evaluation.validation import ValidationReport, validate
+
+logger = logging.getLogger(__name__)
 
 
 def run_validation(
@@ -66,7 +69,11 @@ def _pairs_of_files(source: Path, reference: Path) -> list[SentencePair]:
         format="text",
     )
     data = FilesData(source="files", corpora=(corpus,))
-    return list(read_pairs(data, "test", seed=0))
+    report = ReadingReport()
+    pairs = list(read_pairs(data, "test", seed=0, report=report))
+    for reason, finding in report.skipped.items():
+        logger.warning("left out, %s: %d, first %s", reason, finding.count, finding.example)
+    return pairs
 
 
 def _table(report: ValidationReport) -> list[str]:

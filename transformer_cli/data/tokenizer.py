@@ -72,10 +72,9 @@ class Tokenizer:
             return cls(tokenizer_file.read(text))
 
     def _encode_whole(self, text: str) -> list[int]:
-        try:
-            return self._engine.encode_batch_fast([text], add_special_tokens=False)[0].ids
-        except UnicodeEncodeError:  # half a surrogate pair is no text
-            return self._encode_whole(text.encode("utf-8", "replace").decode("utf-8"))
+        if not text.isascii():  # half a surrogate pair is no text
+            text = text.encode("utf-8", "replace").decode("utf-8")
+        return self._engine.encode_batch_fast([text], add_special_tokens=False)[0].ids
 
     def _encode_later_word(self, word: str) -> list[int]:
         return self._encode_whole(f"a {word}")[len(self._first_words["a"]) :]

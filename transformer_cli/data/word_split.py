@@ -7,6 +7,7 @@ that a word has the same entry everywhere. Where a space stands there all the sa
 is a piece of its own. Both directions look at the same places, which makes them exact inverses.
 """
 
+from functools import cache
 from typing import Any
 
 from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
@@ -16,19 +17,20 @@ UNK, PAD, SOS, EOS = SPECIALS = ("[UNK]", "[PAD]", "[SOS]", "[EOS]")
 # Scripts that put no space between words; the two marks lengthen a vowel in both kana scripts.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30FC\uFF70"
 _LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"
-_IN_WORD = (
-    rf"[\p{{L}}\p{{M}}\u200C\u200D&&[^{_UNSPACED}]]"  # joiners shape letters, they part nothing
-)
+# Joiners shape letters, they part nothing.
+_IN_WORD = rf"[\p{{L}}\p{{M}}\u200C\u200D&&[^{_UNSPACED}]]"
 _APOSTROPHE = r"['\u2019]"
 _CLITIC = rf"(?i:s|t|d|m|re|ve|ll)(?!{_IN_WORD})"  # of English: John's, don't, we'll
 _WORD_START = rf"(?:{_LETTER}|\p{{N}}|\[UNK\])"
+_QUOTE = r"[\"“'\u2018\u2019]"
 _NO_SPACE_INSIDE = "|".join(
     (
-        rf"(?<={_LETTER}{_APOSTROPHE})(?!{_CLITIC})",
-        rf"(?<=[{_LETTER}\p{{N}}]-)",
-        r"(?<=\p{N}[.,:])(?= *\p{N})",
-        r"(?<=[(“„«¿¡])",
-        r'(?<=\A"|\s")',
+        rf"(?<={_LETTER}{_APOSTROPHE})(?!{_CLITIC})",  # dell'acqua
+        rf"(?<=[{_LETTER}\p{{N}}][-/\u2013])",  # blue-green
+        r"(?<=\p{N}[.,:])(?= *\p{N})",  # 10:30
+        r"(?<=[$€£¥])(?= *\p{N})",
+        r"(?<=[(„«¿¡])",
+        rf"(?<=\A{_QUOTE}|\s{_QUOTE})(?!{_CLITIC})",
     )
 )
 _BEFORE_WORD = rf"(?= *{_WORD_START})"
@@ -48,7 +50,7 @@ _SUBWORDS_WITH_MARKS = rf"{_WORD}(?: ?[^\s\p{{L}}\p{{N}}])+|{_SUBWORDS}"
 
 
 # A word that ends in one of these takes away the space expected before the next word.
-_OPENERS = frozenset("'\u2019-(“„«¿¡\"")
+_OPENERS = frozenset("'\u2019\u2018\"“„«¿¡(-/\u2013$€£¥")
 _SEPARATORS = frozenset(".,:")  # after a digit only
 
 
@@ -70,8 +72,14 @@ def is_byte_level(kind: str) -> bool:
 def is_one_piece(piece: str) -> bool:
     """Whether text could be cut so that this is within one piece; `piece` is of a byte-level vocabulary."""
     text = decoders.ByteLevel().decode([piece])
-    cut = pre_tokenizers.Split(Regex(_SUBWORDS), "isolated").pre_tokenize_str(text)
-    return len(cut) == 1 or "\ufffd" in text  # parts of a character
+    return (
+        len(_subword_cut().pre_tokenize_str(text)) == 1 or "\ufffd" in text
+    )  # parts of a character
+
+
+@cache
+def _subword_cut() -> pre_tokenizers.PreTokenizer:
+    return pre_tokenizers.Split(Regex(_SUBWORDS), "isolated")
 
 
 def install(tokenizer: Tokenizer, kind: str, *, keeps_marks_with_words: bool = False) -> None:

@@ -12,7 +12,8 @@ class LayerCache:
     """Keys and values of the source, once for all, and of the target positions so far."""
 
     def __init__(self, source: KeysValues, source_visible: Tensor) -> None:
-        self.source = source  # twice (R, G, S, K)
+        # Laid out as they are read at each step.
+        self.source = source[0].contiguous(), source[1].contiguous()  # twice (R, G, S, K)
         self.source_visible = source_visible  # (R, 1, 1, S) bool
         num_rows, num_kv_heads, _, width = source[0].shape
         self._keys = source[0].new_empty(num_rows, num_kv_heads, 0, width)  # filled up to _length

@@ -6,6 +6,7 @@ from functools import cache
 
 from transformer_cli.data.phrasebook.draw import Draw
 from transformer_cli.data.phrasebook.lexicon import (
+    Adverb,
     Noun,
     Verb,
     adverbs,
@@ -179,6 +180,15 @@ def in_named_place(draw: Draw) -> Both:
     return draw.expect(f"in {name.english}"), f"{preposition} {name.italian}"
 
 
+def of_named_place(draw: Draw) -> Both:
+    """Behind a superlative: "in Rome", "di Roma"; "in Italy", "d'Italia"."""
+    name = draw.pick(names("city", "country"))
+    preposition = "di "
+    if name.kind == "country":
+        preposition = "d'" if name.italian[0] in "AEIOU" else "della "
+    return draw.expect(f"in {name.english}"), preposition + name.italian
+
+
 def at_place(draw: Draw, pool: tuple[Noun, ...] | None = None) -> Both:
     """Where someone is or something happens: "at the station", "here", "in Rome".
 
@@ -214,6 +224,28 @@ def to_place(draw: Draw) -> Both:
         return draw.expect(f"to {name.english}"), f"{preposition} {name.italian}"
     _, phrase, italian = _place(draw, places())
     return draw.expect(f"to {phrase.english}"), italian
+
+
+@cache
+def _distant_places() -> tuple[Noun, ...]:
+    return tuple(x for x in places() if x.classes & {"public-place", "town"})
+
+
+@cache
+def _means_on_land() -> tuple[Adverb, ...]:
+    return tuple(x for x in adverbs("means") if x.english not in {"by plane", "by boat"})
+
+
+def to_place_by_means(draw: Draw) -> Both:
+    """Where someone goes, and how: "to Rome by train", "to the station on foot"."""
+    if draw.choose((True, False)):
+        name = draw.pick(names("city", "country"))
+        preposition = "in" if name.kind == "country" else "a"
+        means = draw.pick(adverbs("means"))
+        return f"to {name.english} {means.english}", f"{preposition} {name.italian} {means.italian}"
+    _, phrase, italian = _place(draw, _distant_places())
+    means = draw.pick(_means_on_land())
+    return f"to {phrase.english} {means.english}", f"{italian} {means.italian}"
 
 
 def beside(draw: Draw, *landmarks: str) -> Both:

@@ -117,6 +117,8 @@ def comparative(adjective: str) -> str:
 @cache
 def superlative(adjective: str) -> str:
     """ "biggest", "most expensive"; the article is left to the caller."""
+    if adjective == "good":
+        return "best"
     if _has_short_degrees(adjective):
         return _with_ending(adjective, "est")
     return f"most {adjective}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from transformer_cli.data.phrasebook import english, italian
@@ -53,8 +53,12 @@ OBJECT_DETERMINERS = (
 DEFINITE_DETERMINERS = ("the", "the", "the", "this", "that", "my")
 PLAIN_DETERMINERS = ("the", "the", "a", "my")
 
-COMMUNAL = frozenset({"nature", "public-place", "outdoors", "sight", "wild", "job", "grown"})
+COMMUNAL = frozenset(
+    {"nature", "public-place", "outdoors", "sight", "wild", "job", "grown", "stranger"}
+)
 
+# English speaks of these without an article, Italian with it: "history", "la storia".
+NAMELIKE = frozenset({"tongue", "studied", "sport"})
 # What can stand without a determiner after a verb: "she reads books", "he eats bread".
 SORTS = frozenset({"food", "drink", "ware", "reading", "clothing", "writing", "gift", "money"})
 
@@ -244,7 +248,9 @@ def noun_phrase(
     """A noun with a determiner, sometimes plural, sometimes with an adjective."""
     is_plural = noun.number == "count" and draw.choose(plurals)
     adjective = None
-    if "unique" in noun.classes:
+    if noun.classes & NAMELIKE:
+        phrase = _without_english_article(determined(draw, "the", noun, False))
+    elif "unique" in noun.classes:
         phrase = determined(draw, "the", noun, False)
     elif "family" in noun.classes:
         phrase = relative(draw, noun, is_plural)
@@ -261,6 +267,10 @@ def noun_phrase(
         phrase = determined(draw, draw.choose(determiners), noun, is_plural, adjective)
     draw.expect(phrase.english)
     return phrase
+
+
+def _without_english_article(phrase: NounPhrase) -> NounPhrase:
+    return replace(phrase, english=phrase.english.removeprefix("the "))
 
 
 def relative(draw: Draw, noun: Noun, is_plural: bool) -> NounPhrase:

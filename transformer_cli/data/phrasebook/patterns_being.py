@@ -152,7 +152,7 @@ def located(draw: Draw, determiners: tuple[str, ...]) -> tuple[NounPhrase, Both,
     if kind == "furniture":
         return subject, beside(draw, "furniture", "opening"), True
     if kind == "building":
-        return subject, beside(draw, "building", "outdoors"), True
+        return subject, beside(draw, "building", "outdoors", "nature"), True
     return subject, beside(draw, "building", "outdoors", "tall", "drivable"), False
 
 

@@ -20,6 +20,7 @@ from transformer_cli.data.phrasebook.lexicon import (
     objects_of,
     verbs,
     verbs_with,
+    verbs_without,
 )
 from transformer_cli.data.phrasebook.noun_phrases import NounPhrase, noun_phrase
 from transformer_cli.data.phrasebook.pattern import Pattern
@@ -30,7 +31,8 @@ TU, LEI, NOI, VOI = 1, 2, 3, 4
 REFLEXIVE_CLITIC = {TU: "ti", LEI: "si", NOI: "ci", VOI: "vi"}
 PLEASE = (", please", ", per favore")
 GROUPS = (("children", "bambini"), ("boys", "ragazzi"), ("girls", "ragazze"))
-CALM = ("sleep", "work", "swim", "run", "dance", "walk", "laugh", "cry", "smoke", "shout")
+WELCOME = ("sleep", "work", "swim", "run", "dance", "walk", "eat", "study", "sing", "cook")
+UNWELCOME = (*WELCOME, "laugh", "cry", "smoke", "shout")
 SHORT_IMPERATIVES = frozenset({"fa'", "va'", "da'", "di'", "sta'"})
 
 
@@ -109,16 +111,20 @@ def _addressed(draw: Draw, person: int, english: str, italian: str) -> Both:
 
 def do_something(draw: Draw, *, person: int, negative: bool) -> Both:
     """ "Don't run!", "Get up, please."."""
-    verb = draw.pick(_plain_commands())
+    verb = draw.pick(_plain_commands(negative))
     make = prohibition if negative else command
     english = joined_words("do not" if negative else "", verb.base, verb.particle)
     return _addressed(draw, person, english, make(verb.italian, person))
 
 
 @cache
-def _plain_commands() -> tuple[Verb, ...]:
-    reflexive = tuple(verb for verb in verbs("reflexive") if verb.base != "shave")
-    return reflexive + tuple(verb for verb in verbs("intransitive") if verb.base in CALM)
+def _plain_commands(negative: bool) -> tuple[Verb, ...]:
+    """What one can tell someone to do, or (negative) not to do."""
+    if negative:
+        plain = tuple(verb for verb in verbs("intransitive") if verb.base in UNWELCOME)
+        return verbs("reflexive") + plain
+    plain = tuple(verb for verb in verbs("intransitive") if verb.base in WELCOME)
+    return verbs_without("mishap", "reflexive") + plain
 
 
 def give_me(draw: Draw, *, person: int) -> Both:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from transformer_cli.data.phrasebook.adverbials import Both, in_named_place, inside
+from transformer_cli.data.phrasebook.adverbials import Both, inside, of_named_place
 from transformer_cli.data.phrasebook.clauses import (
     VerbPhrase,
     finished,
@@ -157,7 +157,7 @@ def most(draw: Draw) -> Both:
     place = ("", "")
     if draw.choose((True, False)):
         is_local = bool(noun.classes & {"building", "sight", "outdoors", "town"})
-        place = in_named_place(draw) if is_local else ("in the world", "del mondo")
+        place = of_named_place(draw) if is_local else ("in the world", "del mondo")
     return finished(
         draw,
         joined_words(

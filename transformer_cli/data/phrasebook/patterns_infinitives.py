@@ -143,7 +143,9 @@ PATTERNS = (
         for link in LINKS
     ),
     *(Pattern(f"{link}.past", partial(linked, tense="past", link=link), 20) for link in LINKS),
-    *in_tenses("in_order_to", in_order_to, {"past": 40, "future": 30, "present": 20}),
+    *in_tenses(
+        "in_order_to", in_order_to, {"progressive": 25, "past": 40, "future": 30, "present": 20}
+    ),
     *in_tenses("before_doing", before_doing, {"past": 30, "present": 30, "future": 20}),
     Pattern("asks_politely", asks_politely, 40),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from transformer_cli.data.phrasebook.adverbials import Both
+from transformer_cli.data.phrasebook.adverbials import Both, at_place
 from transformer_cli.data.phrasebook.clauses import VerbPhrase, finished, statement
 from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
 from transformer_cli.data.phrasebook.italian import adjective_forms
@@ -20,6 +20,7 @@ from transformer_cli.data.phrasebook.lexicon import (
 )
 from transformer_cli.data.phrasebook.noun_phrases import NounPhrase, noun_phrase
 from transformer_cli.data.phrasebook.pattern import Pattern, in_tenses
+from transformer_cli.data.phrasebook.patterns_being import adjective_phrase, thing_subject
 from transformer_cli.data.phrasebook.patterns_having import STATES
 from transformer_cli.data.phrasebook.patterns_verbs import (
     active_verbs,
@@ -37,8 +38,15 @@ MOODS = ("tired", "happy", "sad", "ill", "busy", "worried", "angry", "nervous", 
 
 def some_act(draw: Draw, tense: str) -> VerbPhrase:
     """What someone does, of any frame."""
-    frame = draw.choose((active, active, intransitive, motion, reflexive))
+    frame = draw.choose((active, active, active, intransitive, motion, reflexive, staying))
     return frame(draw, tense)
+
+
+def staying(draw: Draw, tense: str) -> VerbPhrase:
+    """ "stay at home"."""
+    if tense in {"progressive", "was_doing"}:
+        raise DeadEndError  # "is staying" is no "sta rimanendo"
+    return VerbPhrase(the_verb("rimanere", "stay"), *at_place(draw))
 
 
 def active(draw: Draw, tense: str) -> VerbPhrase:
@@ -195,6 +203,18 @@ def that_clause(draw: Draw, tense: str) -> Both:
     return finished(draw, *statement(outer, words, now, negative=negative))
 
 
+def says_that_is(draw: Draw, *, tense: str) -> Both:
+    """ "I know that the shop is closed", "So che il negozio è chiuso"."""
+    subject = person_subject(draw)
+    verb = the_verb(*draw.choose((("dire", "say"), ("sapere", "know"))))
+    noun, thing = thing_subject(draw)
+    adjective = draw.pick(adjectives_for(noun, predicative=True))
+    quality = VerbPhrase(BE, *adjective_phrase(draw, adjective, thing.form))
+    inner = statement(thing, quality, tense, negative=draw.choose((True, False, False)))
+    outer = VerbPhrase(verb, f"that {inner[0]}", f"che {inner[1]}")
+    return finished(draw, *statement(subject, outer, "present"))
+
+
 def says_that(draw: Draw, tense: str) -> Both:
     """ "Anna says that the soup is cold", "Anna dice che la zuppa è fredda"; "I know that"."""
     subject = person_subject(draw)
@@ -210,6 +230,7 @@ def says_that(draw: Draw, tense: str) -> Both:
 
 
 PATTERNS = (
+    *in_tenses("says_that_is", says_that_is, {"present": 40, "past": 20}),
     *in_tenses("because", because, {"present": 30, "progressive": 25, "past": 50}),
     *in_tenses("when_clause", when_clause, {"present": 40, "used_to": 20}),
     Pattern("if_clause", if_clause, 60),

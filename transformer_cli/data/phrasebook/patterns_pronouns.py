@@ -17,6 +17,7 @@ from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
 from transformer_cli.data.phrasebook.italian import adjective_forms
 from transformer_cli.data.phrasebook.lexicon import (
     BE,
+    Adjective,
     Noun,
     Verb,
     adjectives_for,
@@ -175,14 +176,51 @@ def the_one(draw: Draw, tense: str) -> Both:
     return finished(draw, english, joined_words(f"{phrase.italian}? {capital(second[1])}", time[1]))
 
 
+FAULTS = frozenset(
+    [
+        "ugly",
+        "expensive",
+        "old",
+        "cold",
+        "small",
+        "dirty",
+        "uncomfortable",
+        "slow",
+        "strange",
+        "sad",
+        "noisy",
+        "simple",
+    ]
+)
+MERITS = frozenset(
+    [
+        "beautiful",
+        "cheap",
+        "new",
+        "big",
+        "good",
+        "delicious",
+        "fresh",
+        "sweet",
+        "modern",
+        "fast",
+        "famous",
+        "elegant",
+        "hot",
+    ]
+)
+
+
+@cache
+def _qualities(noun: Noun, qualities: frozenset[str]) -> tuple[Adjective, ...]:
+    return tuple(x for x in adjectives_for(noun, predicative=True) if x.english in qualities)
+
+
 def likes_it(draw: Draw, *, negative: bool) -> Both:
     """ "The soup is cold, but I like it", "La zuppa è fredda, ma mi piace"."""
-    noun = draw.pick(
-        nouns("food", "drink", "clothing", "vehicle", "dwelling", "town", "show", "tale")
-    )
-    if not adjectives_for(noun, predicative=True):
-        raise DeadEndError
-    adjective = draw.pick(adjectives_for(noun, predicative=True))
+    pool = nouns("food", "drink", "clothing", "vehicle", "dwelling", "town", "show", "tale")
+    noun = draw.pick(pool)
+    adjective = draw.pick(_qualities(noun, MERITS if negative else FAULTS))
     phrase = noun_phrase(draw, noun, ("the", "this", "my"), with_adjective=(False,))
     quality = (adjective.english, adjective_forms(adjective.italian)[phrase.form])
     first = statement(phrase, VerbPhrase(BE, *quality), "present")

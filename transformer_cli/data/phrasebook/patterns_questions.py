@@ -259,8 +259,8 @@ def how_often(draw: Draw) -> Both:
 def what_happened(draw: Draw) -> Both:
     """ "What did she do yesterday?", "Cosa ha fatto ieri?"."""
     subject = _asked_person(draw)
-    tense = draw.choose(("past", "future", "present", "want"))
-    time = when(draw, tense)
+    tense = draw.choose(("past", "future", "present", "want", "progressive"))
+    time = when(draw, tense) if draw.choose((True, True, False)) else NOTHING
     phrase = VerbPhrase(the_verb("fare", "do"))
     words = _wh(draw, ("what", "cosa"), subject, phrase, tense)
     return finished(draw, joined_words(words[0], time[0]), joined_words(words[1], time[1]), "?")

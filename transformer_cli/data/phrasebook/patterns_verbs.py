@@ -12,6 +12,7 @@ from transformer_cli.data.phrasebook.adverbials import (
     lively_places,
     sometimes_when,
     to_place,
+    to_place_by_means,
 )
 from transformer_cli.data.phrasebook.clauses import (
     VerbPhrase,
@@ -122,18 +123,27 @@ def intransitive(draw: Draw, tense: str) -> VerbPhrase:
 
 
 def motion(draw: Draw, tense: str) -> VerbPhrase:
-    """Going somewhere: "go back to the station"."""
+    """Going somewhere: "go back to the station", "go to Rome by train"."""
     verb = draw.pick(verbs("motion"))
-    english, italian = to_place(draw)
     if draw.choose((True, False, False)):
-        means = draw.pick(adverbs("means"))
-        english, italian = f"{english} {means.english}", f"{italian} {means.italian}"
+        english, italian = to_place_by_means(draw)
+    else:
+        english, italian = to_place(draw)
+    if verb.base == "come" and english == "abroad":
+        raise DeadEndError
     return VerbPhrase(verb, english, italian)
+
+
+@cache
+def _reflexive_verbs(tense: str) -> tuple[Verb, ...]:
+    if tense in IMPERFECTS:
+        return verbs_with("routine", "reflexive")
+    return verbs_without("mishap", "reflexive") if tense in PURPOSEFUL else verbs("reflexive")
 
 
 def reflexive(draw: Draw, tense: str) -> VerbPhrase:
     """A reflexive Italian verb: "get up"."""
-    pool = verbs_with("routine", "reflexive") if tense in IMPERFECTS else verbs("reflexive")
+    pool = _reflexive_verbs(tense)
     return VerbPhrase(draw.pick(pool))
 
 

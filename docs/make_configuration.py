@@ -1,0 +1,324 @@
+"""Prints docs/configuration.md, from the fields of the config and their sentences.
+
+python docs/make_configuration.py > docs/configuration.md
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from transformer_cli.commands.resuming import HARMLESS
+from transformer_cli.config import (
+    CleaningConfig,
+    Config,
+    DecodingConfig,
+    FileCorpus,
+    FilesData,
+    HubCorpus,
+    HubData,
+    ModelConfig,
+    PhrasebookData,
+    RuntimeConfig,
+    SequencesData,
+    TokenizerConfig,
+    TrainingConfig,
+    ValidationConfig,
+    load_config,
+)
+from transformer_cli.config.loading import check_settings
+from transformer_cli.config.model import PRESETS
+from transformer_cli.config.yaml_reader import MAX_DEPTH, parse_yaml
+from transformer_cli.errors import ConfigError
+
+EXAMPLE = """\
+name: hotel                     # the run folder: runs/hotel
+seed: 1
+
+data:
+  source: files
+  source_language: en
+  target_language: it
+  root: corpora                 # relative paths start here
+  corpora:
+    - {split: train, source_path: train.en.gz, target_path: train.it.gz}
+    - {split: train, path: phrases.csv, source_field: English, target_field: Italian, weight: 3}
+    - {split: validation, source_path: dev.en, target_path: dev.it}
+  cleaning:
+    max_words: 100
+    max_length_ratio: null      # this rule is off
+
+tokenizer:
+  kind: bpe
+  vocab_size: 8000
+  shared: true                  # one vocabulary for both languages
+
+model:
+  preset: small
+  dropout: 0.2
+  tie_embeddings: all           # one table, which needs tokenizer.shared
+
+training:
+  max_steps: 20000
+  batch_tokens: 4096
+  learning_rate: 1e-3
+  warmup_steps: 1000
+  best_metric: chrf             # one of validation.scores, or loss, or perplexity
+
+validation:
+  scores: [bleu, chrf]
+
+decoding:
+  beam_size: 5
+"""
+
+HEAD = f"""\
+# Configuration
+
+<!-- Made by `python docs/make_configuration.py > docs/configuration.md`; edit the fields, not this file. -->
+
+A config is one YAML file, and describes one experiment. `name`, `data` and `training` must be there; what is
+left out has its default. `tfm info --config FILE.yaml` prints a config with every default filled in, and
+`tfm train` writes that to `runs/NAME/config.yaml`, from which the run can be repeated.
+
+Contents: [how a config is written](#how-a-config-is-written) · [an example](#an-example) ·
+[overrides](#overrides) · [presets](#presets) · [name and seed](#name-and-seed) · [data](#data) ·
+[tokenizer](#tokenizer) · [model](#model) · [training](#training) · [validation](#validation) ·
+[decoding](#decoding) · [runtime](#runtime) · [what must fit together](#what-must-fit-together) ·
+[changing a run that has begun](#changing-a-run-that-has-begun)
+
+## How a config is written
+
+- Only the words `true`, `false` and `null` are special; `null`, `~` and an empty value are the same.
+  `yes`, `no`, `on`, `True` are text: `source_language: no` is Norwegian.
+- Numbers are decimal: `20000`, `0.1`, `1e-4`. A whole number is written out: `1000`, not `1e3` or `1_000`.
+  `0777` and `12:30` are text.
+- *absent* below means that the setting has no value: leave it out, or write `null`.
+- Keys are unique; anchors, aliases, tags and more than {MAX_DEPTH} levels of nesting are refused.
+- A key that is not a setting is an error, with its line and the nearest setting that exists.
+- `--config` takes a path, or else the name of a config that comes with `tfm`, with or without `.yaml`.
+
+## An example
+
+Two training corpora, of which the small one is seen three times per epoch; subwords; a small model:
+
+```yaml
+{EXAMPLE}```
+
+Saved as `hotel.yaml`, it is looked at with `tfm data --config hotel.yaml` and trained with
+`tfm train --config hotel.yaml`.
+
+## Overrides
+
+`--set FIELD=VALUE` replaces one setting after the file was read and before anything is checked. The field is
+a path with dots, the value is YAML, and the option may be repeated:
+
+```bash
+tfm train --config en-it.yaml --set name=short --set training.max_epochs=2 --set model.dropout=0.2
+tfm train --config en-it.yaml --set name=free --set training.clip_norm=null --set "validation.scores=[bleu, ter]"
+```
+
+An element of a list is named by its number, from 0; there is no way to append one, but the whole list can be
+replaced:
+
+```bash
+tfm train --config multi30k-en-de.yaml --set data.root=PATH --set data.corpora.0.weight=2
+```
+
+`tfm train`, `tfm data` and `tfm info --config` take any field. `tfm translate` and `tfm validate` take those
+that a trained model can change: `decoding.*`, `runtime.*`, `validation.*` and `data.root`. `--beam-size N` is
+short for `--set decoding.beam_size=N`.
+"""
+
+SECTIONS: dict[str, type[BaseModel]] = {
+    "tokenizer": TokenizerConfig,
+    "model": ModelConfig,
+    "training": TrainingConfig,
+    "validation": ValidationConfig,
+    "decoding": DecodingConfig,
+    "runtime": RuntimeConfig,
+}
+DATA_SECTIONS: tuple[tuple[str, type[BaseModel], str], ...] = (
+    ("data, source: phrasebook", PhrasebookData, "data."),
+    ("data, source: sequences", SequencesData, "data."),
+    ("data, source: files", FilesData, "data."),
+    ("data.corpora of files", FileCorpus, "data.corpora.N."),
+    ("data, source: hub", HubData, "data."),
+    ("data.corpora of the hub", HubCorpus, "data.corpora.N."),
+    ("data.cleaning", CleaningConfig, "data.cleaning."),
+)
+
+# Each breaks one rule; what is printed is the message that a user gets.
+CONTRADICTIONS: tuple[tuple[str, ...], ...] = (
+    ("model.num_heads=5",),
+    ("model.num_kv_heads=3",),
+    ("model.positions=rotary", "model.head_dim=3"),
+    ("model.d_model=63", "model.head_dim=8"),
+    ("model.norm=std_layernorm", "model.d_model=1", "model.num_heads=1", "model.positions=none"),
+    ("model.tie_embeddings=all",),
+    ("tokenizer.kind=unigram", "tokenizer.min_frequency=2"),
+    ("training.max_steps=null",),
+    ("training.batch_tokens=1000",),
+    ("training.schedule=noam",),
+    ("training.noam_factor=2",),
+    ("training.schedule=noam", "training.learning_rate=null", "training.warmup_steps=0"),
+    ("training.schedule=cosine", "training.max_steps=null", "training.max_epochs=2"),
+    ("training.weight_decay=0.01",),
+    ("training.best_metric=ter",),
+    ("decoding.num_best=5",),
+    ("data.min_length=30",),
+    ("data.task=drop-first", "data.min_length=1"),
+)
+
+
+def main() -> None:
+    """Print the page."""
+    check_settings(parse_yaml(EXAMPLE, "the example"), "the example")
+    sys.stdout.write("\n".join(lines()))
+
+
+def lines() -> Iterator[str]:
+    """The lines of the page, the last one empty."""
+    yield HEAD
+    yield from _presets()
+    yield "## name and seed\n"
+    yield from _table(Config, ("name", "seed"), "")
+    yield "## data\n"
+    yield "`data.source` decides which other fields there are; `data.cleaning` is the same for all.\n"
+    for title, section, prefix in DATA_SECTIONS:
+        yield f"### {title}\n"
+        yield f"{section.__doc__}\n"
+        yield from _table(section, section.model_fields, prefix)
+    for name, section in SECTIONS.items():
+        yield f"## {name}\n"
+        yield f"{section.__doc__}\n"
+        yield from _table(section, section.model_fields, f"{name}.")
+    yield from _contradictions()
+    yield from _resuming()
+
+
+def _presets() -> Iterator[str]:
+    names = list(dict.fromkeys(name for preset in PRESETS.values() for name in preset))
+    yield "## Presets\n"
+    yield "`model.preset` fills in what the config does not give, so that any number can still be overridden:\n"
+    yield _row(["preset", *(f"`model.{name}`" for name in names)])
+    yield _row(["---", *("--:" for _ in names)])
+    for preset, values in PRESETS.items():
+        yield _row([f"`{preset}`", *(f"{values.get(name, 'default')}" for name in names)])
+    yield ""
+
+
+def _table(section: type[BaseModel], names: Iterable[str], prefix: str) -> Iterator[str]:
+    yield _row(["setting", "default", "values", "meaning"])
+    yield _row(["---"] * 4)
+    properties = section.model_json_schema()["properties"]
+    for name in sorted(names, key=lambda name: name != "source"):  # which decides about the others
+        field = section.model_fields[name]
+        assert field.description, f"{prefix}{name} has no sentence"
+        values = _values(properties[name])
+        yield _row([f"`{prefix}{name}`", _default(field), values, field.description])
+    yield ""
+
+
+def _contradictions() -> Iterator[str]:
+    yield "## What must fit together\n"
+    yield "A config whose settings contradict each other is refused. Here `copy.yaml` with an override or two, and"
+    yield "what is then said:\n"
+    yield _row(["`--set`", "message"])
+    yield _row(["---", "---"])
+    for overrides in CONTRADICTIONS:
+        given = " ".join(f"`{override}`" for override in overrides)
+        yield _row([given, _refusal(overrides)])
+    yield ""
+
+
+def _refusal(overrides: Sequence[str]) -> str:
+    try:
+        load_config("copy.yaml", overrides)
+    except ConfigError as error:
+        return re.sub(r"^copy\.yaml(:\d+)?: ", "", error.message)
+    raise AssertionError(f"{overrides} is accepted")
+
+
+def _resuming() -> Iterator[str]:
+    yield "## Changing a run that has begun\n"
+    yield "The same `tfm train` command goes on where the run stopped. A changed config is accepted where the steps"
+    yield "already done would have been the same: a change of"
+    yield ", ".join(f"`{name}`" if "." in name else f"`{name}.*`" for name in HARMLESS)
+    yield "(but not of `training.max_steps` with `schedule: cosine`, whose curve ends there). Any other change is"
+    yield "refused, with the old and the new value: give the new experiment its own `name`, or put the old run aside"
+    yield "with `--from-scratch`. A corpus whose content changed is accepted with `--accept-data-change`.\n"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    if isinstance(field.default, CleaningConfig):
+        others = {
+            name: value for name, value in field.default if value != getattr(CleaningConfig(), name)
+        }
+        if not others:
+            return "as below"
+        return "as below, but " + ", ".join(f"`{name}: {_yaml(v)}`" for name, v in others.items())
+    return "absent" if field.default is None else f"`{_yaml(field.default)}`"
+
+
+def _values(schema: Mapping[str, Any]) -> str:
+    """The allowed values in words, from their JSON schema."""
+    if "anyOf" in schema:
+        return " or ".join(_values(choice) for choice in schema["anyOf"])
+    if "const" in schema or "enum" in schema:
+        choices = [schema["const"]] if "const" in schema else schema["enum"]
+        return ", ".join(f"`{value}`" for value in choices)
+    kind = schema.get("type", "section")
+    if kind == "array":
+        return _list(schema)
+    if kind in ("integer", "number"):
+        return f"{'whole number' if kind == 'integer' else 'number'} {_range(schema)}"
+    if "pattern" in schema:
+        return f"text, `{schema['pattern']}`"
+    simple = {"null": "absent", "boolean": "`true`, `false`", "string": "text"}
+    return simple.get(kind, "a mapping, as below")
+
+
+def _list(schema: Mapping[str, Any]) -> str:
+    if "prefixItems" in schema:
+        items = schema["prefixItems"]
+        return f"list of {len(items)}: each a {_values(items[0])}"
+    if "enum" in schema["items"]:
+        return f"list of {_values(schema['items'])}"
+    return f"list of {schema['minItems']} to {schema['maxItems']:,} mappings, as below"
+
+
+def _range(schema: Mapping[str, Any]) -> str:
+    low = f"from {_number(schema['minimum'])}" if "minimum" in schema else None
+    low = low or f"above {_number(schema['exclusiveMinimum'])}"
+    if "maximum" in schema:
+        return f"{low} to {_number(schema['maximum'])}"
+    return f"{low}, below {_number(schema['exclusiveMaximum'])}"
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else _yaml(value)
+
+
+def _yaml(value: Any) -> str:
+    """A value as one writes it in a config."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_yaml, value))}]"
+    return re.sub(r"e-0(\d)$", r"e-\1", str(value))
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+if __name__ == "__main__":
+    main()

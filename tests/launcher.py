@@ -1,0 +1,160 @@
+"""Starts `tfm` as a process of its own, at the price of a fork instead of all its imports."""
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PARENT = Path(__file__).with_name("forking_parent.py")
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "COLUMNS": "100",
+}
+LIMIT_SECONDS = 120.0  # of one command, on a very busy machine
+
+
+class Finished(NamedTuple):
+    """What a process left."""
+
+    exit_code: int
+    out: bytes
+    talk: str
+
+    @property
+    def text(self) -> str:
+        return self.out.decode()
+
+    @property
+    def lines(self) -> list[str]:
+        """What stands on standard output, by line feeds."""
+        return self.text.removesuffix("\n").split("\n") if self.out else []
+
+
+@dataclass
+class Process:
+    """One `tfm` under way."""
+
+    launcher: "Launcher"
+    pid: int
+    out: Path
+    talk: Path
+    exit_code: int | None = None
+
+    def is_running(self) -> bool:
+        if self.exit_code is None:
+            self.exit_code = self.launcher.ask({"poll": self.pid})
+        return self.exit_code is None
+
+    def send(self, signal_number: int) -> None:
+        os.kill(self.pid, signal_number)
+
+    def wait(self) -> Finished:
+        self.wait_until(lambda: not self.is_running())
+        assert self.exit_code is not None
+        talk = self.talk.read_text(encoding="utf-8", errors="replace")
+        return Finished(self.exit_code, self.out.read_bytes(), talk)
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        stop_at = time.monotonic() + LIMIT_SECONDS
+        while not condition():
+            assert time.monotonic() < stop_at, f"waited too long; it said: {self.talk.read_text()}"
+            time.sleep(0.005)
+
+
+class Launcher:
+    """Owns the parent; `start` asks it to fork."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._numbers = itertools.count()
+        with (folder / "log").open("wb") as talk:
+            self._parent = subprocess.Popen(
+                [sys.executable, str(PARENT)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=talk,
+                env=os.environ | ENVIRONMENT,
+            )
+        self._processes: list[Process] = []
+
+    def ask(self, request: Mapping[str, Any]) -> Any:
+        assert self._parent.stdin is not None
+        assert self._parent.stdout is not None
+        self._parent.stdin.write(json.dumps(request).encode() + b"\n")
+        self._parent.stdin.flush()
+        return json.loads(self._parent.stdout.readline())
+
+    def start(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        *,
+        stdin: Path = Path(os.devnull),
+        faults: Sequence[Sequence[Any]] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> Process:
+        number = next(self._numbers)
+        outputs = self._folder / f"out-{number}", self._folder / f"talk-{number}"
+        job = {
+            "arguments": list(arguments),
+            "folder": str(folder),
+            "stdin": str(stdin),
+            "stdout": str(outputs[0]),
+            "stderr": str(outputs[1]),
+            "faults": [list(fault) for fault in faults],
+            "environment": dict(environment or {}),
+        }
+        for output in outputs:
+            output.touch()
+        process = Process(self, self.ask({"start": job}), *outputs)
+        self._processes.append(process)
+        return process
+
+    def file_with(self, data: bytes) -> Path:
+        """To be given as standard input."""
+        path = self._folder / f"in-{next(self._numbers)}"
+        path.write_bytes(data)
+        return path
+
+    def end_all(self) -> None:
+        """Kill what a failed test left running."""
+        for process in self._processes:
+            if process.is_running():
+                process.send(signal.SIGKILL)
+                process.wait()
+        self._processes.clear()
+
+    def close(self) -> None:
+        self.end_all()
+        self._parent.kill()
+        self._parent.wait()
+        for pipe in (self._parent.stdin, self._parent.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+@dataclass(frozen=True)
+class Tfm:
+    """`tfm` in one folder: calling it runs a command to its end."""
+
+    launcher: Launcher
+    folder: Path
+
+    def __call__(self, *arguments: str, **options: Any) -> Finished:
+        return self.start(*arguments, **options).wait()
+
+    def start(self, *arguments: str, folder: Path | None = None, **options: Any) -> Process:
+        if isinstance(options.get("stdin"), bytes):
+            options["stdin"] = self.launcher.file_with(options["stdin"])
+        return self.launcher.start(arguments, folder or self.folder, **options)
