@@ -128,8 +128,8 @@ replaced:
 tfm train --config multi30k-en-de.yaml --set data.root=PATH --set data.corpora.0.weight=2
 ```
 
-`tfm train`, `tfm data` and `tfm info --config` take any field. `tfm translate` and `tfm validate` take those
-that a trained model can change: `decoding.*`, `runtime.*`, `validation.*` and `data.root`. `--beam-size N` is
+`tfm train`, `tfm data`, and `tfm info` of a config, take any field. `tfm translate` and `tfm validate` take those
+that can change for a trained model: `decoding.*`, `runtime.*`, `validation.*` and `data.root`. `--beam-size N` is
 short for `--set decoding.beam_size=N`.
 """
 

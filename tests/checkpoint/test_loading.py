@@ -187,7 +187,7 @@ def test_code_in_place_of_a_file_is_refused_and_does_not_run(tmp_path: Path, nam
             forged = folder
         else:
             forged = forge(folder, {name: evil})
-        with pytest.raises(TfmError):
+        with pytest.raises(TfmError, match="hint: "):
             load_trained(forged)
     assert not canary.exists()
 
@@ -213,10 +213,10 @@ def test_a_config_of_another_model_is_refused_before_memory_is_needed(
     (folder,) = save(tmp_path, parts(), 10)
     text = (folder / "config.yaml").read_text()
     assert old in text
-    started_at = time.perf_counter()
+    started_at = time.process_time()
     with pytest.raises(error, match="forged"):
         load_trained(forge(folder, {"config.yaml": text.replace(old, new, 1).encode()}))
-    assert time.perf_counter() - started_at < 20
+    assert time.process_time() - started_at < 20
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "tokenizer.source.json", "model.safetensors"])
@@ -255,15 +255,15 @@ def fuzz(folder: Path, number: int) -> tuple[int, int]:
         name = draw.choice(names)
         data = mutated(contents[name], draw)
         is_sealed_again = attempt % 2 == 0 and name != MANIFEST_NAME
-        started_at = time.perf_counter()
+        started_at = time.process_time()
         try:
             if is_sealed_again:
                 trained = load_trained(forge(folder, {name: data}))
             else:
                 (folder / name).write_bytes(data)
                 trained = load_trained(folder)
-        except TfmError:
-            refused += 1
+        except TfmError as error:
+            refused += error.hint is not None
         else:
             # Weights and words that a stranger chose are not damage; without a seal nothing may differ.
             unchanged += 1
@@ -271,7 +271,7 @@ def fuzz(folder: Path, number: int) -> tuple[int, int]:
             assert is_sealed_again or torch.equal(result, expected)
         finally:
             (folder / name).write_bytes(contents[name])
-        assert time.perf_counter() - started_at < 5
+        assert time.process_time() - started_at < 2
     return refused, unchanged
 
 

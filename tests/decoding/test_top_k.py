@@ -59,6 +59,13 @@ def test_of_equal_numbers_in_different_blocks_the_first_is_the_largest() -> None
     assert largest(scores)[1].tolist() == [3 * BLOCK_WIDTH + 5]
 
 
+def test_of_equal_numbers_in_blocks_of_different_maxima_the_first_comes_first() -> None:
+    scores = torch.full((1, 1, 10 * BLOCK_WIDTH), -9.0)
+    early, late = 2 * BLOCK_WIDTH, 5 * BLOCK_WIDTH
+    scores[0, 0, [early, late, late + 1]] = torch.tensor([1.0, 3.0, 1.0])
+    assert top_k(scores, torch.zeros(1, 1), 2)[1].tolist() == [[late, early]]
+
+
 def test_the_scores_are_left_as_they_were() -> None:
     scores = torch.randn(2, 3, 1000)
     before = scores.clone()

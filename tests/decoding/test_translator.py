@@ -199,6 +199,17 @@ def test_alternatives_are_sorted_and_different_and_begin_with_the_translation(
         assert translation.alternatives[0] == (translation.text, translation.score)
 
 
+def test_of_hypotheses_with_the_same_text_the_best_one_is_given(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    several = translator(tokenizer, beam_size=4, num_best=4)
+    [different] = several.translate(["uno"])
+    assert len({alternative.score for alternative in different.alternatives}) > 1
+    monkeypatch.setattr(Tokenizer, "decode_batch", lambda self, sequences: ["x"] * len(sequences))
+    [equal] = several.translate(["uno"])
+    assert equal.alternatives == (("x", different.score),)
+
+
 def test_unknown_words_are_shown_unless_that_is_forbidden(tokenizer: Tokenizer) -> None:
     model = random_model(tokenizer)
     with torch.no_grad():
@@ -263,6 +274,12 @@ def test_a_line_that_is_too_long_is_translated_in_parts(
 
 def test_a_line_of_one_endless_word_is_translated(tokenizer: Tokenizer) -> None:
     [translation] = translator(tokenizer).translate(["x" * 100_000])
+    assert translation.text
+
+
+def test_a_model_that_reads_one_token_gets_one_token(tokenizer: Tokenizer) -> None:
+    model = random_model(tokenizer, positions="learned", max_length=1)
+    [translation] = translator(tokenizer, model=model).translate(["uno due"])
     assert translation.text
 
 

@@ -46,13 +46,13 @@ def test_a_second_process_is_told_the_first_ones_pid_and_may_start_once_that_was
                 RunLock(run),
             ):
                 pytest.fail("two holders")
-            assert time.perf_counter() - started_at < 1
+            assert time.perf_counter() - started_at < 5
         finally:
             holder.send_signal(signal.SIGKILL)
             holder.wait()
     started_at = time.perf_counter()
     with RunLock(run):
-        assert time.perf_counter() - started_at < 1
+        assert time.perf_counter() - started_at < 5
 
 
 def test_a_released_lock_can_be_taken_again(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_holder_on_another_machine_is_noticed_by_its_heartbeat(
     with RunLock(tmp_path, heartbeat_seconds=BEAT):
         monkeypatch.setattr(lock_module.socket, "gethostname", lambda: "here")
         with pytest.raises(TryAgainError, match=f"process {os.getpid()} on 'elsewhere'"):
-            RunLock(tmp_path, heartbeat_seconds=2 * BEAT).__enter__()
+            RunLock(tmp_path, heartbeat_seconds=40 * BEAT).__enter__()
 
 
 @pytest.mark.parametrize("answer", [True, None], ids=["locks that lock nothing", "no locks at all"])
@@ -100,7 +100,7 @@ def test_a_dead_holder_on_another_machine_is_waited_for_and_no_longer(
     (tmp_path / ".lock").write_text('{"pid": 1, "host": "elsewhere"}\n')
     started_at = time.perf_counter()
     with RunLock(tmp_path, heartbeat_seconds=BEAT):
-        assert 2 * BEAT < time.perf_counter() - started_at < 5
+        assert 2 * BEAT < time.perf_counter() - started_at < 30
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,7 @@ class Listing:
     def skip(self, folder: Path, error: DamagedError | StorageError) -> None:
         """Take a folder out, with the reason."""
         self.whole = [checkpoint for checkpoint in self.whole if checkpoint.folder != folder]
-        self.skipped[folder.name] = (
-            error.message if error.hint is None else f"{error.message} ({error.hint})"
-        )
+        self.skipped[folder.name] = error.message
 
     def reasons(self) -> str:
         """One line for each skipped folder, for a message."""

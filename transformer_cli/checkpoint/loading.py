@@ -1,7 +1,8 @@
 """A model that translates, from a run or a checkpoint folder that may come from anywhere."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -62,12 +63,14 @@ def load_trained(
             raise MissingInputError(
                 f"{folder}: no such folder", hint="--run takes a run's name or folder"
             )
-        return _load(open_checkpoint(folder), device)
+        with _hint_on_bad_files():
+            return _load(open_checkpoint(folder), device)
     listing = list_checkpoints(folder / CHECKPOINTS)
     order = ranked(listing.whole) if which == "best" else []
     for checkpoint in [*order, *(found for found in listing.whole if found not in order)]:
         try:
-            trained = _load(checkpoint, device)
+            with _hint_on_bad_files():
+                trained = _load(checkpoint, device)
         except (DamagedError, StorageError) as error:
             listing.skip(checkpoint.folder, error)
         else:
@@ -110,14 +113,13 @@ def _load(checkpoint: Checkpoint, device: torch.device | str) -> TrainedModel:
         model = Transformer(config.model, *sizes)
     try:
         weights = checkpoint.model(expected=model.state_dict())
-    except DamagedError:
-        raise
     except DataError as error:
-        raise DataError(
-            error.message,
-            hint=f"{CONFIG_FILE} and the tokenizers ({sizes[0]:,} source and {sizes[1]:,} target tokens) "
-            "describe another model; take the whole folder from where it came",
-        ) from error
+        if not isinstance(error, DamagedError):
+            error.hint = error.hint or (
+                f"{CONFIG_FILE}, the tokenizers ({sizes[0]:,} source and {sizes[1]:,} target tokens) and "
+                "the weights must be of one model: take the whole folder from where it came"
+            )
+        raise
     _put(weights, model)
     return TrainedModel(
         config=config,
@@ -127,6 +129,15 @@ def _load(checkpoint: Checkpoint, device: torch.device | str) -> TrainedModel:
         step=checkpoint.step,
         folder=checkpoint.folder,
     )
+
+
+@contextmanager
+def _hint_on_bad_files() -> Iterator[None]:
+    try:
+        yield
+    except DataError as error:
+        error.hint = error.hint or "take the whole folder again from where it came, or another one"
+        raise
 
 
 def _put(weights: Mapping[str, torch.Tensor], model: Transformer) -> None:

@@ -43,7 +43,7 @@ class EpochOrder:
             taken, drawn anew each epoch.
         budget: limit of a batch; a single pair may exceed it, and is a batch of its own then.
         seed: two seeds give two orders.
-        pool_size: pairs that are sorted by length together.
+        pool_size: most pairs that are sorted by length together.
     """
 
     lengths: Lengths
@@ -75,14 +75,14 @@ class EpochOrder:
         return zip(self.sizes, self.weights, strict=True)
 
     def _pool_batches(self, epoch: int, pool: int) -> list[Indices]:
-        num_pairs = self.num_pairs()
-        positions = np.arange(
-            pool * self.pool_size, min((pool + 1) * self.pool_size, num_pairs), dtype=np.int64
-        )
+        num_pairs, num_pools = self.num_pairs(), self._num_pools()
+        start, end = (edge * num_pairs // num_pools for edge in (pool, pool + 1))
+        positions = np.arange(start, end, dtype=np.int64)
         pairs = self._visited_pairs(permute(positions, num_pairs, (self.seed, epoch, 0)), epoch)
         source_lengths, target_lengths = self.lengths(pairs)
         longest = np.maximum(source_lengths, target_lengths)
-        by_length = np.lexsort((source_lengths, longest))  # stable: equal lengths stay shuffled
+        # Stable: pairs of one length stay shuffled, so that an epoch's batches are not those of the last.
+        by_length = np.argsort(longest, kind="stable")
         batches = np.split(pairs[by_length], _cuts(longest[by_length], self.budget))
         shuffled = permute(np.arange(len(batches)), len(batches), (self.seed, epoch, 1, pool))
         return [batches[index] for index in shuffled]

@@ -61,7 +61,11 @@ def read(text: str) -> dict[str, Any]:
     if kind not in ("WordLevel", "BPE", "Unigram"):
         raise _refusal(f"a model of type {_short(kind)}, only WordLevel, BPE and Unigram are known")
     _check_equal({**components(kind.lower()), "model": model}, parts, "")
-    _check_equal({"type": kind, **SETTINGS[kind], **_only(model, LEARNED[kind])}, model, "model.")
+    _check_equal(
+        {"type": kind, **SETTINGS[kind], **{name: model.get(name) for name in LEARNED[kind]}},
+        model,
+        "model.",
+    )
     if kind == "Unigram":
         _check_scores(model["vocab"])
     else:
@@ -75,9 +79,13 @@ def _check_equal(expected: dict[str, Any], found: dict[str, Any], where: str) ->
     for name in sorted({*expected, *found}):
         if name not in found:
             raise _refusal(f"{where}{name} is missing")
-        # 0 == False in Python, but not in JSON.
-        if name not in expected or json.dumps(expected[name]) != json.dumps(found[name]):
+        if name not in expected or not _is_same_json(expected[name], found[name]):
             raise _refusal(f"{where}{_short(name)} is not what tfm writes: {_short(found[name])}")
+
+
+def _is_same_json(left: Any, right: Any) -> bool:
+    # As text, for 1 == True in Python, but not in JSON.
+    return left is right or json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
 def _check_vocabulary(vocabulary: Any) -> None:
@@ -141,10 +149,6 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
-
-
-def _only(mapping: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: mapping[name] for name in names if name in mapping}
 
 
 def _is_unicode(text: str) -> bool:

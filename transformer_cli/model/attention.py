@@ -74,12 +74,24 @@ class MultiHeadAttention(nn.Module):
         rotation: Rotation | None = None,
     ) -> Tensor:
         """As `forward`, from keys and values; without `visible` all may be seen."""
-        queries = _split_heads(self.query(x), self.num_heads)
-        queries = rotate(self.query_norm(queries), rotation)
+        queries = self._queries(x, rotation)
         keys, values = (self._share_among_groups(heads) for heads in keys_values)
         attend = attend_explicitly if x.device.type == "cpu" else attend_fused
         gathered = attend(queries, keys, values, visible, self.dropout)
         return self.output(gathered.transpose(1, 2).flatten(2))
+
+    def weights(
+        self, x: Tensor, context: Tensor, visible: Tensor, rotation: Rotation | None = None
+    ) -> Tensor:
+        """(B, H, Q, C): how much of each position `forward` takes, before dropout; for pictures."""
+        keys, _ = self.keys_and_values(context, rotation)
+        return attention_weights(
+            self._queries(x, rotation), self._share_among_groups(keys), visible
+        )
+
+    def _queries(self, x: Tensor, rotation: Rotation | None) -> Tensor:
+        """(B, Q, D) to (B, H, Q, K)."""
+        return rotate(self.query_norm(_split_heads(self.query(x), self.num_heads)), rotation)
 
     def _share_among_groups(self, heads: Tensor) -> Tensor:
         """(B, G, C, K) to (B, H, C, K)."""

@@ -77,8 +77,8 @@ def parse_manifest(data: bytes, origin: str) -> Manifest:
     version = fields.get("format_version")
     if type(version) is int and version > FORMAT_VERSION:
         raise DamagedError(
-            f"{origin}: format version {version} is newer than this tfm reads ({FORMAT_VERSION})",
-            hint="upgrade: pip install --upgrade transformer-cli",
+            f"{origin}: format version {version} is newer than this tfm reads ({FORMAT_VERSION}): upgrade it",
+            hint="pip install --upgrade transformer-cli",
         )
     checksum = fields.pop(_CHECKSUM, None)
     text = _compact(fields)

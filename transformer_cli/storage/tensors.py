@@ -144,7 +144,10 @@ def require_finite(tensors: Mapping[str, Tensor], origin: str) -> None:
     """Raise DataError if a weight is infinite or not a number."""
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
-            raise DataError(f"{origin}: {name} has values that are not finite")
+            raise DataError(
+                f"{origin}: {name} has values that are not finite",
+                hint="the model has diverged or was altered; take another checkpoint",
+            )
 
 
 class _Entry(BaseModel):

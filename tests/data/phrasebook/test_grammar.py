@@ -30,6 +30,11 @@ def test_a_wrong_sentence_is_not_made() -> None:
     assert translations_of("The soup is tired.", pattern) == {}
 
 
+def test_an_ambiguous_sentence_has_both_translations() -> None:
+    italian = {"Dove sono gli occhiali?", "Dove sono i bicchieri?"}
+    assert translations_of("Where are the glasses?", "where_is") == {"where_is": italian}
+
+
 def test_an_unknown_pattern_is_refused() -> None:
     with pytest.raises(ValueError, match="there is no sentence pattern 'nonsense'"):
         translations_of("I am hungry.", "nonsense")

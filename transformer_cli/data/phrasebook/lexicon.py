@@ -217,12 +217,6 @@ def the_verb(infinitive: str, base: str) -> Verb:
 
 
 @cache
-def the_noun(singular: str) -> Noun:
-    """The noun with this English singular."""
-    return next(noun for noun in NOUNS if noun.english[0] == singular)
-
-
-@cache
 def adverbs(*kinds: str) -> tuple[Adverb, ...]:
     """The adverbials of the kinds."""
     return tuple(adverb for adverb in ADVERBS if adverb.kind in kinds)

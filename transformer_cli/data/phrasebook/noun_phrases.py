@@ -51,7 +51,6 @@ OBJECT_DETERMINERS = (
     + ("this", "that", "my", "my", "number", "some", "many", "another", "bare")
 )
 DEFINITE_DETERMINERS = ("the", "the", "the", "this", "that", "my")
-PLAIN_DETERMINERS = ("the", "the", "a", "my")
 
 COMMUNAL = frozenset(
     {"nature", "public-place", "outdoors", "sight", "wild", "job", "grown", "stranger"}
@@ -250,8 +249,6 @@ def noun_phrase(
     adjective = None
     if noun.classes & NAMELIKE:
         phrase = _without_english_article(determined(draw, "the", noun, False))
-    elif "unique" in noun.classes:
-        phrase = determined(draw, "the", noun, False)
     elif "family" in noun.classes:
         phrase = relative(draw, noun, is_plural)
     elif "pair" in noun.classes:

@@ -30,11 +30,6 @@ from transformer_cli.data.phrasebook.noun_phrases import NounPhrase, determined,
 from transformer_cli.data.phrasebook.pattern import Pattern
 from transformer_cli.data.phrasebook.people import person_subject
 
-LIKE_ENGLISH = {
-    "present": ("", "do", "does"),
-    "past": ("", "did", "did"),
-    "future": ("will", "will", "will"),
-}
 INDIRECT = ("mi", "ti", "gli", "ci", "vi", "gli")
 LIKEABLE = (
     "food",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from transformer_cli.data.phrasebook.adverbials import (
     Both,
     at_place,
@@ -18,7 +20,7 @@ from transformer_cli.data.phrasebook.clauses import (
 )
 from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
 from transformer_cli.data.phrasebook.italian import definite_article
-from transformer_cli.data.phrasebook.lexicon import names, nouns, the_verb
+from transformer_cli.data.phrasebook.lexicon import Verb, adverbs, names, nouns, the_verb, verbs
 from transformer_cli.data.phrasebook.noun_phrases import ENGLISH_POSSESSIVES, noun_phrase
 from transformer_cli.data.phrasebook.pattern import Pattern, in_tenses
 from transformer_cli.data.phrasebook.patterns_occasions import ADDRESSES
@@ -153,7 +155,33 @@ def leaves(draw: Draw, tense: str, *, asks: bool = False) -> Both:
     )
 
 
+PACED = frozenset({"camminare", "correre", "mangiare", "guidare", "nuotare", "lavorare", "leggere"})
+SKILLED = frozenset({"dormire", "nuotare", "cucinare", "cantare", "guidare", "ballare", "sciare"})
+LASTING = frozenset(
+    {"lavorare", "dormire", "mangiare", "studiare", "fumare", "viaggiare", "leggere"}
+)
+DONE_SO = {"slowly": PACED, "quickly": PACED, "well": SKILLED, "badly": SKILLED}
+
+
+@cache
+def _done_so(adverb: str) -> tuple[Verb, ...]:
+    """The verbs that go with an adverb of manner or quantity."""
+    wanted = DONE_SO.get(adverb, LASTING)
+    return tuple(verb for verb in verbs("intransitive") if verb.italian in wanted)
+
+
+def does_so(draw: Draw, tense: str, *, asks: bool = False) -> Both:
+    """ "She drives slowly", "Guida lentamente"; "I work too much", "Lavoro troppo"."""
+    adverb = draw.pick(adverbs("manner", "quantity"))
+    verb = draw.pick(_done_so(adverb.english))
+    names_of_verb = (verb.italian, verb.base)
+    return with_subject(draw, names_of_verb, (adverb.english, adverb.italian), tense, asks=asks)
+
+
 PATTERNS = (
+    *in_tenses(
+        "does_so", does_so, {"present": 50, "past": 40, "future": 20, "must": 15}, asks=True
+    ),
     *in_tenses("speaks", speaks, {"present": 30, "want": 10, "past": 10, "skill": 10}, asks=True),
     Pattern("speaks.sir", speaks_politely, 4),
     *in_tenses(

@@ -59,8 +59,6 @@ STRESSED = (
 )
 SELF = {0: {0, 3}, 1: {1}, 2: set(), 3: {0, 3}, 4: {1}, 5: set()}
 CLITIC_FOR = {"ms": "lo", "fs": "la", "mp": "li", "fp": "le"}
-COMPANY = (("with", "con"), ("for", "per"), ("without", "senza di"))
-NOT_FOR_PEOPLE = frozenset({"photograph", "touch", "follow"})
 
 
 @cache

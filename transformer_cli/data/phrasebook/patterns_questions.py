@@ -232,7 +232,7 @@ def which(draw: Draw, tense: str) -> Both:
     subject = _asked_person(draw)
     verb = draw.pick(_things(tense))
     noun = draw.pick(objects_of(verb))
-    if noun.number != "count" or noun.classes & {"family", "unique"} or verb.splits:
+    if noun.number != "count" or noun.classes & {"family"} or verb.splits:
         raise DeadEndError
     is_plural = "pair" in noun.classes or draw.choose((True, False, False))
     word = (

@@ -36,7 +36,6 @@ FOOD_PRICES = tuple(range(2, 13))
 PRICES = tuple(range(15, 90, 5))
 PLEASE = (", please", ", per favore")
 ROOMS = (("single", "singola"), ("double", "doppia"))
-TRANSPORT_VERBS = (("arrive", "arrivare"), ("leave", "partire"))
 MEALS = (("breakfast", "colazione"), ("lunch", "pranzo"), ("dinner", "cena"))
 
 

@@ -33,7 +33,7 @@ def together(first: NounPhrase, second: NounPhrase) -> NounPhrase:
     )
 
 
-_, YOU, HE, SHE, WE, THEY = PRONOUNS
+_, YOU, HE, SHE, _, THEY = PRONOUNS
 
 KNOWN: tuple[str, ...] = ("the", "the", "this", "that", "my", "every")
 UNKNOWN: tuple[str, ...] = ("the", "the", "this", "that")

@@ -1,0 +1,90 @@
+"""Tiny experiments, and what must be equal when two of them are the same."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from transformer_cli.storage import Manifest
+from transformer_cli.storage.manifest import MANIFEST_NAME, parse_manifest
+
+# 70 pairs are 9 batches of 8 and so 5 updates per epoch, the last one of a single batch.
+TINY = """\
+name: tiny
+seed: 3
+data: {source: sequences, num_pairs: 70, num_symbols: 10, min_length: 3, max_length: 6}
+model: {d_model: 16, num_heads: 2, d_ff: 32, encoder_layers: 1, decoder_layers: 1, dropout: 0.1}
+training:
+  max_steps: 13
+  batch_sentences: 8
+  accumulate: 2
+  learning_rate: 5e-3
+  warmup_steps: 6
+  label_smoothing: 0.1
+  clip_norm: 0.5
+  log_every: 3
+  validate_every: 4
+  save_every: 4
+  best_metric: loss
+validation: {max_sentences: 6, scores: [bleu], num_samples: 0}
+decoding: {max_length: 8, beam_size: 2}
+runtime: {device: cpu, precision: float32, threads: 1}
+"""
+SPEEDS = ("target_tokens_per_second", "source_tokens_per_second")
+
+
+def write_tiny(folder: Path, text: str = TINY) -> str:
+    """The config file's name, for `--config`."""
+    (folder / "tiny.yaml").write_text(text, encoding="utf-8")
+    return "tiny.yaml"
+
+
+def newest_checkpoint(run_folder: Path) -> Path:
+    return max((run_folder / "checkpoints").glob("step-*"))
+
+
+def manifest_of(checkpoint: Path) -> Manifest:
+    return parse_manifest((checkpoint / MANIFEST_NAME).read_bytes(), str(checkpoint))
+
+
+def state_of(run_folder: Path) -> dict[str, Any]:
+    state = json.loads((newest_checkpoint(run_folder) / "state.json").read_bytes())
+    assert isinstance(state, dict)
+    return state
+
+
+def metrics_of(run_folder: Path) -> list[dict[str, Any]]:
+    lines = (run_folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def essence(run_folder: Path) -> dict[str, Any]:
+    """All that a run has come to, bit for bit; only its speed and its clock are left out."""
+    checkpoint = newest_checkpoint(run_folder)
+    found: dict[str, Any] = {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(checkpoint.iterdir())
+        if file.name != MANIFEST_NAME
+    }
+    found["metrics"] = [
+        {key: value for key, value in line.items() if key not in SPEEDS}
+        for line in metrics_of(run_folder)
+    ]
+    folders = (run_folder / "checkpoints").iterdir()
+    found["checkpoints"] = sorted(folder.name for folder in folders)
+    links = ("best", "last")
+    found |= {name: (run_folder / "checkpoints" / name).readlink().name for name in links}
+    return found
+
+
+def forge(checkpoint: Path, name: str, data: bytes) -> None:
+    """Replace a file of a checkpoint so that its manifest agrees."""
+    (checkpoint / name).write_bytes(data)
+    manifest = manifest_of(checkpoint)
+    digest = hashlib.sha256(data).hexdigest()
+    files = tuple(
+        file.model_copy(update={"size": len(data), "sha256": digest}) if file.name == name else file
+        for file in manifest.files
+    )
+    forged = manifest.model_copy(update={"files": files})
+    (checkpoint / MANIFEST_NAME).write_bytes(forged.encode())

@@ -1,0 +1,178 @@
+"""The documents: links lead somewhere, names exist in the code, and what is generated is current."""
+
+import ast
+import importlib.util
+import re
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import transformer_cli
+from transformer_cli.config import FileCorpus, HubCorpus, load_config
+from transformer_cli.config.loading import check_settings, setting_paths
+from transformer_cli.config.yaml_reader import parse_yaml
+
+PACKAGE = Path(transformer_cli.__file__).parent
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+REFERENCES = [
+    "tutorial-prenorm",
+    "annotated-resnorm",
+    "notebook-postnorm",
+    "scaled-postnorm",
+    "rms-silu",
+]
+
+FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+MODULE = re.compile(r"(?<![\w/.])([\w./-]+\.py)(?:: ([A-Za-z_][\w.]*))?")
+SECTIONS = "data|tokenizer|model|training|validation|decoding|runtime"
+SETTING = re.compile(rf"(?:--set )?((?:{SECTIONS})(?:\.\w+)+)(?:\.\*)?(?:$|: |=)")
+FILE_ENDINGS = (".py", ".json", ".safetensors", ".arrow")
+
+each_document = pytest.mark.parametrize(
+    "document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT))
+)
+
+
+def prose(document: Path) -> str:
+    """The text of a document without its code blocks."""
+    return FENCED.sub("", document.read_text(encoding="utf-8"))
+
+
+def anchors(document: Path) -> set[str]:
+    """What the headings of a document can be linked by."""
+    headings = HEADING.findall(prose(document))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def file_of(name: str, document: Path) -> Path | None:
+    """The file that a document means: beside it, in the package, or in the repository."""
+    for folder in (PACKAGE, ROOT, document.parent):
+        if (folder / name).is_file():
+            return folder / name
+    bare = [] if "/" in name else sorted(PACKAGE.rglob(name))
+    return bare[0] if bare else None
+
+
+@cache
+def names_in(file: Path) -> frozenset[str]:
+    """Functions, classes and variables of a module, and the members of its classes."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    names = set(defined_in(tree))
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            names |= {f"{node.name}.{name}" for name in defined_in(node)}
+    return frozenset(names)
+
+
+def defined_in(scope: ast.Module | ast.ClassDef) -> list[str]:
+    names = []
+    for node in scope.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.append(node.name)
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        names += [target.id for target in targets if isinstance(target, ast.Name)]
+    return names
+
+
+@cache
+def known_settings() -> frozenset[str]:
+    sources = ("phrasebook", "sequences", "files", "hub")
+    known = {path for source in sources for path in setting_paths({"source": source})}
+    for corpus in (FileCorpus, HubCorpus):
+        known |= {f"data.corpora.N.{name}" for name in corpus.model_fields}
+    return frozenset(known)
+
+
+@cache
+def generator() -> ModuleType:
+    path = ROOT / "docs" / "make_configuration.py"
+    spec = importlib.util.spec_from_file_location("make_configuration", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@each_document
+def test_every_link_leads_to_a_file_and_a_heading_that_exist(document: Path) -> None:
+    for link in LINK.findall(prose(document)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (document.parent / path).resolve() if path else document
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors(target), link
+
+
+@each_document
+def test_every_module_and_name_that_is_mentioned_exists(document: Path) -> None:
+    for span in SPAN.findall(prose(document)):
+        for path, name in MODULE.findall(span):
+            file = file_of(path, document)
+            assert file is not None, span
+            if name:
+                assert name in names_in(file), span
+
+
+@each_document
+def test_every_setting_that_is_mentioned_exists(document: Path) -> None:
+    for span in SPAN.findall(prose(document)):
+        mentioned = SETTING.match(span)
+        if mentioned and not mentioned[1].endswith(FILE_ENDINGS):
+            setting = re.sub(r"(?<=corpora)\.\d+", ".N", mentioned[1])
+            assert setting in known_settings(), span
+
+
+@each_document
+def test_every_complete_config_is_valid(document: Path) -> None:
+    for indent, language, text in FENCED.findall(document.read_text(encoding="utf-8")):
+        if language == "yaml" and text.lstrip().startswith("name:"):
+            plain = re.sub(rf"^{indent}", "", text, flags=re.MULTILINE)
+            check_settings(parse_yaml(plain, document.name), document.name)
+
+
+def test_the_page_of_settings_is_what_its_generator_prints() -> None:
+    current = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert current == "\n".join(generator().lines()), "run python docs/make_configuration.py"
+
+
+def test_the_page_of_settings_has_every_setting() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    whole_sections = {"data", *SECTIONS.split("|")}
+    for setting in known_settings() - whole_sections:
+        assert f"| `{setting}` |" in page, setting
+
+
+def test_the_table_of_reference_models_says_what_their_configs_say() -> None:
+    page = (ROOT / "docs" / "from_the_paper.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `model\.(\w+)` \| (`.+`) \|$", page, re.MULTILINE)
+    assert {"norm_placement", "norm", "activation", "init"} <= {name for name, _ in rows}
+    models = [load_config(f"reference/{name}.yaml").model for name in REFERENCES]
+    for name, cells in rows:
+        told = [parse_yaml(cell.strip("`"), name) for cell in cells.split(" | ")]
+        assert told == [getattr(model, name) for model in models], name
+
+
+@pytest.mark.parametrize("record", DECISIONS, ids=lambda path: path.stem)
+def test_a_decision_is_short_and_says_why_what_and_what_follows(record: Path) -> None:
+    text = record.read_text(encoding="utf-8")
+    number = record.name[:4]
+    assert number.isdecimal()
+    assert text.startswith(f"# {number} ")
+    assert text.count("\n") <= 20
+    parts = [text.index(f"**{part}.**") for part in ("Context", "Choice", "Consequence")]
+    assert parts == sorted(parts)
+
+
+def test_decisions_have_numbers_of_their_own() -> None:
+    numbers = [record.name[:4] for record in DECISIONS]
+    assert len(set(numbers)) == len(numbers)
