@@ -26,7 +26,7 @@ TREE_LINE = re.compile(r"(?P<indent>(?:│   |    )*)(?:├── |└── )(?
 # Not the package's own: what tools leave, and where an installed package has its configs.
 FOREIGN_FOLDERS = {"__pycache__", ".mypy_cache", ".ruff_cache", "configs"}
 # What readers are told to write for themselves.
-WRITTEN_BY_THE_READER = {"mine.yaml", "hotel.yaml", "FILE.yaml", "x.yaml"}
+WRITTEN_BY_THE_READER = {"mine.yaml", "hotel.yaml", "FILE.yaml"}
 
 
 def command_lines(document: Path) -> list[str]:

@@ -134,8 +134,9 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path, value: float) -
     forged = forge(folder, {"model.safetensors": tensors_content(weights)})
     with pytest.raises(
         DataError, match=r"model\.safetensors: output\.bias has values that are not finite"
-    ):
+    ) as caught:
         load_trained(forged)
+    assert "take another checkpoint" in str(caught.value.hint)
 
 
 def other_tokenizer(made_of: Parts) -> bytes:

@@ -62,6 +62,7 @@ def test_taking_maps_leaves_mode_hooks_and_random_state_as_they_were() -> None:
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # PyTorch about itself
 def test_compiled_layers_show_their_weights_too() -> None:
     torch.manual_seed(1)
     model, batch = small_model(), sample()

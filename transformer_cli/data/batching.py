@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_cli.data.encoded import EncodedPairs, PairList, TokenPair
-from transformer_cli.data.order import Budget, EpochOrder
+from transformer_cli.data.order import Budget, EpochOrder, Indices
 from transformer_cli.data.tokenizer import Tokenizer
 
 __all__ = ["Batch", "Budget", "PairList", "Position", "TokenPair", "Updates", "collate"]
@@ -97,10 +97,8 @@ class Updates(Iterator[list[Batch]]):
     ) -> None:
         if not order.num_pairs():
             raise ValueError("there is no pair to make batches of")
-        self._pairs = pairs
         self._order = order
-        self._accumulate = accumulate
-        self._pin_memory = pin_memory
+        self._collator = _Collator(pairs, order, accumulate, pin_memory)
         self._position = Position(*position)
         self._num_batches: tuple[int, int] | None = None
         self._ahead: _Ahead | None = None
@@ -124,7 +122,7 @@ class Updates(Iterator[list[Batch]]):
 
     def __next__(self) -> list[Batch]:
         if self._ahead is None:
-            self._ahead = _Ahead(self._updates(self._position), UPDATES_AHEAD)
+            self._ahead = _Ahead(self._collator.updates(self._position), UPDATES_AHEAD)
         update, self._position = next(self._ahead)
         return update
 
@@ -140,24 +138,34 @@ class Updates(Iterator[list[Batch]]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _updates(self, start: Position) -> Iterator[tuple[list[Batch], Position]]:
+
+@dataclass(frozen=True, slots=True)
+class _Collator:
+    """Makes the updates; the thread holds this, and not what it works for."""
+
+    pairs: EncodedPairs
+    order: EpochOrder
+    accumulate: int
+    pin_memory: bool
+
+    def updates(self, start: Position) -> Iterator[tuple[list[Batch], Position]]:
         """Each update with the position after it."""
         epoch, done = start
         while True:
-            batches = self._order.batches(epoch, first=done)
-            group = list(islice(batches, self._accumulate))
+            batches = self.order.batches(epoch, first=done)
+            group = list(islice(batches, self.accumulate))
             while group:
-                next_group = list(islice(batches, self._accumulate))
+                next_group = list(islice(batches, self.accumulate))
                 done += len(group)
                 position = Position(epoch, done) if next_group else Position(epoch + 1, 0)
                 yield [self._collate(indices) for indices in group], position
                 group = next_group
             epoch, done = epoch + 1, 0
 
-    def _collate(self, indices: NDArray[np.int64]) -> Batch:
-        pairs = [self._pairs[index] for index in indices.tolist()]
+    def _collate(self, indices: Indices) -> Batch:
+        pairs = [self.pairs[index] for index in indices.tolist()]
         batch = collate(pairs, bos_id=Tokenizer.bos_id, pad_id=Tokenizer.pad_id)
-        return batch.pin_memory() if self._pin_memory else batch
+        return batch.pin_memory() if self.pin_memory else batch
 
 
 class _Ahead(Iterator[tuple[list[Batch], Position]]):
