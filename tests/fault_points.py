@@ -19,7 +19,8 @@ POINTS = {
     "step": "transformer_cli.training.loop:train_step",
     "validation": "transformer_cli.commands.session:validate",
     "save": "transformer_cli.storage.manifest:Manifest.encode",  # all files written, no manifest yet
-    "log": "transformer_cli.console:append_json_line",
+    "encoding": "transformer_cli.data.preparation:encode_pairs",
+    "translation": "transformer_cli.decoding.translator:Translator.translate",
 }
 
 

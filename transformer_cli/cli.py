@@ -1,5 +1,6 @@
 """Arguments in, exit codes out; a command's code is imported only when it runs."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -209,21 +210,22 @@ def _start_talking(debug: bool) -> None:
 
 def main() -> None:
     """The entry point `tfm`: one message and an exit code for whatever goes wrong."""
-    signal.signal(signal.SIGTERM, _end_by_signal)
+    _open_closed_streams()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end_by_signal)
     is_debug = "--debug" in sys.argv[1:]
     try:
-        app()
-        sys.stdout.flush()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except TfmError as error:
         _give_up(f"tfm: {error}", error.exit_code, is_debug)
     except BrokenPipeError:
         # The reader of our output has gone; Python must not complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(1)
-    except KeyboardInterrupt:
-        _give_up("tfm: interrupted", 130, is_debug)
-    except MemoryError:
-        _give_up("tfm: out of memory\n  hint: lower the batch size", 75, is_debug)
     except OSError as error:
         _give_up(
             f"tfm: {error}\n  hint: see docs/reliability.md for what each exit code means",
@@ -231,12 +233,33 @@ def main() -> None:
             is_debug,
         )
     except Exception as error:
+        if _is_out_of_memory(error):
+            _give_up("tfm: out of memory\n  hint: lower the size of the batches", 75, is_debug)
         message = f"tfm: an error of ours, please report it: {type(error).__name__}: {error}"
         _give_up(f"{message}\n  hint: --debug shows where", 70, is_debug)
 
 
+def _open_closed_streams() -> None:
+    """Whoever closes a standard stream must not find our files under its number."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            setattr(sys, name, open(number, mode, encoding="utf-8"))
+
+
 def _end_by_signal(signal_number: int, frame: FrameType | None) -> NoReturn:
+    with contextlib.suppress(OSError):
+        os.write(2, f"tfm: ended by {signal.Signals(signal_number).name}\n".encode())
     sys.exit(128 + signal_number)
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Python's own, that of a GPU, and that of a CPU, which is only told by its text."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "can't allocate memory" in str(error)
+    )
 
 
 def _give_up(message: str, exit_code: int, is_debug: bool) -> NoReturn:

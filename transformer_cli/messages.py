@@ -2,9 +2,13 @@
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tqdm import tqdm
+
+from transformer_cli.errors import TfmError
 
 logger = logging.getLogger("transformer_cli")
 
@@ -25,6 +29,12 @@ class _AboveTheBar(logging.Handler):
 class _LogFile(logging.FileHandler):
     """The run's log; when the disk is full, training matters more than its log."""
 
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            super().emit(record)
+        except OSError:  # opening it failed
+            self.handleError(record)
+
     def handleError(self, record: logging.LogRecord) -> None:
         logger.removeHandler(self)
         logger.warning(
@@ -42,9 +52,20 @@ def talk_on_stderr(*, debug: bool = False) -> None:
     logger.propagate = False
 
 
-def log_to_file(path: Path) -> logging.Handler:
-    """Messages go to this file too, with their time; the caller removes and closes the handler."""
+@contextmanager
+def log_to_file(path: Path) -> Iterator[None]:
+    """Messages go to this file too, with their time, and so does the error that ends the work."""
     handler = _LogFile(path, encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
     logger.addHandler(handler)
-    return handler
+    try:
+        yield
+    except Exception as error:
+        traceback = None if isinstance(error, TfmError) else sys.exc_info()
+        handler.handle(
+            logging.LogRecord(logger.name, logging.ERROR, __file__, 0, "%s", (error,), traceback)
+        )
+        raise
+    finally:
+        logger.removeHandler(handler)
+        handler.close()

@@ -8,7 +8,7 @@ import platform
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib import metadata
 from types import FrameType
@@ -123,11 +123,17 @@ def signals_as_requests() -> Iterator[StopRequest]:
             os._exit(128 + signal_number)
         request.signal_number = signal_number
         name = signal.Signals(signal_number).name
-        os.write(
-            2, f"\ntfm: {name}: finishing the step and saving; once more ends at once\n".encode()
-        )
+        message = f"\ntfm: {name}: finishing the step and saving; once more ends at once\n"
+        with suppress(OSError):
+            os.write(2, message.encode())
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    # What a shell ignores on behalf of a background job stays ignored.
+    numbers = [
+        number
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    ]
+    before = {number: signal.signal(number, note) for number in numbers}
     try:
         yield request
     finally:

@@ -137,16 +137,6 @@ def test_numbers_are_whole_as_words_and_digit_by_digit_as_subwords() -> None:
         ]
 
 
-@pytest.mark.parametrize("kind", SUBWORD_KINDS)
-def test_no_subword_reaches_over_the_edge_of_a_word(kind: str) -> None:
-    tokenizer = train_tokenizer(
-        ["abab. abab. abab, abab."] * 50, TokenizerConfig(kind=kind, vocab_size=300)
-    )
-    for index in range(len(SPECIALS), tokenizer.vocab_size):
-        name = tokenizer.tokens([index])[0]
-        assert len(name) == 1 or name.isalpha() or "\ufffd" in name, name
-
-
 def test_each_sign_of_a_script_without_spaces_is_a_word() -> None:
     tokenizer = TOKENIZERS["wordlevel"]
     assert tokenizer.tokens(tokenizer.encode("日本語")) == ["日", "本", "語"]
@@ -214,64 +204,6 @@ def test_a_megabyte_in_one_line_takes_seconds_at_most(kind: str, unit: str) -> N
     ids = tokenizer.encode(text)
     tokenizer.decode(ids)
     assert time.process_time() - started_at < 5
-
-
-# --- training ---
-
-
-def test_a_word_vocabulary_is_unlimited_unless_told() -> None:
-    words = [
-        f"parola{chr(97 + n // 676)}{chr(97 + n // 26 % 26)}{chr(97 + n % 26)}" for n in range(9000)
-    ]
-    assert train_tokenizer(words, TokenizerConfig()).vocab_size == len(SPECIALS) + 9000
-    assert train_tokenizer(words, TokenizerConfig(vocab_size=100)).vocab_size == 100
-
-
-def test_the_most_frequent_words_stay_and_ties_are_broken_by_spelling() -> None:
-    tokenizer = train_tokenizer(["d c b a", "c"], TokenizerConfig(vocab_size=8))
-    assert tokenizer.tokens(range(4, 8)) == ["c", "a", "b", "d"]
-
-
-def test_rare_words_stay_out() -> None:
-    tokenizer = train_tokenizer(["due due uno", "due"], TokenizerConfig(min_frequency=2))
-    assert tokenizer.tokens(range(4, tokenizer.vocab_size)) == ["due"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_order_of_the_texts_does_not_matter(kind: str) -> None:
-    reversed_order = train_tokenizer(iter(TEXTS[::-1]), KINDS[kind])
-    assert reversed_order.to_json() == TOKENIZERS[kind].to_json()
-
-
-@pytest.mark.parametrize("kind", SUBWORD_KINDS)
-def test_frequent_words_become_one_piece(kind: str) -> None:
-    texts = ["zwei junge sind hier"] * 100 + ["Freunde"] * 2
-    tokenizer = train_tokenizer(texts, TokenizerConfig(kind=kind, vocab_size=300))
-    assert tokenizer.tokens(tokenizer.encode("zwei junge sind hier")) == [
-        "zwei",
-        "junge",
-        "sind",
-        "hier",
-    ]
-
-
-@pytest.mark.parametrize("kind", SUBWORD_KINDS)
-def test_a_vocabulary_without_room_for_all_bytes_is_refused(kind: str) -> None:
-    with pytest.raises(ConfigError, match=r"tokenizer\.vocab_size \(259\) is below 260"):
-        train_tokenizer(TEXTS, TokenizerConfig(kind=kind, vocab_size=259))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_vocabulary_is_not_larger_than_told(kind: str) -> None:
-    tokenizer = train_tokenizer(TEXTS, TokenizerConfig(kind=kind, vocab_size=270))
-    assert tokenizer.vocab_size <= 270
-
-
-def test_an_empty_vocabulary_is_refused() -> None:
-    with pytest.raises(DataError, match="empty vocabulary"):
-        train_tokenizer(["uno due"], TokenizerConfig(min_frequency=2))
-    with pytest.raises(DataError, match="empty vocabulary"):
-        train_tokenizer([], TokenizerConfig())
 
 
 class PanicException(BaseException):

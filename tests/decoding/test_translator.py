@@ -237,6 +237,18 @@ def test_random_numbers_training_mode_and_gradients_are_left_alone(
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
+def test_the_model_works_without_gradients_and_without_dropout(tokenizer: Tokenizer) -> None:
+    model = random_model(tokenizer).train()
+    modes = set()
+    model.decoder.layers[0].feed_forward.up.register_forward_hook(
+        lambda module, inputs, output: modes.add(
+            (torch.is_inference_mode_enabled(), module.training)
+        )
+    )
+    list(translator(tokenizer, model=model).translate(["uno due"]))
+    assert modes == {(True, False)}
+
+
 def test_the_mode_comes_back_after_an_error(tokenizer: Tokenizer) -> None:
     model = random_model(tokenizer).train()
     broken = translator(tokenizer, model=model)

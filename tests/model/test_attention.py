@@ -14,6 +14,7 @@ from transformer_cli.model.attention import (
     attention_weights,
 )
 from transformer_cli.model.dropout import Dropout
+from transformer_cli.model.positions import rotation_at
 
 from .samples import SMALL
 
@@ -110,6 +111,28 @@ def test_grouped_queries_equal_full_heads_with_repeated_weights() -> None:
         torch.ones(5, 5, dtype=torch.bool).tril(),
     )
     torch.testing.assert_close(grouped(x, x, visible), full(x, x, visible))
+
+
+@pytest.mark.parametrize("settings", [{}, {"num_kv_heads": 1, "qk_norm": True}])
+def test_the_weights_for_pictures_are_those_that_gather(settings: dict[str, object]) -> None:
+    torch.manual_seed(1)
+    attention = MultiHeadAttention(
+        ModelConfig(**{**SMALL, **settings}, attention_dropout=0.5)
+    ).double()
+    x, context = torch.randn(2, 3, 12).double(), torch.randn(2, 5, 12).double()
+    rotation = rotation_at(0, 5, 6, x)
+    inputs = (
+        x,
+        context,
+        torch.rand(2, 1, 3, 5) < 0.7,
+        rotation._replace(sines=rotation.sines[:1], cosines=rotation.cosines[:1]),
+    )
+    weights = attention.weights(*inputs)
+    assert weights.shape == (2, 2, 3, 5)
+    values = attention.keys_and_values(context)[1]
+    gathered = weights @ values.repeat_interleave(2 // values.size(1), dim=1)
+    expected = attention.output(gathered.transpose(1, 2).flatten(2))
+    torch.testing.assert_close(attention.eval()(*inputs), expected)
 
 
 def test_dropout_acts_on_the_weights() -> None:

@@ -7,7 +7,7 @@ from transformer_cli.config import ModelConfig
 from transformer_cli.model.layers import DecoderLayer, EncoderLayer, causal_mask
 from transformer_cli.model.positions import rotation_at
 
-from .samples import SMALL
+from .samples import SMALL, assert_same, results, sample, small_model
 
 VARIANTS = [
     {},
@@ -36,6 +36,18 @@ def test_a_layer_compiles_to_one_graph(settings: dict[str, object], share: float
         assert found.shape == x.shape
         if share == 0.0:
             torch.testing.assert_close(found, layer(*inputs))
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # of PyTorch, about itself
+def test_compiled_layers_leave_logits_gradients_and_names_as_they_are() -> None:
+    torch.manual_seed(1)
+    model, batch = small_model(), sample()
+    names, expected = list(model.state_dict()), results(model, batch)
+    torch.compiler.reset()
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        layer.compile(backend="aot_eager", fullgraph=True)
+    assert_same(results(model, batch), expected, 1e-12)
+    assert list(model.state_dict()) == names
 
 
 def test_a_position_sees_itself_and_the_past() -> None:

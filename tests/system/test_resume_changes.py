@@ -66,7 +66,7 @@ def test_a_harmless_change_is_taken_and_told(tfm: Tfm) -> None:
     assert finished.exit_code == 0
     assert "training.log_every: was 3, now 1" in finished.talk
     reported = [line["step"] for line in metrics_of(tfm.folder / "runs/tiny")]
-    assert reported[-4:] == [7, 8, 9, 9]  # the last one is a validation
+    assert reported[-5:] == [7, 8, 8, 9, 9], "each step, and the validations at 8 and 9"
     settings = (tfm.folder / "runs/tiny/config.yaml").read_text()
     assert "beam_size: 3" in settings, "the run's config says what is in force"
 

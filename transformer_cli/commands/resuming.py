@@ -1,5 +1,6 @@
 """Whether a run may go on with a changed config: harmless changes are taken, harmful ones refused."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from transformer_cli.config import Config
@@ -23,15 +24,19 @@ HARMLESS = (
 )
 
 
-def accept_changes(before: Config, now: Config) -> list[str]:
+def accept_changes(before: Config, now: Config, *, accept_data_change: bool = False) -> list[str]:
     """What changed, one line each, if a run of `before` may go on as `now`.
+
+    Args:
+        accept_data_change: other corpora and other cleaning are harmless too.
 
     Raises:
         ConfigError: a changed setting would make it another experiment; names old and new values.
     """
     old, new = _flatten(before.model_dump(mode="json")), _flatten(now.model_dump(mode="json"))
     changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
-    harmful = [key for key in changed if not _is_harmless(key, now)]
+    harmless = (*HARMLESS, "data") if accept_data_change else HARMLESS
+    harmful = [key for key in changed if not _is_harmless(key, now, harmless)]
     if harmful:
         lines = "".join(f"\n    {_change(key, old, new)}" for key in harmful)
         raise ConfigError(
@@ -42,10 +47,10 @@ def accept_changes(before: Config, now: Config) -> list[str]:
     return [_change(key, old, new) for key in changed]
 
 
-def _is_harmless(key: str, now: Config) -> bool:
+def _is_harmless(key: str, now: Config, harmless: Sequence[str]) -> bool:
     if key == "training.max_steps" and now.training.schedule == "cosine":
         return False  # the curve ends at max_steps, so every step would have been another
-    return any(key == prefix or key.startswith(prefix + ".") for prefix in HARMLESS)
+    return any(key == prefix or key.startswith(prefix + ".") for prefix in harmless)
 
 
 def _change(key: str, old: dict[str, Any], new: dict[str, Any]) -> str:

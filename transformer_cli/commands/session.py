@@ -102,11 +102,6 @@ class TrainingSession:
 
     def _validate(self, step: int) -> float:
         pairs = self.data.validation[: self.config.validation.max_sentences]
-        if not pairs:
-            raise DataError(
-                "there is no validation split to measure training.best_metric on",
-                hint="name one in data.corpora, or raise data.validation_share",
-            )
         settings = self.config.validation
         translator = self._translator()
         report = validate(

@@ -13,7 +13,7 @@ from transformer_cli.config import Config, load_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.errors import InterruptedBySignal
 from transformer_cli.messages import log_to_file
-from transformer_cli.runtime import environment, prepare_machine, signals_as_requests
+from transformer_cli.runtime import Machine, environment, prepare_machine, signals_as_requests
 from transformer_cli.storage import make_folders, replace_file
 from transformer_cli.training.loop import train
 from transformer_cli.training.progress import is_finished
@@ -32,28 +32,29 @@ def run_training(
         InterruptedBySignal: asked to stop; the state is saved.
     """
     config = load_config(config_path, overrides)
+    machine = prepare_machine(config.runtime)
     run_folder = RUNS / config.name
     make_folders(run_folder)
-    with RunLock(run_folder):
-        log = log_to_file(run_folder / "train.log")
-        try:
-            checkpoints = Checkpoints(run_folder, Retention.of(config.training))
-            checkpoints.sweep()
-            if from_scratch:
-                _put_aside(checkpoints)
-            newest = checkpoints.newest_valid()
-            _accept_config(run_folder, config, has_begun=newest is not None)
-            data = prepare_data(
-                config,
-                run_folder / "data",
-                accept_change=accept_data_change,
-                has_begun=newest is not None,
-                tokenizers=load_tokenizers(newest) if newest else None,
-            )
-            _train_in(run_folder, config, data)
-        finally:
-            logging.getLogger("transformer_cli").removeHandler(log)
-            log.close()
+    with RunLock(run_folder), log_to_file(run_folder / "train.log"):
+        checkpoints = Checkpoints(run_folder, Retention.of(config.training))
+        checkpoints.sweep()
+        if from_scratch:
+            _put_aside(checkpoints)
+        newest = checkpoints.newest_valid()
+        if newest is not None:
+            _accept_changes(run_folder, config, accept_data_change=accept_data_change)
+        data = prepare_data(
+            config,
+            run_folder / "data",
+            accept_change=accept_data_change,
+            has_begun=newest is not None,
+            tokenizers=load_tokenizers(newest) if newest else None,
+        )
+        if newest is None or accept_data_change:
+            for line in data.report.lines():
+                logger.info("%s", line)
+        replace_file(run_folder / CONFIG_FILE, to_yaml(config).encode())
+        _train_in(run_folder, config, data, machine)
 
 
 def _put_aside(checkpoints: Checkpoints) -> None:
@@ -68,19 +69,16 @@ def _put_aside(checkpoints: Checkpoints) -> None:
             old.rename(place / name)
 
 
-def _accept_config(run_folder: Path, config: Config, *, has_begun: bool) -> None:
-    """Refuse a run whose settings changed harmfully; else write down the settings in force."""
+def _accept_changes(run_folder: Path, config: Config, *, accept_data_change: bool) -> None:
+    """Tell what changed in the settings since the run began; refuse what is harmful."""
     earlier = run_folder / CONFIG_FILE
-    if has_begun and earlier.exists():
-        for change in accept_changes(load_config(earlier), config):
+    if earlier.exists():
+        before = load_config(earlier)
+        for change in accept_changes(before, config, accept_data_change=accept_data_change):
             logger.info("changed since the run began: %s", change)
-    replace_file(earlier, to_yaml(config).encode())
 
 
-def _train_in(run_folder: Path, config: Config, data: PreparedData) -> None:
-    machine = prepare_machine(config.runtime)
-    for line in data.report.lines():
-        logger.info("%s", line)
+def _train_in(run_folder: Path, config: Config, data: PreparedData, machine: Machine) -> None:
     described = environment() | {"device": machine.describe(), "data": dict(data.fingerprint)}
     replace_file(run_folder / "environment.json", json.dumps(described, indent=1).encode())
     session = TrainingSession.open(run_folder, config, data, machine)

@@ -97,8 +97,14 @@ class SequencesData(_Data):
 class _Corpus(Section):
     split: SplitName | None = None
     """Which split these pairs are; absent: each pair's split is drawn by a hash of the pair."""
-    weight: Annotated[float, Field(gt=0.0, le=1000.0)] = 1.0
+    weight: Annotated[float, Field(strict=True, gt=0.0, le=1000.0)] = 1.0
     """How often each training pair of this corpus is seen per epoch; 0.5: a random half, drawn anew each epoch."""
+
+    @model_validator(mode="after")
+    def _weight_has_an_effect(self) -> Self:
+        if self.weight != 1.0 and self.split in ("validation", "test"):
+            raise ValueError(f"weight has no effect on a corpus of split {self.split}")
+        return self
 
 
 class FileCorpus(_Corpus):
@@ -113,7 +119,7 @@ class FileCorpus(_Corpus):
     format: Literal["text", "tsv", "csv", "jsonl", "parquet"] | None = None
     """Absent: read off the file's ending, before .gz, .bz2, .xz or .zst."""
     source_field: Column | None = None
-    """Column of the source: a name, a number from 0 (TSV and CSV), or a path such as translation.en (JSON Lines, Parquet). Absent: the first column, or the one named as the source language."""
+    """Column of the source: a name, a number from 0 (TSV and CSV), or a path such as translation.en (JSON Lines, Parquet). Absent: the first column; of named ones translation.SOURCE_LANGUAGE or SOURCE_LANGUAGE, if there is such a field."""
     target_field: Column | None = None
     """Column of the target."""
     has_header: Switch | None = None
@@ -144,9 +150,9 @@ class HubCorpus(_Corpus):
     dataset_split: Text = "train"
     """Split or slice of the data set that is read, such as train or train[:1%]."""
     source_field: Text | None = None
-    """Path to the source text; absent: translation.SOURCE_LANGUAGE."""
+    """Path to the source text; absent: translation.SOURCE_LANGUAGE or SOURCE_LANGUAGE, if there is such a field, else the first field."""
     target_field: Text | None = None
-    """Path to the target text; absent: translation.TARGET_LANGUAGE."""
+    """Path to the target text; absent: likewise, else the second field."""
     streamed: Switch = False
     """Read while downloading, without a copy of the whole data set on disk."""
     max_pairs: Count | None = None
@@ -156,9 +162,9 @@ class HubCorpus(_Corpus):
 class _DrawnSplits(_Data):
     root: Text = "."
     """Relative paths of corpora start here; itself relative to the current folder."""
-    validation_share: Annotated[float, Field(ge=0.0, le=0.5)] = 0.02
+    validation_share: Annotated[float, Field(strict=True, ge=0.0, le=0.5)] = 0.02
     """Share of the pairs without a split that become validation pairs, by a hash of the pair."""
-    test_share: Annotated[float, Field(ge=0.0, le=0.5)] = 0.02
+    test_share: Annotated[float, Field(strict=True, ge=0.0, le=0.5)] = 0.02
     """Share that become test pairs."""
 
 

@@ -43,7 +43,7 @@ PRESETS: dict[str, dict[str, int | float]] = {
 
 
 class ModelConfig(Section):
-    """Defaults are the base model of Vaswani et al. 2017, table 3."""
+    """Sizes default to the base model of Vaswani et al. 2017, table 3; norms stand before the sub-layers."""
 
     preset: Literal["tiny", "small", "base", "big"] | None = None
     """Fills in d_model, num_heads, d_ff and the depths where they are not given: tiny (Wu et al. 2021), small, base and big (Vaswani et al. 2017, table 3)."""

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from transformer_cli.config.section import Count, Positive, Probability, Section, Switch
 
 Metric = Literal["loss", "perplexity", "bleu", "chrf", "ter", "cer", "wer"]
-Beta = Annotated[float, Field(ge=0.0, lt=1.0)]
+Beta = Annotated[float, Field(strict=True, ge=0.0, lt=1.0)]
 
 LOWER_IS_BETTER = frozenset({"loss", "perplexity", "ter", "cer", "wer"})
 
@@ -21,7 +21,7 @@ class TrainingConfig(Section):
     """Decay rates of Adam's moments (the paper, section 5.3)."""
     epsilon: Positive = 1e-9
     """Adam's epsilon (the paper, section 5.3)."""
-    weight_decay: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    weight_decay: Annotated[float, Field(strict=True, ge=0.0, le=1.0)] | None = None
     """adamw: decay of the weights per unit of learning rate; absent: 0.01."""
     max_steps: Count | None = None
     """Stop after this many updates."""
@@ -35,9 +35,9 @@ class TrainingConfig(Section):
     """Batches whose gradients are summed to one update."""
     schedule: Literal["noam", "inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
     """Learning rate after the linear warm-up: noam (the paper, equation 3), inverse_sqrt from the peak, cosine down to 0 at max_steps, constant."""
-    learning_rate: Annotated[float, Field(gt=0.0, le=100.0)] | None = None
+    learning_rate: Annotated[float, Field(strict=True, gt=0.0, le=100.0)] | None = None
     """Peak learning rate; not for noam. Absent: 7e-4."""
-    noam_factor: Annotated[float, Field(gt=0.0, le=1000.0)] | None = None
+    noam_factor: Annotated[float, Field(strict=True, gt=0.0, le=1000.0)] | None = None
     """noam: what multiplies d_model^-0.5 min(step^-0.5, step warmup_steps^-1.5). Absent: 1."""
     warmup_steps: Annotated[int, Field(strict=True, ge=0, le=10**9)] = 4000
     """Updates over which the learning rate rises linearly."""
@@ -91,7 +91,7 @@ class ValidationConfig(Section):
     max_sentences: Count | None = None
     """Only the first so many validation pairs are used; absent: all. The file order decides, so every validation sees the same."""
     scores: tuple[Literal["bleu", "chrf", "ter", "cer", "wer"], ...] = ("bleu", "chrf", "cer")
-    """Scores of decoded text; loss and perplexity are always there. An empty list: no decoding."""
+    """Scores of decoded text; loss and perplexity are always there. An empty list: only the samples are decoded."""
     beam_size: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
     """Beam of the decoding during training; tfm validate uses decoding.beam_size."""
     num_samples: Annotated[int, Field(strict=True, ge=0, le=100)] = 4
@@ -103,7 +103,7 @@ class DecodingConfig(Section):
 
     beam_size: Annotated[int, Field(strict=True, ge=1, le=64)] = 4
     """Hypotheses kept per sentence; 1 is greedy search."""
-    length_penalty: Annotated[float, Field(ge=0.0, le=10.0)] = 0.6
+    length_penalty: Annotated[float, Field(strict=True, ge=0.0, le=10.0)] = 0.6
     """alpha of ((5 + length) / 6)^alpha, by which a hypothesis' log-probability is divided (Wu et al. 2016, equation 14)."""
     num_best: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
     """Translations given per sentence, best first; at most beam_size."""

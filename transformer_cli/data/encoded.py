@@ -119,7 +119,8 @@ class _Lists:
         chunks = np.searchsorted(self._ends, indices, side="right")
         by_chunk = np.argsort(chunks, kind="stable")
         numbers, firsts = np.unique(chunks[by_chunk], return_index=True)
-        for number, here in zip(numbers.tolist(), np.split(by_chunk, firsts[1:]), strict=True):
+        parts = np.split(by_chunk, firsts[1:])  # of no indices, one part without a number
+        for number, here in zip(numbers.tolist(), parts, strict=False):
             rows, offsets = indices[here] - self._starts[number], self._offsets[number]
             lengths[here] = offsets[rows + 1] - offsets[rows]
         return lengths

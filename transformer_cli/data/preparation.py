@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 TRAIN, TEXT, VALIDATION, REPORT = "train.arrow", "text.arrow", "validation.jsonl", "report.json"
 SHARED_TOKENIZER = "tokenizer.json"
 TOKENIZERS = ("tokenizer.source.json", "tokenizer.target.json")
+EXCERPT_CHARACTERS = 60
 
 Tokenizers = tuple[Tokenizer, Tokenizer]  # of source and target; the same one where it is shared
 
@@ -160,12 +161,17 @@ def _encoded(
         ):
             if max(len(ids.source_ids), len(ids.target_ids)) > config.model.max_length:
                 report.num_too_long += 1
-                report.longest_example = report.longest_example or f"{pair.source[:60]}..."
+                report.longest_example = report.longest_example or _excerpt(pair)
                 continue
             kept.append(ids)
             corpora.append(pair.corpus)
         report.count(kept, "train", has_end=has_end)
         yield kept, corpora
+
+
+def _excerpt(pair: SentencePair) -> str:
+    longer = max(pair.source, pair.target, key=len)
+    return longer if len(longer) <= EXCERPT_CHARACTERS else f"{longer[:EXCERPT_CHARACTERS]}..."
 
 
 def _check_lengths(config: Config, report: DataReport) -> None:

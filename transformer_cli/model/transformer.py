@@ -114,11 +114,6 @@ class Transformer(nn.Module):
         """The state of a search with one row for each sentence, before the first token."""
         return DecoderState(self, memory, source_mask)
 
-    def compile_layers(self) -> None:
-        """Have torch.compile make one graph of each layer; names of parameters stay."""
-        for layer in (*self.encoder.layers, *self.decoder.layers):
-            layer.compile()
-
     def embed_source(self, source_ids: Tensor) -> Tensor:
         """(B, S) int64 to (B, S, D)."""
         table = (

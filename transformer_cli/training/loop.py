@@ -73,20 +73,25 @@ def train(experiment: Experiment, progress: Progress, meter: Meter, hooks: Hooks
     training = experiment.training
     stopwatch = _Stopwatch(meter)
     is_saved = True
+
+    def ends_here() -> bool:
+        return is_finished(progress, training) or hooks.is_stop_requested()
+
     while True:
         is_among_best = False
-        if is_validation_due(progress, training):
+        # Whoever asks us to stop may not wait for long: a validation that is due comes after the resume.
+        if is_validation_due(progress, training) and not hooks.is_stop_requested():
             with stopwatch.paused():
                 value = goodness(hooks.validate(progress.step), training.best_metric)
             progress = progress.after_validation(value, keep_best=training.keep_best)
             is_among_best = value in progress.best_goodness
             is_saved = False
-        ends_here = is_finished(progress, training) or hooks.is_stop_requested()
-        is_save_due = progress.step % training.save_every == 0 or is_among_best or ends_here
-        if is_save_due and not is_saved:
+        is_save_due = progress.step % training.save_every == 0 or is_among_best
+        if not is_saved and (is_save_due or ends_here()):
             with stopwatch.paused():
                 hooks.save(progress, meter)
-        if ends_here:
+            is_saved = True
+        if is_saved and ends_here():
             return progress
         report = _update(experiment, progress.step + 1)
         progress = progress.after_step(experiment.updates.position)

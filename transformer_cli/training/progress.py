@@ -79,7 +79,9 @@ def is_out_of_patience(progress: Progress, training: TrainingConfig) -> bool:
 
 
 def is_finished(progress: Progress, training: TrainingConfig) -> bool:
-    return reaches_limit(progress, training) or is_out_of_patience(progress, training)
+    """Whether nothing is left to do, the last validation included."""
+    is_at_end = reaches_limit(progress, training) and not is_validation_due(progress, training)
+    return is_at_end or is_out_of_patience(progress, training)
 
 
 def is_validation_due(progress: Progress, training: TrainingConfig) -> bool:

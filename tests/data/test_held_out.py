@@ -1,0 +1,85 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer_cli.config import Config
+from transformer_cli.data.cleaning import CleaningReport, pair_digest
+from transformer_cli.data.held_out import held_out_digests, held_out_pairs
+from transformer_cli.data.pairs import SentencePair
+from transformer_cli.errors import DataError
+
+
+def config_of(data: dict[str, Any]) -> Config:
+    training = {"max_steps": 1, "batch_sentences": 2}
+    return Config.model_validate({"name": "a", "data": data, "training": training})
+
+
+def write(folder: Path, name: str, rows: list[tuple[str, str]]) -> dict[str, Any]:
+    text = "".join(f"{source}\t{target}\n" for source, target in rows)
+    (folder / f"{name}.tsv").write_text(text, encoding="utf-8")
+    return {"path": f"{name}.tsv"}
+
+
+ROWS = [
+    ("Cafe\u0301.", "Coffee."),
+    ("ciao", "ciao"),
+    ("ciao", "ciao"),
+    ("", "nothing"),
+    ("uno", "one " * 300),
+]
+
+
+def test_a_corpus_that_is_a_split_keeps_all_but_empty_pairs(tmp_path: Path) -> None:
+    corpora = [
+        write(tmp_path, "train", [("a", "b")]),
+        write(tmp_path, "val", ROWS) | {"split": "validation"},
+    ]
+    config = config_of({"source": "files", "root": str(tmp_path), "corpora": corpora})
+    report = CleaningReport()
+    pairs = held_out_pairs(config, "validation", report)
+    assert pairs == [
+        SentencePair("Caf\u00e9.", "Coffee.", 1),
+        SentencePair("ciao", "ciao", 1),
+        SentencePair("ciao", "ciao", 1),
+        SentencePair("uno", "one " * 300, 1),
+    ]
+    assert report.dropped["drop_empty"].count == 1
+
+
+def test_drawn_pairs_are_cleaned_like_training_pairs(tmp_path: Path) -> None:
+    corpora = [write(tmp_path, "all", [*ROWS, *((f"s{n}", f"t{n}") for n in range(200))])]
+    data = {"source": "files", "root": str(tmp_path), "corpora": corpora, "validation_share": 0.5}
+    pairs = held_out_pairs(config_of(data), "validation")
+    assert 50 < len(pairs) < 150
+    assert not any(pair.source == pair.target or len(pair.target) > 1000 for pair in pairs)
+
+
+def test_a_split_that_the_config_does_not_have_is_an_error(tmp_path: Path) -> None:
+    corpora = [write(tmp_path, "train", [("a", "b")]) | {"split": "train"}]
+    config = config_of({"source": "files", "root": str(tmp_path), "corpora": corpora})
+    with pytest.raises(DataError, match="no test pairs") as refusal:
+        held_out_pairs(config, "test")
+    assert refusal.value.hint is not None
+    assert "data.test_share" in refusal.value.hint
+
+
+def test_digests_are_those_of_validation_and_test(tmp_path: Path) -> None:
+    corpora = [
+        write(tmp_path, "train", [("a", "b")]),
+        write(tmp_path, "val", [("c", "d")]) | {"split": "validation"},
+        write(tmp_path, "test", [("Cafe\u0301", "f")]) | {"split": "test"},
+    ]
+    data = {
+        "source": "files",
+        "root": str(tmp_path),
+        "corpora": corpora,
+        "validation_share": 0.0,
+        "test_share": 0.0,
+    }
+    expected = {pair_digest(SentencePair("c", "d")), pair_digest(SentencePair("Caf\u00e9", "f"))}
+    assert held_out_digests(config_of(data)) == expected
+
+
+def test_a_task_to_memorise_holds_nothing_out() -> None:
+    assert held_out_digests(config_of({"source": "sequences", "task": "memorise"})) == set()

@@ -1,0 +1,44 @@
+import json
+
+from transformer_cli.data.encoded import TokenPair
+from transformer_cli.data.report import DataReport
+
+
+def test_tokens_are_counted_without_the_end_symbol() -> None:
+    report = DataReport()
+    report.count([TokenPair([5, 0, 3], [6, 3]), TokenPair([7, 3], [0, 3])], "train", has_end=True)
+    assert (report.source.train.num_sentences, report.source.train.num_tokens) == (2, 3)
+    assert report.source.train.tokens_per_sentence == 1.5
+    assert report.source.train.unknown_rate == 1 / 3
+    assert report.target.train.unknown_rate == 1 / 2
+    report.count([TokenPair([5], [6])], "validation", has_end=False)
+    assert report.source.validation.num_tokens == 1
+
+
+def test_an_empty_report_has_rates_and_lines_all_the_same() -> None:
+    report = DataReport()
+    assert report.source.train.unknown_rate == 0.0
+    assert report.num_leaked == 0
+    assert report.lines()
+
+
+def test_a_report_comes_back_from_its_file() -> None:
+    report = DataReport(
+        num_pairs={"train": 3},
+        reading=[("rows read", 4, "")],
+        cleaning=[("dropped: leakage", 1, "a | b")],
+        held_out={"test": [("dropped: drop_empty", 2, "| b")]},
+        num_too_long=1,
+        longest_example="a a a",
+        padding_share=0.25,
+    )
+    report.count([TokenPair([5, 0, 3], [6, 3])], "train", has_end=True)
+    assert DataReport.from_json(json.loads(json.dumps(report.to_json()))) == report
+    assert report.num_leaked == 1
+
+
+def test_rows_that_count_nothing_are_not_told() -> None:
+    report = DataReport(cleaning=[("dropped: leakage", 0, ""), ("dropped: drop_empty", 3, "a |")])
+    text = "\n".join(report.lines())
+    assert "drop_empty" in text
+    assert "leakage" not in text

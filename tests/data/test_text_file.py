@@ -1,0 +1,36 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transformer_cli.data import text_file
+from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.text_file import read_side, read_text, write_text
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
+PAIRS = st.lists(st.builds(SentencePair, TEXT, TEXT, st.integers(0, 999)), max_size=9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(PAIRS, st.integers(1, 4))
+def test_text_comes_back_whatever_is_in_it(
+    tmp_path_factory: pytest.TempPathFactory, pairs: list[SentencePair], at_once: int
+) -> None:
+    path = tmp_path_factory.mktemp("text") / "text.arrow"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_file, "PAIRS_AT_ONCE", at_once)
+        write_text(path, iter(pairs))
+    chunks = list(read_text(path))
+    assert [pair for chunk in chunks for pair in chunk] == pairs
+    assert all(len(chunk) <= at_once for chunk in chunks)
+    assert list(read_side(path, "source")) == [pair.source for pair in pairs]
+    assert list(read_side(path, "target")) == [pair.target for pair in pairs]
+
+
+def test_a_file_can_be_deleted_while_it_is_read(tmp_path: Path) -> None:
+    write_text(tmp_path / "a", [SentencePair("uno", "one")])
+    chunks = read_text(tmp_path / "a")
+    assert next(chunks) == [SentencePair("uno", "one")]
+    (tmp_path / "a").unlink()
+    assert list(chunks) == []
