@@ -227,11 +227,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(1)
     except OSError as error:
-        _give_up(
-            f"tfm: {error}\n  hint: see docs/reliability.md for what each exit code means",
-            74,
-            is_debug,
-        )
+        _give_up(f"tfm: {error}\n  hint: --debug shows where", 74, is_debug)
     except Exception as error:
         if _is_out_of_memory(error):
             _give_up("tfm: out of memory\n  hint: lower the size of the batches", 75, is_debug)
@@ -244,7 +240,7 @@ def _open_closed_streams() -> None:
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
-            setattr(sys, name, open(number, mode, encoding="utf-8"))
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
 
 
 def _end_by_signal(signal_number: int, frame: FrameType | None) -> NoReturn:

@@ -85,14 +85,24 @@ def _has_fast_bfloat16(device: torch.device) -> bool:
     return False
 
 
+def _has_glibc() -> bool:
+    return sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
+
+
 def _keep_freed_memory() -> None:
     """Large tensors come and go at each step: glibc would return their pages each time, and fault them in again."""
-    if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
+    if not _has_glibc():
         return
     trim_threshold, mmap_threshold = -1, -3
     libc = ctypes.CDLL(None)
     libc.mallopt(mmap_threshold, 1 << 30)
     libc.mallopt(trim_threshold, (1 << 31) - 1)
+
+
+def return_freed_memory() -> None:
+    """After work with tensors of other sizes, such as decoding, whose pages would otherwise stay."""
+    if _has_glibc():
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def derive_seed(*parts: int | str) -> int:

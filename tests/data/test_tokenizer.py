@@ -45,7 +45,7 @@ def test_known_text_comes_back_exactly(kind: str, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(ANY_TEXT)
 @example("l' acqua")
 @example("l'  acqua")
@@ -62,7 +62,7 @@ def test_any_text_comes_back_exactly_where_its_words_are_known(text: str) -> Non
     assert tokenizer.unk_id not in tokenizer.encode(text)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(ANY_TEXT, st.sampled_from(SUBWORD_KINDS))
 def test_subwords_know_every_text_and_give_it_back(text: str, kind: str) -> None:
     tokenizer = TOKENIZERS[kind]
@@ -71,7 +71,7 @@ def test_subwords_know_every_text_and_give_it_back(text: str, kind: str) -> None
     assert not set(ids) & set(range(len(SPECIALS)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.lists(FRAGMENTS | st.sampled_from(["gatto", "Ciao", "x"]), max_size=12),
     st.sampled_from(list(KINDS)),
@@ -196,14 +196,24 @@ def test_what_words_are_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("unit", ["a", "1. ", "a\u0301\u0323"])
-def test_a_megabyte_in_one_line_takes_seconds_at_most(kind: str, unit: str) -> None:
+@pytest.mark.parametrize("unit", ["a", "1. ", "a\u0301\u0323", "日", " "])
+def test_time_grows_with_the_length_of_a_line_and_no_faster(kind: str, unit: str) -> None:
     tokenizer = TOKENIZERS[kind]
-    text = unit * (1_000_000 // len(unit.encode()))
+    tokenizer.decode(tokenizer.encode(unit * 100))
+
+    def seconds(num_characters: int) -> float:
+        started_at = time.process_time()
+        tokenizer.decode(tokenizer.encode(unit * (num_characters // len(unit))))
+        return time.process_time() - started_at
+
+    # A quadratic step would take 400 times as long.
+    assert seconds(200_000) < 100 * seconds(10_000) + 0.1
+
+
+def test_a_megabyte_in_one_line_takes_seconds_at_most() -> None:
     started_at = time.process_time()
-    ids = tokenizer.encode(text)
-    tokenizer.decode(ids)
-    assert time.process_time() - started_at < 5
+    TOKENIZERS["bpe"].encode("1. " * 333_333)
+    assert time.process_time() - started_at < 10
 
 
 class PanicException(BaseException):

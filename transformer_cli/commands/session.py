@@ -21,7 +21,7 @@ from transformer_cli.errors import DataError
 from transformer_cli.evaluation.attention_picture import attention_picture
 from transformer_cli.evaluation.validation import ValidationReport, validate
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import Machine, seed_everything
+from transformer_cli.runtime import Machine, return_freed_memory, seed_everything
 from transformer_cli.training.loop import Experiment, Hooks
 from transformer_cli.training.optimizer import (
     build_optimizer,
@@ -108,6 +108,7 @@ class TrainingSession:
             translator, pairs, scores=settings.scores, num_samples=settings.num_samples
         )
         self._show(step, report, translator)
+        return_freed_memory()
         value = report.metric(self.config.training.best_metric)
         self.validation = {"step": step, "value": value} | report.as_json()
         return value

@@ -94,7 +94,7 @@ def draw_attention(
     from matplotlib.figure import Figure
 
     width, height = 2.0 + 0.4 * len(source_tokens), 1.6 + 0.32 * len(target_tokens)
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
     axes = figure.add_subplot()
     image = axes.imshow(
         weights.float().cpu().numpy(), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto"

@@ -29,12 +29,12 @@ NOTHING: Both = ("", "")
 ADVERB_KINDS = {
     "present": "habit",
     "used_to": "habit",
-    "progressive": "now",
-    "past": "past",
-    "future": "future",
+    "progressive": "now today",
+    "past": "past today",
+    "future": "future today",
     "going_to": "future",
-    "want": "future",
-    "must": "future",
+    "want": "future today",
+    "must": "future today",
     "have_to": "future",
     "can": "future",
     "should": "future",
@@ -135,7 +135,7 @@ def when(draw: Draw, tense: str) -> Both:
     elif turn == "other":
         english, italian = at_time(draw)
     else:
-        adverb = draw.pick(adverbs(kind))
+        adverb = draw.pick(adverbs(*kind.split()))
         english, italian = adverb.english, adverb.italian
     return draw.expect(english), italian
 

@@ -11,6 +11,7 @@ from transformer_cli.data.phrasebook import (
     patterns_infinitives,
     patterns_joined,
     patterns_liking,
+    patterns_linked,
     patterns_occasions,
     patterns_pastimes,
     patterns_pronouns,
@@ -18,6 +19,7 @@ from transformer_cli.data.phrasebook import (
     patterns_travel,
     patterns_verbs,
     patterns_ways,
+    patterns_weather,
 )
 from transformer_cli.data.phrasebook.pattern import Pattern
 
@@ -30,6 +32,7 @@ PATTERNS: tuple[Pattern, ...] = (
     *patterns_infinitives.PATTERNS,
     *patterns_joined.PATTERNS,
     *patterns_liking.PATTERNS,
+    *patterns_linked.PATTERNS,
     *patterns_occasions.PATTERNS,
     *patterns_pastimes.PATTERNS,
     *patterns_pronouns.PATTERNS,
@@ -37,4 +40,5 @@ PATTERNS: tuple[Pattern, ...] = (
     *patterns_travel.PATTERNS,
     *patterns_verbs.PATTERNS,
     *patterns_ways.PATTERNS,
+    *patterns_weather.PATTERNS,
 )

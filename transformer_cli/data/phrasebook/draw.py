@@ -12,6 +12,8 @@ from functools import cache
 from random import Random
 from typing import Protocol, TypeVar
 
+from transformer_cli.data.phrasebook.english import contracted
+
 HELD_OUT_SHARE = 0.125
 # A word chosen from fewer belongs to its pattern: were it held out, the pattern could not be learnt.
 MIN_OPEN_CHOICE = 7
@@ -142,7 +144,8 @@ class SearchDraw:
         return lexeme
 
     def expect(self, english: str) -> str:
-        if english.lower() not in self._english:
+        is_there = any(x.lower() in self._english for x in (english, contracted(english)))
+        if not is_there:
             raise DeadEndError
         return english
 

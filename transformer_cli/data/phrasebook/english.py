@@ -29,8 +29,33 @@ CONTRACTIONS = (
     ("what is", "what's"),
     ("let us", "let's"),
 )
-_CONTRACTIBLE = re.compile(r"(?<!and )\b(?:" + "|".join(long for long, _ in CONTRACTIONS) + r")\b")
-_SHORT_FORMS = dict(CONTRACTIONS)
+CONTRACTIONS_UNLESS_DENIED = (
+    ("you are", "you're"),
+    ("we are", "we're"),
+    ("they are", "they're"),
+    ("he is", "he's"),
+    ("she is", "she's"),
+    ("that is", "that's"),
+    ("there is", "there's"),
+    ("where is", "where's"),
+    ("I will", "I'll"),
+    ("you will", "you'll"),
+    ("he will", "he'll"),
+    ("she will", "she'll"),
+    ("we will", "we'll"),
+    ("they will", "they'll"),
+    ("I would", "I'd"),
+    ("we would", "we'd"),
+)
+_CONTRACTIBLE = re.compile(
+    r"(?<!and )\b(?:(?:"
+    + "|".join(long for long, _ in CONTRACTIONS)
+    # Neither at the end ("I know where he is.") nor before a pronoun ("Where is he?").
+    + r")|(?:"
+    + "|".join(long for long, _ in CONTRACTIONS_UNLESS_DENIED)
+    + r")(?= (?!(?:not|he|she|it)\b)))\b"
+)
+_SHORT_FORMS = dict(CONTRACTIONS + CONTRACTIONS_UNLESS_DENIED)
 
 
 @cache

@@ -30,6 +30,7 @@ from transformer_cli.data.phrasebook.patterns_verbs import object_phrase, transi
 TU, LEI, NOI, VOI = 1, 2, 3, 4
 REFLEXIVE_CLITIC = {TU: "ti", LEI: "si", NOI: "ci", VOI: "vi"}
 PLEASE = (", please", ", per favore")
+ADDRESSES = (("sir", "signore"), ("madam", "signora"))
 GROUPS = (("children", "bambini"), ("boys", "ragazzi"), ("girls", "ragazze"))
 WELCOME = ("sleep", "work", "swim", "run", "dance", "walk", "eat", "study", "sing", "cook")
 UNWELCOME = (*WELCOME, "laugh", "cry", "smoke", "shout")
@@ -99,7 +100,10 @@ def order_someone(draw: Draw, *, person: int, negative: bool) -> Both:
 def _addressed(draw: Draw, person: int, english: str, italian: str) -> Both:
     """Who is spoken to: "please" makes it polite, "children," plural."""
     if person == LEI:
-        return finished(draw, english + PLEASE[0], italian + PLEASE[1])
+        if draw.choose((True, False, False)):
+            return finished(draw, f"please {english}", f"per favore, {italian}")
+        title = draw.choose((("", ""), ("", ""), *((f", {x}", f", {y}") for x, y in ADDRESSES)))
+        return finished(draw, english + PLEASE[0] + title[0], italian + PLEASE[1] + title[1])
     if person == VOI:
         group = draw.choose(GROUPS)
         return finished(draw, f"{group[0]}, {english}", f"{group[1]}, {italian}", "!")
@@ -234,7 +238,7 @@ PATTERNS = (
     Pattern("forbid.tu", partial(order_someone, person=TU, negative=True), 50),
     Pattern("forbid.lei", partial(order_someone, person=LEI, negative=True), 30),
     Pattern("do.tu", partial(do_something, person=TU, negative=False), 20),
-    Pattern("do.lei", partial(do_something, person=LEI, negative=False), 12),
+    Pattern("do.lei", partial(do_something, person=LEI, negative=False), 30),
     Pattern("do.voi", partial(do_something, person=VOI, negative=False), 15),
     Pattern("do_not.tu", partial(do_something, person=TU, negative=True), 20),
     Pattern("do_not.voi", partial(do_something, person=VOI, negative=True), 12),
@@ -248,5 +252,5 @@ PATTERNS = (
     Pattern("let_us", let_us, 50),
     Pattern("put.tu", partial(put_it, person=TU), 30),
     Pattern("put.lei", partial(put_it, person=LEI), 20),
-    Pattern("be_good", be_good, 10),
+    Pattern("be_good", be_good, 20),
 )

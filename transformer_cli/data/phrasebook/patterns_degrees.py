@@ -32,7 +32,7 @@ from transformer_cli.data.phrasebook.noun_phrases import NounPhrase, noun_phrase
 from transformer_cli.data.phrasebook.pattern import Pattern
 from transformer_cli.data.phrasebook.patterns_being import described_things
 from transformer_cli.data.phrasebook.patterns_verbs import transitive_verbs, with_object
-from transformer_cli.data.phrasebook.people import person_subject
+from transformer_cli.data.phrasebook.people import SELF, STRESSED, person_subject
 
 ALREADY = Adverb("already:adverb", "already", "già", "aspect")
 NEVER = Adverb("never:adverb", "never", "mai", "aspect")
@@ -107,14 +107,15 @@ def things_compared(draw: Draw, *, asks: bool = False) -> Both:
     )
 
 
-def people_compared(draw: Draw) -> Both:
+def people_compared(draw: Draw, *, asks: bool = False) -> Both:
     """ "Anna is taller than my brother", "Anna è più alta di mio fratello"."""
-    first, second = person_subject(draw), person_subject(draw)
-    if not second.bare or second.person in {3, 4}:
+    first = person_subject(draw)
+    if asks and first.person in {0, 3}:
         raise DeadEndError
+    second = _measure(draw, first)
     adjective = draw.pick(_personal())
     italian = adjective_forms(adjective.italian)[first.form]
-    kind = draw.choose(("more", "more", "as"))
+    kind = draw.choose(("more", "more", "more", "as"))
     if kind == "more":
         words = (
             f"{adjective.comparative} than {second.english}",
@@ -122,7 +123,25 @@ def people_compared(draw: Draw) -> Both:
         )
     else:
         words = f"as {adjective.english} as {second.english}", f"{italian} come {second.italian}"
-    return finished(draw, *statement(first, VerbPhrase(BE, *words), "present"))
+    phrase = VerbPhrase(BE, *words)
+    if asks:
+        return finished(draw, *question(first, phrase, "present"), "?")
+    negative = draw.choose((True, False, False, False))
+    tense = draw.choose(("present", "present", "present", "past"))
+    return finished(draw, *statement(first, phrase, tense, negative=negative))
+
+
+def _measure(draw: Draw, first: NounPhrase) -> NounPhrase:
+    """Whom the first person is compared with: "my brother", "me"."""
+    if draw.choose((True, False, False)):
+        english, italian, person = draw.choose(STRESSED)
+        if person in SELF[first.person]:
+            raise DeadEndError
+        return NounPhrase(draw.expect(english), italian, "ms", False, person, person)
+    second = person_subject(draw)
+    if not second.bare or second.person in {3, 4}:
+        raise DeadEndError
+    return second
 
 
 @cache
@@ -256,7 +275,8 @@ def animal_does(draw: Draw, tense: str) -> Both:
 PATTERNS = (
     Pattern("things_compared", things_compared, 90),
     Pattern("things_compared.question", partial(things_compared, asks=True), 30),
-    Pattern("people_compared", people_compared, 50),
+    Pattern("people_compared", people_compared, 150),
+    Pattern("people_compared.question", partial(people_compared, asks=True), 40),
     Pattern("as_as", as_as, 40),
     Pattern("most", most, 60),
     Pattern("already", partial(already, adverb=ALREADY), 60),

@@ -15,7 +15,7 @@ from transformer_cli.data.phrasebook.clauses import (
 from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
 from transformer_cli.data.phrasebook.english import ing_form
 from transformer_cli.data.phrasebook.italian import definite_article
-from transformer_cli.data.phrasebook.italian_verbs import plain_infinitive, present
+from transformer_cli.data.phrasebook.italian_verbs import future, plain_infinitive, present
 from transformer_cli.data.phrasebook.lexicon import (
     BE,
     Noun,
@@ -72,17 +72,22 @@ def _liked_thing(draw: Draw) -> tuple[Noun, NounPhrase, str]:
 
 def likes(draw: Draw, tense: str, *, asks: bool = False) -> Both:
     """ "I like the red shoes", "Mi piacciono le scarpe rosse"."""
-    subject = person_subject(draw)
-    _, phrase, thing = _liked_thing(draw)
     negative = not asks and draw.choose((True, False, False))
+    words = liking(draw, person_subject(draw), tense, negative=negative, asks=asks)
+    return finished(draw, *words, "?" if asks else ".")
+
+
+def liking(
+    draw: Draw, subject: NounPhrase, tense: str, *, negative: bool, asks: bool = False
+) -> Both:
+    """The clause "I like the red shoes", "mi piacciono le scarpe rosse"."""
+    _, phrase, thing = _liked_thing(draw)
     is_many = phrase.form[1] == "p"
     verb = {"present": ("piace", "piacciono"), "past": ("piaceva", "piacevano")}[tense][is_many]
     english = _english_like(subject, thing, tense, negative=negative, asks=asks)
     dative, clitic = to_whom(subject)
     no = "non" if negative else ""
-    return finished(
-        draw, english, joined_words(dative, no, clitic, verb, phrase.italian), "?" if asks else "."
-    )
+    return english, joined_words(dative, no, clitic, verb, phrase.italian)
 
 
 LIKE = the_verb("piacere", "like")
@@ -146,16 +151,25 @@ def misses(draw: Draw, *, asks: bool = False) -> Both:
     )
 
 
-def misses_you(draw: Draw) -> Both:
-    """ "I miss you", "Mi manchi"."""
+def misses_you(draw: Draw, *, asks: bool = False) -> Both:
+    """ "I miss you a lot", "Mi manchi molto"."""
     subject = person_subject(draw)
     missed = draw.choose((("you", 1), ("him", 2), ("her", 2), ("them", 5), ("me", 0), ("us", 3)))
     if subject.person == missed[1] or {subject.person, missed[1]} == {0, 3}:
         raise DeadEndError
-    phrase = VerbPhrase(the_verb("mancare", "miss"), missed[0])
-    english = statement(subject, phrase, "present")[0]
+    if asks and subject.person in {0, 3}:
+        raise DeadEndError
+    negative = not asks and draw.choose((True, False, False, False))
+    tense = draw.choose(("present", "present", "future"))
+    tail = draw.choose((("", ""), ("", ""), ("a lot", "molto"), ("so much", "così tanto")))
+    phrase = VerbPhrase(the_verb("mancare", "miss"), joined_words(missed[0], tail[0]))
+    make = question if asks else partial(statement, negative=negative)
+    english = make(subject, phrase, tense)[0]
     dative, clitic = to_whom(subject)
-    return finished(draw, english, joined_words(dative, clitic, present("mancare", missed[1])))
+    verb = (present if tense == "present" else future)("mancare", missed[1])
+    no = "non" if negative else ""
+    italian = joined_words(dative, no, clitic, verb, tail[1])
+    return finished(draw, english, italian, "?" if asks else ".")
 
 
 def is_interested(draw: Draw, *, asks: bool = False) -> Both:
@@ -205,7 +219,8 @@ PATTERNS = (
     Pattern("likes_doing.question", partial(likes_doing, asks=True), 25),
     Pattern("misses", misses, 60),
     Pattern("misses.question", partial(misses, asks=True), 15),
-    Pattern("misses_you", misses_you, 15),
+    Pattern("misses_you", misses_you, 40),
+    Pattern("misses_you.question", partial(misses_you, asks=True), 12),
     Pattern("is_interested", is_interested, 20),
     Pattern("is_interested.question", partial(is_interested, asks=True), 10),
     Pattern("hurts", hurts, 20),

@@ -1,4 +1,4 @@
-"""Sentence patterns of small talk: the hour, the day, the weather, names, languages, pastimes."""
+"""Sentence patterns of small talk: the hour, the day, names, greetings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from transformer_cli.data.phrasebook.adverbials import (
     Both,
     clock,
     in_month,
-    in_named_place,
     when,
 )
 from transformer_cli.data.phrasebook.clauses import (
@@ -28,32 +27,6 @@ from transformer_cli.data.phrasebook.numbers import italian_number
 from transformer_cli.data.phrasebook.pattern import Pattern, in_tenses
 from transformer_cli.data.phrasebook.people import person_subject
 
-WEATHER = (
-    ("it is {} hot", "fa {} caldo"),
-    ("it is {} cold", "fa {} freddo"),
-    ("it was {} hot", "faceva {} caldo"),
-    ("it was {} cold", "faceva {} freddo"),
-    ("it will be {} hot", "farà {} caldo"),
-    ("it will be {} cold", "farà {} freddo"),
-    ("the weather is {} nice", "il tempo è {} bello"),
-    ("the weather is {} bad", "il tempo è {} brutto"),
-    ("the weather was {} nice", "il tempo era {} bello"),
-    ("the weather was {} bad", "il tempo era {} brutto"),
-    ("it is {} windy", "c'è {} vento"),
-    ("it is {} foggy", "c'è {} nebbia"),
-)
-FALLING = (
-    ("it is raining", "sta piovendo", "now"),
-    ("it is snowing", "sta nevicando", "now"),
-    ("it rained", "ha piovuto", "past"),
-    ("it snowed", "ha nevicato", "past"),
-    ("it will rain", "pioverà", "future"),
-    ("it will snow", "nevicherà", "future"),
-    ("it often rains", "piove spesso", "month"),
-    ("it often snows", "nevica spesso", "month"),
-    ("it never rains", "non piove mai", "month"),
-    ("it always rains", "piove sempre", "month"),
-)
 ENGLISH_ORDINALS = [
     "second",
     "third",
@@ -154,41 +127,6 @@ def occasion_time(draw: Draw, tense: str, *, asks: bool = False) -> Both:
     return finished(draw, *make(occasion, phrase, tense), "?" if asks else ".")
 
 
-def weather(draw: Draw) -> Both:
-    """ "It is very hot today", "Fa molto caldo oggi"."""
-    english, italian = draw.choose(WEATHER)
-    degree = (
-        draw.choose(("", "very", "too"))
-        if "windy" not in english and "foggy" not in english
-        else ""
-    )
-    english_words = english.replace("{} ", f"{degree} " if degree else "")
-    italian_degree = {"": "", "very": "molto ", "too": "troppo "}[degree]
-    italian_words = italian.replace("{} ", italian_degree)
-    kind = "past" if "was" in english else "future" if "will" in english else "today"
-    time = draw.pick(adverbs(kind)) if draw.choose((True, True, False)) else None
-    place = in_named_place(draw) if draw.choose((True, False, False)) else NOTHING
-    return finished(
-        draw,
-        joined_words(english_words, place[0], time.english if time else ""),
-        joined_words(italian_words, place[1], time.italian if time else ""),
-    )
-
-
-def falling(draw: Draw) -> Both:
-    """ "It will rain tomorrow", "Pioverà domani"."""
-    english, italian, kind = draw.choose(FALLING)
-    if kind == "month":
-        time = in_month(draw)
-    else:
-        adverb = draw.pick(adverbs(kind))
-        time = adverb.english, adverb.italian
-    place = in_named_place(draw) if draw.choose((True, False)) else NOTHING
-    return finished(
-        draw, joined_words(english, place[0], time[0]), joined_words(italian, place[1], time[1])
-    )
-
-
 def is_called(draw: Draw) -> Both:
     """ "My name is Anna", "Mi chiamo Anna"; "My brother's name is Marco"."""
     name = draw.pick(names("person"))
@@ -261,8 +199,6 @@ PATTERNS = (
     *in_tenses(
         "occasion_time", occasion_time, {"present": 25, "past": 20, "future": 20}, asks=True
     ),
-    Pattern("weather", weather, 50),
-    Pattern("falling", falling, 30),
     Pattern("is_called", is_called, 30),
     Pattern("what_name", what_name, 15),
     Pattern("how_are", how_are, 20),

@@ -30,7 +30,7 @@ from transformer_cli.data.phrasebook.noun_phrases import NounPhrase, noun_phrase
 from transformer_cli.data.phrasebook.pattern import Pattern, in_tenses
 from transformer_cli.data.phrasebook.patterns_liking import to_whom
 from transformer_cli.data.phrasebook.patterns_verbs import transitive_verbs
-from transformer_cli.data.phrasebook.people import person_subject
+from transformer_cli.data.phrasebook.people import SELF, STRESSED, person_subject
 
 # English, Italian clitic, person, form that the participle takes ("" where it need not agree)
 DIRECT = (
@@ -49,15 +49,6 @@ INDIRECT = (
     ("us", "ci", 3),
     ("them", "gli", 5),
 )
-STRESSED = (
-    ("me", "me", 0),
-    ("you", "te", 1),
-    ("him", "lui", 2),
-    ("her", "lei", 2),
-    ("us", "noi", 3),
-    ("them", "loro", 5),
-)
-SELF = {0: {0, 3}, 1: {1}, 2: set(), 3: {0, 3}, 4: {1}, 5: set()}
 CLITIC_FOR = {"ms": "lo", "fs": "la", "mp": "li", "fp": "le"}
 
 

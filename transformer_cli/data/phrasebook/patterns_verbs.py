@@ -32,7 +32,15 @@ from transformer_cli.data.phrasebook.lexicon import (
 )
 from transformer_cli.data.phrasebook.noun_phrases import OBJECT_DETERMINERS, NounPhrase, noun_phrase
 from transformer_cli.data.phrasebook.pattern import Pattern
-from transformer_cli.data.phrasebook.people import HE, SHE, THEY, YOU, person_object, person_subject
+from transformer_cli.data.phrasebook.people import (
+    HE,
+    SHE,
+    THEY,
+    YOU,
+    companion,
+    person_object,
+    person_subject,
+)
 
 TENSES = (
     ("present", 8),
@@ -189,22 +197,27 @@ Frame = Callable[[Draw, str], VerbPhrase]
 def stated(draw: Draw, tense: str, frame: Frame) -> Both:
     """A statement, sometimes denied, sometimes with a time."""
     subject = person_subject(draw)
-    phrase = frame(draw, tense)
+    phrase = _accompanied(draw, subject, frame(draw, tense))
     draw.expect(phrase.english)
     time = sometimes_when(draw, tense, phrase.verb)
     negative = tense not in NEVER_DENIED and draw.choose((True, False, False, False))
     if not negative and looks_past(phrase.verb, tense, subject) and not time[0]:
         raise DeadEndError
     english, italian = statement(subject, phrase, tense, negative=negative)
-    if time[0] and draw.choose((True, False, False, False)):
-        return finished(
-            draw, joined_words(_opening(time[0]), english), joined_words(time[1], italian)
-        )
+    if time[0] and draw.choose((True, False, False)):
+        return finished(draw, joined_words(time[0], english), joined_words(time[1], italian))
     return finished(draw, joined_words(english, time[0]), joined_words(italian, time[1]))
 
 
-def _opening(time: str) -> str:
-    return time[0].upper() + time[1:]
+def _accompanied(draw: Draw, subject: NounPhrase, phrase: VerbPhrase) -> VerbPhrase:
+    """Going somewhere or working, playing, eating: sometimes "with us"."""
+    is_shared = phrase.verb.frame in {"motion", "intransitive"}
+    if not is_shared or draw.choose((True, False, False)) is False:
+        return phrase
+    english, italian = companion(draw, subject)
+    return VerbPhrase(
+        phrase.verb, joined_words(phrase.english, english), joined_words(phrase.italian, italian)
+    )
 
 
 def asked(draw: Draw, tense: str, frame: Frame) -> Both:
@@ -213,7 +226,7 @@ def asked(draw: Draw, tense: str, frame: Frame) -> Both:
     if subject.person in {0, 3}:
         subject = draw.choose((YOU, HE, SHE, THEY))
         draw.expect(subject.english)
-    phrase = frame(draw, tense)
+    phrase = _accompanied(draw, subject, frame(draw, tense))
     draw.expect(phrase.english)
     english, italian = question(subject, phrase, tense)
     time = sometimes_when(draw, tense, phrase.verb)
@@ -251,7 +264,7 @@ def _patterns() -> tuple[Pattern, ...]:
             if tense not in NEVER_ASKED:
                 asking = partial(asked, tense=tense, frame=frame)
                 patterns.append(
-                    Pattern(f"{name}.{tense}.question", asking, round(weight * share * 3))
+                    Pattern(f"{name}.{tense}.question", asking, max(14, round(weight * share * 3)))
                 )
         patterns.append(
             Pattern(f"{name}.frequency", partial(frequent, frame=frame), round(share * 50))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from transformer_cli.data.phrasebook.draw import Draw
+from dataclasses import replace
+
+from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
 from transformer_cli.data.phrasebook.lexicon import Name, names, nouns
 from transformer_cli.data.phrasebook.noun_phrases import NounPhrase, noun_phrase
 
@@ -34,6 +36,19 @@ def together(first: NounPhrase, second: NounPhrase) -> NounPhrase:
 
 
 _, YOU, HE, SHE, _, THEY = PRONOUNS
+
+# English, Italian behind a preposition, person
+STRESSED = (
+    ("me", "me", 0),
+    ("you", "te", 1),
+    ("him", "lui", 2),
+    ("her", "lei", 2),
+    ("us", "noi", 3),
+    ("them", "loro", 5),
+)
+# Whom a subject cannot do something with or to, as it would be the same person.
+SELF = {0: {0, 3}, 1: {1}, 2: set[int](), 3: {0, 3}, 4: {1}, 5: set[int]()}
+EXPLICIT = ("io", "tu", "lui", "noi", "voi", "loro")
 
 KNOWN: tuple[str, ...] = ("the", "the", "this", "that", "my", "every")
 UNKNOWN: tuple[str, ...] = ("the", "the", "this", "that")
@@ -79,3 +94,29 @@ def person_object(draw: Draw) -> NounPhrase:
         return phrase
     noun = draw.pick(nouns("grown", "young", "known", "family"))
     return noun_phrase(draw, noun, ("the", "the", "a", "my"))
+
+
+def companion(draw: Draw, subject: NounPhrase) -> tuple[str, str]:
+    """With whom the subject does something: "with us", "con noi"; "with my mother"."""
+    kind = draw.choose(("pronoun", "pronoun", "name", "noun"))
+    if kind == "pronoun":
+        english, italian, person = draw.choose(STRESSED)
+        if person in SELF[subject.person]:
+            raise DeadEndError
+        return draw.expect(f"with {english}"), f"con {italian}"
+    if kind == "name":
+        name = draw.pick(names("person"))
+        if name.english in subject.english:
+            raise DeadEndError
+        return draw.expect(f"with {name.english}"), f"con {name.italian}"
+    noun = draw.pick(nouns("family", "friendly", "young"))
+    phrase = noun_phrase(draw, noun, ("my", "my", "the", "a"), with_adjective=(False,))
+    return draw.expect(f"with {phrase.english}"), phrase.after("con")
+
+
+def named_outright(subject: NounPhrase) -> NounPhrase:
+    """The subject with its Italian pronoun, as where two people are set against each other."""
+    if subject.bare:
+        return subject
+    pronoun = "lei" if subject.english == "she" else EXPLICIT[subject.person]
+    return replace(subject, bare=pronoun)

@@ -1,0 +1,122 @@
+"""Sentence patterns that join any two short clauses, or put a time or a word before one."""
+
+from __future__ import annotations
+
+from transformer_cli.data.phrasebook.adverbials import Both, when
+from transformer_cli.data.phrasebook.clauses import finished
+from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
+from transformer_cli.data.phrasebook.lexicon import adverbs
+from transformer_cli.data.phrasebook.noun_phrases import NounPhrase
+from transformer_cli.data.phrasebook.pattern import in_tenses
+from transformer_cli.data.phrasebook.patterns_joined import again
+from transformer_cli.data.phrasebook.people import named_outright, person_subject
+from transformer_cli.data.phrasebook.short_clauses import impersonal_clause, personal_clause
+
+WITH_LEADS = (
+    ("maybe", "forse"),
+    ("perhaps", "forse"),
+    ("unfortunately", "purtroppo"),
+    ("unfortunately,", "purtroppo"),
+)
+
+
+def _lone_clause(draw: Draw, tense: str) -> Both:
+    if draw.choose((True, True, False)):
+        return personal_clause(draw, person_subject(draw), tense)
+    return impersonal_clause(draw, tense)
+
+
+def at_the_head(draw: Draw, tense: str) -> Both:
+    """ "Tomorrow we will be in Rome", "Domani saremo a Roma"; "Today I am tired"."""
+    if tense == "present":
+        adverb = draw.pick(adverbs("today", "now"))
+        time = draw.expect(adverb.english), adverb.italian
+        clause = _lone_clause(draw, "progressive")
+    else:
+        time = when(draw, tense)
+        clause = _lone_clause(draw, tense)
+    comma = draw.choose(("", "", ","))
+    return finished(draw, f"{time[0]}{comma} {clause[0]}", f"{time[1]} {clause[1]}")
+
+
+def supposed(draw: Draw, tense: str) -> Both:
+    """ "Maybe they are at home", "Forse sono a casa"; "Unfortunately the shop is closed"."""
+    lead = draw.choose(WITH_LEADS)
+    draw.expect(lead[0])
+    clause = _lone_clause(draw, tense)
+    return finished(draw, f"{lead[0]} {clause[0]}", f"{lead[1]} {clause[1]}")
+
+
+def _is_same(first: NounPhrase, second: NounPhrase) -> bool:
+    return (first.person, first.form) == (second.person, second.form)
+
+
+def set_against(draw: Draw, tense: str) -> Both:
+    """ "He is tired and I am working", "Lui è stanco e io sto lavorando"."""
+    word = draw.choose((("and", "e"), ("but", "ma"), (", but", ", ma")))
+    draw.expect(word[0])
+    first, second = person_subject(draw), person_subject(draw)
+    if _is_same(first, second) and not (first.bare and second.bare):
+        raise DeadEndError
+    if first.english == second.english:
+        raise DeadEndError
+    one = personal_clause(draw, named_outright(first), tense, may_like=False)
+    draw.expect(one[0])
+    two = personal_clause(draw, named_outright(second), tense, may_like=False)
+    return _linked(draw, one, word, two)
+
+
+def _linked(draw: Draw, one: Both, word: Both, two: Both) -> Both:
+    """Two clauses and the word between them, which brings its comma along."""
+    english = f"{one[0]} {word[0]} {two[0]}".replace(" ,", ",")
+    return finished(draw, english, f"{one[1]} {word[1]} {two[1]}".replace(" ,", ","))
+
+
+def side_by_side(draw: Draw, tense: str) -> Both:
+    """ "I am hungry but the shop is closed", "Ho fame ma il negozio è chiuso"."""
+    word = draw.choose(
+        (("and", "e"), ("but", "ma"), (", but", ", ma"), ("because", "perché"), ("so", "quindi"))
+    )
+    draw.expect(word[0])
+    subject = person_subject(draw)
+    one = personal_clause(draw, subject, tense)
+    draw.expect(one[0])
+    kind = draw.choose(("thing", "thing", "same", "thing_first"))
+    if kind == "same":
+        return _linked(draw, one, word, personal_clause(draw, again(subject), tense))
+    two = impersonal_clause(draw, tense)
+    if kind == "thing_first":
+        one, two = two, one
+    return _linked(draw, one, word, two)
+
+
+def someone_else(draw: Draw, tense: str) -> Both:
+    """ "I am happy because she is here", "Sono felice perché lei è qui"."""
+    word = draw.choose((("because", "perché"), ("when", "quando"), ("if", "se")))
+    now = "present" if word[0] == "if" else tense
+    draw.expect(word[0])
+    first, second = person_subject(draw), person_subject(draw)
+    if _is_same(first, second) or "I" in second.english.split() and first.person == 0:
+        raise DeadEndError
+    if second.person in {2, 5}:
+        second = named_outright(second)
+    kind = "future" if word[0] == "if" else tense
+    if word[0] == "when" and tense == "past":
+        raise DeadEndError  # a story needs the imperfect in one of the two
+    if word[0] == "when" and tense == "future":
+        raise DeadEndError  # when she arrives, quando arriverà
+    one = personal_clause(draw, first, kind, may_like=False)
+    draw.expect(one[0])
+    two = personal_clause(draw, second, now, may_like=False)
+    if word[0] != "because" and draw.choose((True, False)):
+        return finished(draw, f"{word[0]} {two[0]}, {one[0]}", f"{word[1]} {two[1]}, {one[1]}")
+    return _linked(draw, one, word, two)
+
+
+PATTERNS = (
+    *in_tenses("at_the_head", at_the_head, {"present": 70, "past": 90, "future": 90}),
+    *in_tenses("supposed", supposed, {"present": 40, "past": 30, "future": 40}),
+    *in_tenses("set_against", set_against, {"present": 60, "past": 60, "future": 40}),
+    *in_tenses("side_by_side", side_by_side, {"present": 90, "past": 90, "future": 60}),
+    *in_tenses("someone_else", someone_else, {"present": 90, "past": 50, "future": 60}),
+)
