@@ -26,6 +26,7 @@ def test_each_row_is_a_distribution_over_the_real_source_positions() -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"num_kv_heads": 1}, {"qk_norm": True}])
+@torch.inference_mode()
 def test_the_weights_are_those_that_make_the_output(settings: dict[str, object]) -> None:
     """With them, the values and the output projection, the layer's own output comes out again."""
     one = model(**settings).eval()
