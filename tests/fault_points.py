@@ -5,6 +5,7 @@ Applied in the process itself, before it begins; nothing of this is in the produ
 
 import importlib
 import os
+import resource
 import signal
 import sys
 import time
@@ -73,11 +74,17 @@ def _raise(kind: str, message: str) -> None:
     raise {"MemoryError": MemoryError, "RuntimeError": RuntimeError}[kind](message)
 
 
+def _fill_disk() -> None:
+    """From now on no file can grow beyond 1,000 bytes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+
 ACTIONS: dict[str, Callable[..., None]] = {
     "signal": _signal,
     "signal_group": _signal_group,
     "pause": _pause,
     "raise": _raise,
+    "fill_disk": _fill_disk,
 }
 
 

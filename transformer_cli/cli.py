@@ -161,6 +161,25 @@ def validate(
     run_validation(run, split, files, overrides=_with_beam(overrides, beam_size), as_json=as_json)
 
 
+@app.command(name="next", epilog="Example: tfm next 'Good morning.' --prefix 'Buon' --top 5")
+def show_next(
+    source: Annotated[str, typer.Argument(help="The source sentence.")],
+    prefix: Annotated[str, typer.Option("--prefix", help="The beginning of its translation.")] = "",
+    top: Annotated[
+        int, typer.Option("--top", min=1, max=1000, help="How many symbols to show.")
+    ] = 10,
+    run: RunOption = None,
+    overrides: SetOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Show what the model expects next: the distribution that greedy search takes the best of."""
+    _start_talking(debug)
+    from transformer_cli.commands.next import show_next as show
+
+    show(source, prefix=prefix, top=top, run=run, overrides=overrides or [], as_json=as_json)
+
+
 @app.command(epilog="Example: tfm info --run en-it")
 def info(
     run: RunOption = None,

@@ -5,7 +5,7 @@ import pytest
 
 from transformer_cli.config import Config
 from transformer_cli.data.cleaning import CleaningReport, pair_digest
-from transformer_cli.data.held_out import held_out_digests, held_out_pairs
+from transformer_cli.data.held_out import all_held_out_pairs, held_out_digests, held_out_pairs
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.errors import DataError
 
@@ -64,22 +64,28 @@ def test_a_split_that_the_config_does_not_have_is_an_error(tmp_path: Path) -> No
     assert "data.test_share" in refusal.value.hint
 
 
-def test_digests_are_those_of_validation_and_test(tmp_path: Path) -> None:
+def test_all_held_out_splits_are_those_that_the_config_has(tmp_path: Path) -> None:
     corpora = [
         write(tmp_path, "train", [("a", "b")]),
-        write(tmp_path, "val", [("c", "d")]) | {"split": "validation"},
-        write(tmp_path, "test", [("Cafe\u0301", "f")]) | {"split": "test"},
+        write(tmp_path, "val", [("c", "d"), ("", "")]) | {"split": "validation"},
+        write(tmp_path, "test", [("e", "f")]) | {"split": "test"},
     ]
-    data = {
-        "source": "files",
-        "root": str(tmp_path),
-        "corpora": corpora,
-        "validation_share": 0.0,
-        "test_share": 0.0,
+    shares = {"validation_share": 0.0, "test_share": 0.0}
+    data = {"source": "files", "root": str(tmp_path), "corpora": corpora} | shares
+    found = all_held_out_pairs(config_of(data))
+    assert {split: pairs for split, (pairs, _) in found.items()} == {
+        "validation": [SentencePair("c", "d", 1)],
+        "test": [SentencePair("e", "f", 2)],
     }
-    expected = {pair_digest(SentencePair("c", "d")), pair_digest(SentencePair("Caf\u00e9", "f"))}
-    assert held_out_digests(config_of(data)) == expected
+    assert found["validation"][1].num_dropped == 1
+    assert set(all_held_out_pairs(config_of(data | {"corpora": corpora[:2]}))) == {"validation"}
+    with pytest.raises(DataError, match="no validation pairs"):
+        all_held_out_pairs(config_of(data | {"corpora": corpora[::2]}))
 
 
-def test_a_task_to_memorise_holds_nothing_out() -> None:
-    assert held_out_digests(config_of({"source": "sequences", "task": "memorise"})) == set()
+def test_digests_mark_held_out_pairs_unless_the_task_is_to_memorise(tmp_path: Path) -> None:
+    pairs = [SentencePair("c", "d"), SentencePair("Caf\u00e9", "f")]
+    files = config_of({"source": "files", "corpora": [{"path": "a.tsv"}]})
+    assert held_out_digests(files, pairs) == {pair_digest(pair) for pair in pairs}
+    memorised = config_of({"source": "sequences", "task": "memorise"})
+    assert held_out_digests(memorised, pairs) == set()

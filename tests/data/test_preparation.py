@@ -187,6 +187,15 @@ def test_the_report_counts_what_became_of_each_pair(corpus: Path, folder: Path) 
     assert cleaning["altered: normalize_unicode"][0] == 1
 
 
+def test_a_held_out_pair_is_found_in_training_text_that_cleaning_alters(
+    corpus: Path, folder: Path
+) -> None:
+    write(corpus / "val.tsv", [("Caff\u00e8\u0007.", "Coffee.")])
+    write(corpus / "train.tsv", [*TRAIN, ("Caffe\u0300.", "\ufeffCoffee.")])
+    report = prepare_data(config_of(corpus), folder).report
+    assert report.num_leaked == 1
+
+
 def test_the_report_counts_tokens_and_unknown_words(corpus: Path, folder: Path) -> None:
     data = prepare_data(config_of(corpus), folder)
     report = data.report.source

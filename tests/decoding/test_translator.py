@@ -314,6 +314,7 @@ def test_without_an_end_symbol_a_copy_has_as_many_tokens_as_its_source(
         for line in ("uno due tre quattro", "uno due", "uno"):
             [translation] = of_task.translate([line])
             assert len(translation.text.split()) == len(line.split()) - difference
+            assert math.isfinite(translation.score)
 
 
 def test_bfloat16_is_used_where_the_machine_says_so(tokenizer: Tokenizer) -> None:

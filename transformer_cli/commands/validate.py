@@ -31,18 +31,17 @@ def run_validation(
     pairs = _pairs_of_files(*files) if files else _pairs_of_split(loaded, split)
     report = validate(loaded.translator, pairs, num_samples=loaded.config.validation.num_samples)
     measured = f"{files[0]} / {files[1]}" if files else split
-    figures = {
-        "run": loaded.trained.config.name,
-        "step": loaded.trained.step,
-        "split": measured,
-        "beam_size": loaded.config.decoding.beam_size,
-        "length_penalty": loaded.config.decoding.length_penalty,
-    }
+    name, decoding = loaded.trained.config.name, loaded.config.decoding
     if as_json:
-        json.dump(figures | report.as_json(), sys.stdout, ensure_ascii=False)
+        figures = {"run": name, "split": measured} | report.as_json()
+        del figures["num_target_tokens"]
+        json.dump(figures, sys.stdout, ensure_ascii=False)
         sys.stdout.write("\n")
     else:
-        heading = "  ".join(f"{name} {value}" for name, value in figures.items())
+        heading = (
+            f"run {name}  step {loaded.trained.step}  split {measured}  "
+            f"beam_size {decoding.beam_size}  length_penalty {decoding.length_penalty}"
+        )
         sys.stdout.write("\n".join([heading, "", *_table(report)]) + "\n")
 
 

@@ -1,5 +1,6 @@
 """The pairs that the model is measured on, and never trained on."""
 
+from collections.abc import Iterable
 from itertools import groupby
 
 from transformer_cli.config import CleaningConfig, Config, FilesData, HubData, SplitName
@@ -36,17 +37,22 @@ def held_out_pairs(
     return pairs
 
 
-def held_out_digests(config: Config) -> set[bytes]:
-    """What marks training pairs that are held-out pairs too."""
-    if not may_leak(config.data):
-        return set()
+def all_held_out_pairs(
+    config: Config,
+) -> dict[SplitName, tuple[list[SentencePair], CleaningReport]]:
+    """The held-out splits that there are, with what was dropped from them; there is always a validation split."""
     splits: tuple[SplitName, ...] = ("validation", "test")
-    return {
-        pair_digest(pair)
-        for split in splits
-        if has_split(config.data, split)
-        for pair in read_pairs(config.data, split, seed=config.seed)
-    }
+    found = {}
+    for split in splits:
+        if split == "validation" or has_split(config.data, split):
+            report = CleaningReport()
+            found[split] = (held_out_pairs(config, split, report), report)
+    return found
+
+
+def held_out_digests(config: Config, pairs: Iterable[SentencePair]) -> set[bytes]:
+    """What marks training pairs that are among these held-out pairs."""
+    return {pair_digest(pair) for pair in pairs} if may_leak(config.data) else set()
 
 
 def _is_drawn(config: Config, pair: SentencePair) -> bool:

@@ -10,9 +10,9 @@ from pathlib import Path
 from transformer_cli.config import Config, FilesData, HubData, SequencesData
 from transformer_cli.data import fingerprint as fingerprints
 from transformer_cli.data.cleaning import CleaningReport, check_dropped_share, clean
-from transformer_cli.data.corpus import has_split, read_pairs
+from transformer_cli.data.corpus import read_pairs
 from transformer_cli.data.encoded import EncodedCorpus, TokenPair, encode_pairs, write_encoded
-from transformer_cli.data.held_out import held_out_digests, held_out_pairs
+from transformer_cli.data.held_out import all_held_out_pairs, held_out_digests, held_out_pairs
 from transformer_cli.data.order import epoch_order, padding_share
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.report import DataReport
@@ -47,7 +47,10 @@ class PreparedData:
 
     def train_text(self) -> Iterator[SentencePair]:
         """The cleaned training pairs, read from the corpus again."""
-        return _cleaned(self.config, ReadingReport(), CleaningReport())
+        held_out = all_held_out_pairs(self.config)
+        pairs = chain.from_iterable(pairs for pairs, _ in held_out.values())
+        digests = held_out_digests(self.config, pairs)
+        return _cleaned(self.config, digests, ReadingReport(), CleaningReport())
 
 
 def prepare_data(
@@ -92,16 +95,12 @@ def prepare_data(
 
 def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
     report = DataReport()
-    validation_report = CleaningReport()
-    validation = held_out_pairs(config, "validation", validation_report)
-    report.num_pairs["validation"] = len(validation)
-    report.held_out["validation"] = validation_report.table()[1:-1]
-    if has_split(config.data, "test"):
-        test_report = CleaningReport()
-        report.num_pairs["test"] = len(held_out_pairs(config, "test", test_report))
-        report.held_out["test"] = test_report.table()[1:-1]
+    held_out = all_held_out_pairs(config)
+    report.num_pairs = {split: len(pairs) for split, (pairs, _) in held_out.items()}
+    report.held_out = {split: found.table()[1:-1] for split, (_, found) in held_out.items()}
+    pairs = chain.from_iterable(pairs for pairs, _ in held_out.values())
     text = folder / TEXT
-    _write_cleaned_text(config, text, report)
+    _write_cleaned_text(config, text, held_out_digests(config, pairs), report)
     if tokenizers is None:
         tokenizers = _train_tokenizers(config, text)
     vocab_sizes = [tokenizer.vocab_size for tokenizer in tokenizers]
@@ -111,6 +110,7 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
     text.unlink()
     _check_lengths(config, report)
     report.num_pairs = {"train": report.source.train.num_sentences, **report.num_pairs}
+    validation, _ = held_out["validation"]
     encoded = encode_pairs(validation, *tokenizers, end_symbol=_has_end_symbol(config))
     report.count(encoded, "validation", has_end=_has_end_symbol(config))
     train = EncodedCorpus.open(folder / TRAIN, num_corpora=_num_corpora(config))
@@ -124,15 +124,17 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
 
 
 def _cleaned(
-    config: Config, reading: ReadingReport, cleaning: CleaningReport
+    config: Config, held_out: set[bytes], reading: ReadingReport, cleaning: CleaningReport
 ) -> Iterator[SentencePair]:
     pairs = read_pairs(config.data, "train", seed=config.seed, report=reading)
-    return clean(pairs, config.data.cleaning, cleaning, held_out=held_out_digests(config))
+    return clean(pairs, config.data.cleaning, cleaning, held_out=held_out)
 
 
-def _write_cleaned_text(config: Config, path: Path, report: DataReport) -> None:
+def _write_cleaned_text(
+    config: Config, path: Path, held_out: set[bytes], report: DataReport
+) -> None:
     reading, cleaning = ReadingReport(), CleaningReport()
-    write_text(path, _cleaned(config, reading, cleaning))
+    write_text(path, _cleaned(config, held_out, reading, cleaning))
     check_dropped_share(cleaning, config.data.cleaning, reading)
     report.reading, report.cleaning = reading.table(), cleaning.table()
 

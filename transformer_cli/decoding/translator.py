@@ -110,15 +110,17 @@ class Translator:
         if is_blank(text):
             return []
         limit = self.model.config.max_length
-        if self._is_short(text):
-            return [self._encode(text)]
-        parts = [self._encode(part) for part in split_line(text, self._is_short)]
-        return [part[:limit] for part in parts]
+        encoded: dict[str, TokenIds] = {}
 
-    def _is_short(self, text: str) -> bool:
-        limit = self.model.config.max_length
-        # A megabyte of text is not encoded again and again on the way to parts of a sane size.
-        return len(text) <= MAX_CHARACTERS_PER_TOKEN * limit and len(self._encode(text)) <= limit
+        def is_short(part: str) -> bool:
+            # A megabyte is not encoded again and again on the way to parts of a sane size.
+            if len(part) > MAX_CHARACTERS_PER_TOKEN * limit:
+                return False
+            encoded[part] = self._encode(part)
+            return len(encoded[part]) <= limit
+
+        parts = split_line(text, is_short)
+        return [(encoded.get(part) or self._encode(part))[:limit] for part in parts]
 
     def _encode(self, text: str) -> TokenIds:
         end = (self.source_tokenizer.eos_id,) if self.has_end_symbol else ()
@@ -235,7 +237,8 @@ def _joined(line: str, parts: Sequence[Sequence[Alternative]]) -> Translation:
         )
         for of_parts in zip(*parts, strict=False)
     )
-    best = alternatives[0] if alternatives else Alternative("", -math.inf)
+    # Nothing was found only where the translation has no token at all: that is certain.
+    best = alternatives[0] if alternatives else Alternative("", 0.0)
     return Translation(line, best.text, best.score, alternatives)
 
 

@@ -44,6 +44,11 @@ class VerbPhrase:
     adverb: Adverb | None = None
 
 
+def and_then(italian: str) -> str:
+    """ "e" and what follows it; "ed" before another e."""
+    return f"{'ed' if italian[0] in 'eEè' else 'e'} {italian}"
+
+
 def joined_words(*parts: str) -> str:
     """The parts that are not empty, with spaces between."""
     return " ".join(part for part in parts if part)

@@ -26,7 +26,6 @@ CONTRACTIONS = (
     ("I am", "I'm"),
     ("it is", "it's"),
     ("It is", "It's"),
-    ("what is", "what's"),
     ("let us", "let's"),
 )
 CONTRACTIONS_UNLESS_DENIED = (
@@ -38,6 +37,7 @@ CONTRACTIONS_UNLESS_DENIED = (
     ("that is", "that's"),
     ("there is", "there's"),
     ("where is", "where's"),
+    ("what is", "what's"),
     ("I will", "I'll"),
     ("you will", "you'll"),
     ("he will", "he'll"),

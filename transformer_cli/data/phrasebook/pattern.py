@@ -29,5 +29,5 @@ def in_tenses(
         patterns.append(Pattern(f"{name}.{tense}", partial(build, tense=tense), weight))
         if asks:
             asking = partial(build, tense=tense, asks=True)
-            patterns.append(Pattern(f"{name}.{tense}.question", asking, max(12, weight // 3)))
+            patterns.append(Pattern(f"{name}.{tense}.question", asking, max(20, weight // 3)))
     return tuple(patterns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from transformer_cli.data.phrasebook.adverbials import Both, at_place
-from transformer_cli.data.phrasebook.clauses import VerbPhrase, finished, statement
+from transformer_cli.data.phrasebook.clauses import VerbPhrase, and_then, finished, statement
 from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
 from transformer_cli.data.phrasebook.italian import adjective_forms
 from transformer_cli.data.phrasebook.lexicon import (
@@ -155,7 +155,7 @@ def does_two_things(draw: Draw, tense: str) -> Both:
     silent = again(subject)
     two = statement(silent, some_act(draw, tense), tense)
     english = two[0].removeprefix(silent.english + " ")
-    return finished(draw, f"{one[0]} and {english}", f"{one[1]} e {two[1]}")
+    return finished(draw, f"{one[0]} and {english}", f"{one[1]} {and_then(two[1])}")
 
 
 def who_clause(draw: Draw, tense: str) -> Both:
@@ -235,7 +235,7 @@ PATTERNS = (
     *in_tenses("when_clause", when_clause, {"present": 40, "used_to": 20}),
     Pattern("if_clause", if_clause, 60),
     Pattern("while_clause", while_clause, 60),
-    *in_tenses("both_do", both_do, {"progressive": 40, "past": 40, "future": 30}),
+    *in_tenses("both_do", both_do, {"progressive": 70, "past": 70, "future": 70}),
     *in_tenses("does_two_things", does_two_things, {"past": 70, "future": 40, "present": 40}),
     *in_tenses("who_clause", who_clause, {"progressive": 30, "past": 30}),
     *in_tenses("that_clause", that_clause, {"past": 70, "present": 20, "want": 30}),

@@ -220,9 +220,9 @@ PATTERNS = (
     Pattern("misses", misses, 60),
     Pattern("misses.question", partial(misses, asks=True), 15),
     Pattern("misses_you", misses_you, 40),
-    Pattern("misses_you.question", partial(misses_you, asks=True), 12),
+    Pattern("misses_you.question", partial(misses_you, asks=True), 25),
     Pattern("is_interested", is_interested, 20),
-    Pattern("is_interested.question", partial(is_interested, asks=True), 10),
-    Pattern("hurts", hurts, 20),
-    Pattern("hurts.question", partial(hurts, asks=True), 8),
+    Pattern("is_interested.question", partial(is_interested, asks=True), 30),
+    Pattern("hurts", hurts, 40),
+    Pattern("hurts.question", partial(hurts, asks=True), 30),
 )

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from transformer_cli.data.phrasebook.adverbials import Both, when
-from transformer_cli.data.phrasebook.clauses import finished
+from transformer_cli.data.phrasebook.clauses import (
+    and_then,
+    english_statement,
+    finished,
+    italian_statement,
+    joined_words,
+)
 from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
 from transformer_cli.data.phrasebook.lexicon import adverbs
 from transformer_cli.data.phrasebook.noun_phrases import NounPhrase
-from transformer_cli.data.phrasebook.pattern import in_tenses
-from transformer_cli.data.phrasebook.patterns_joined import again
-from transformer_cli.data.phrasebook.people import named_outright, person_subject
+from transformer_cli.data.phrasebook.pattern import Pattern, in_tenses
+from transformer_cli.data.phrasebook.patterns_commands import (
+    TU,
+    command,
+    commanded_verbs,
+    prohibition,
+)
+from transformer_cli.data.phrasebook.patterns_joined import again, mood, some_act
+from transformer_cli.data.phrasebook.patterns_verbs import object_phrase
+from transformer_cli.data.phrasebook.people import YOU, named_outright, person_subject
 from transformer_cli.data.phrasebook.short_clauses import impersonal_clause, personal_clause
 
 WITH_LEADS = (
@@ -69,7 +82,8 @@ def set_against(draw: Draw, tense: str) -> Both:
 def _linked(draw: Draw, one: Both, word: Both, two: Both) -> Both:
     """Two clauses and the word between them, which brings its comma along."""
     english = f"{one[0]} {word[0]} {two[0]}".replace(" ,", ",")
-    return finished(draw, english, f"{one[1]} {word[1]} {two[1]}".replace(" ,", ","))
+    behind = and_then(two[1]) if word[1] == "e" else f"{word[1]} {two[1]}"
+    return finished(draw, english, f"{one[1]} {behind}".replace(" ,", ","))
 
 
 def side_by_side(draw: Draw, tense: str) -> Both:
@@ -96,7 +110,7 @@ def someone_else(draw: Draw, tense: str) -> Both:
     now = "present" if word[0] == "if" else tense
     draw.expect(word[0])
     first, second = person_subject(draw), person_subject(draw)
-    if _is_same(first, second) or "I" in second.english.split() and first.person == 0:
+    if _is_same(first, second) or ("I" in second.english.split() and first.person == 0):
         raise DeadEndError
     if second.person in {2, 5}:
         second = named_outright(second)
@@ -113,7 +127,39 @@ def someone_else(draw: Draw, tense: str) -> Both:
     return _linked(draw, one, word, two)
 
 
+def when_future(draw: Draw) -> Both:
+    """ "When I go home, I will rest", "Quando andrò a casa, mi riposerò"."""
+    subject = person_subject(draw)
+    act = some_act(draw, "future")
+    lead = (
+        english_statement(subject, act, "present"),
+        italian_statement(subject, act, "future"),
+    )
+    draw.expect(lead[0])
+    behind = personal_clause(draw, again(subject), "future")
+    return finished(draw, f"when {lead[0]}, {behind[0]}", f"quando {lead[1]}, {behind[1]}")
+
+
+def if_you(draw: Draw) -> Both:
+    """ "If you are hungry, eat a sandwich!", "Se hai fame, mangia un panino!"."""
+    state = mood(draw, YOU, "present")
+    draw.expect(state[0])
+    verb = draw.pick(commanded_verbs())
+    thing = object_phrase(draw, verb, ("the", "a", "this", "that"))
+    negative = draw.choose((True, False, False))
+    make = prohibition if negative else command
+    order = joined_words("do not" if negative else "", verb.base, verb.particle, thing.english)
+    return finished(
+        draw,
+        f"if {state[0]}, {order}",
+        f"se {state[1]}, {make(verb.italian, TU)} {thing.italian}",
+        "!",
+    )
+
+
 PATTERNS = (
+    Pattern("when_future", when_future, 60),
+    Pattern("if_you", if_you, 40),
     *in_tenses("at_the_head", at_the_head, {"present": 70, "past": 90, "future": 90}),
     *in_tenses("supposed", supposed, {"present": 40, "past": 30, "future": 40}),
     *in_tenses("set_against", set_against, {"present": 60, "past": 60, "future": 40}),

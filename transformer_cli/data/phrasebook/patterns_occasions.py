@@ -87,13 +87,25 @@ def weekday(draw: Draw) -> Both:
     lead = draw.choose(
         (("today is", "oggi è"), ("tomorrow is", "domani è"), ("yesterday was", "ieri era"))
     )
-    return finished(draw, f"{lead[0]} {day.english}", f"{lead[1]} {day.italian}")
+    english, italian = f"{lead[0]} {day.english}", f"{lead[1]} {day.italian}"
+    if draw.choose((True, True, False)):
+        words, number, month = _day_of_month(draw)
+        english, italian = f"{english}, {words}", f"{italian} {number} {month}"
+    return finished(draw, english, italian)
+
+
+def _day_of_month(draw: Draw) -> tuple[str, str, str]:
+    """ "the third of May", "tre", "maggio"."""
+    day = draw.choose(tuple(range(1, 29)))
+    month = draw.pick(adverbs("month"))
+    ordinal = "first" if day == 1 else ENGLISH_ORDINALS[day - 2]
+    number = "primo" if day == 1 else italian_number(day)
+    return draw.expect(f"the {ordinal} of {month.english}"), number, month.italian
 
 
 def date(draw: Draw) -> Both:
     """ "Today is the third of May", "Oggi è il tre maggio"."""
-    day = draw.choose(tuple(range(1, 29)))
-    month = draw.pick(adverbs("month"))
+    words, number, month = _day_of_month(draw)
     lead = draw.choose(
         (
             ("today is", "oggi è"),
@@ -101,14 +113,12 @@ def date(draw: Draw) -> Both:
             ("my birthday is", "il mio compleanno è"),
         )
     )
-    ordinal = "first" if day == 1 else ENGLISH_ORDINALS[day - 2]
-    number = "primo" if day == 1 else italian_number(day)
     article = definite_article(number, "ms")
     on = "on " if lead[0].startswith("my") else ""
     return finished(
         draw,
-        f"{lead[0]} {on}the {ordinal} of {month.english}",
-        f"{lead[1]} {article}{number} {month.italian}",
+        f"{lead[0]} {on}{words}",
+        f"{lead[1]} {article}{number} {month}",
     )
 
 
@@ -193,14 +203,14 @@ def greeting(draw: Draw) -> Both:
 
 PATTERNS = (
     Pattern("hour", hour, 25),
-    Pattern("hour.past", partial(hour, was=True), 10),
-    Pattern("weekday", weekday, 6),
+    Pattern("hour.past", partial(hour, was=True), 20),
+    Pattern("weekday", weekday, 30),
     Pattern("date", date, 20),
     *in_tenses(
         "occasion_time", occasion_time, {"present": 25, "past": 20, "future": 20}, asks=True
     ),
     Pattern("is_called", is_called, 30),
     Pattern("what_name", what_name, 15),
-    Pattern("how_are", how_are, 20),
+    Pattern("how_are", how_are, 35),
     Pattern("greeting", greeting, 20),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from transformer_cli.data.phrasebook.adverbials import (
+    NOTHING,
     Both,
     at_place,
     in_named_place,
@@ -62,10 +63,12 @@ def speaks_politely(draw: Draw) -> Both:
     """ "Do you speak English, sir?", "Parla inglese, signore?"."""
     tongue = draw.pick(nouns("tongue"))
     address = draw.choose(ADDRESSES)
+    lead = draw.choose((NOTHING, ("excuse me,", "scusi,"), ("good morning,", "buongiorno,")))
+    draw.expect(lead[0])
     return finished(
         draw,
-        f"do you speak {tongue.english[0]}, {address[0]}",
-        f"parla {tongue.italian[0]}, {address[1]}",
+        joined_words(lead[0], f"do you speak {tongue.english[0]}, {address[0]}"),
+        joined_words(lead[1], f"parla {tongue.italian[0]}, {address[1]}"),
         "?",
     )
 
@@ -182,21 +185,21 @@ PATTERNS = (
     *in_tenses(
         "does_so", does_so, {"present": 50, "past": 40, "future": 20, "must": 15}, asks=True
     ),
-    *in_tenses("speaks", speaks, {"present": 30, "want": 10, "past": 10, "skill": 10}, asks=True),
-    Pattern("speaks.sir", speaks_politely, 4),
+    *in_tenses("speaks", speaks, {"present": 30, "want": 16, "past": 16, "skill": 20}, asks=True),
+    Pattern("speaks.sir", speaks_politely, 14),
     *in_tenses(
         "studies", studies, {"present": 30, "past": 25, "want": 20, "future": 15}, asks=True
     ),
     *in_tenses(
         "plays",
         plays,
-        {"present": 30, "progressive": 15, "past": 25, "future": 15, "skill": 10},
+        {"present": 30, "progressive": 15, "past": 25, "future": 15, "skill": 16},
         asks=True,
     ),
     *in_tenses("lives", lives, {"present": 40, "past": 25, "future": 15, "want": 15}, asks=True),
     *in_tenses("puts", puts, {"past": 60, "future": 30, "present": 20, "must": 20}, asks=True),
-    *in_tenses("washes", washes, {"present": 15, "past": 20, "must": 10, "future": 10}),
-    *in_tenses("feels", feels, {"present": 12, "past": 8, "future": 8}),
+    *in_tenses("washes", washes, {"present": 15, "past": 20, "must": 16, "future": 16}),
+    *in_tenses("feels", feels, {"present": 20, "past": 16, "future": 16}),
     *in_tenses(
         "leaves",
         leaves,

@@ -285,5 +285,5 @@ PATTERNS = (
     Pattern("likes_it", partial(likes_it, negative=False), 40),
     Pattern("dislikes_it", partial(likes_it, negative=True), 30),
     Pattern("for_you", for_you, 40),
-    Pattern("knows_it", knows_it, 15),
+    Pattern("knows_it", knows_it, 20),
 )

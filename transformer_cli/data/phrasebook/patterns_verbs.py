@@ -264,7 +264,7 @@ def _patterns() -> tuple[Pattern, ...]:
             if tense not in NEVER_ASKED:
                 asking = partial(asked, tense=tense, frame=frame)
                 patterns.append(
-                    Pattern(f"{name}.{tense}.question", asking, max(14, round(weight * share * 3)))
+                    Pattern(f"{name}.{tense}.question", asking, max(18, round(weight * share * 3)))
                 )
         patterns.append(
             Pattern(f"{name}.frequency", partial(frequent, frame=frame), round(share * 50))

@@ -78,9 +78,7 @@ def _falling_words(draw: Draw, tense: str, *, negative: bool, asks: bool) -> Bot
     }
     turn = draw.choose(turns[tense])
     phrase = VerbPhrase(verb)
-    return (
-        question(IT, phrase, turn) if asks else statement(IT, phrase, turn, negative=negative)
-    )
+    return question(IT, phrase, turn) if asks else statement(IT, phrase, turn, negative=negative)
 
 
 def _time(draw: Draw, tense: str) -> Both:

@@ -5,8 +5,19 @@ from __future__ import annotations
 from transformer_cli.data.phrasebook.adverbials import Both, at_place
 from transformer_cli.data.phrasebook.clauses import VerbPhrase, joined_words, statement
 from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
-from transformer_cli.data.phrasebook.lexicon import BE, HAVE, adjectives_for, nouns, objects_of, the_verb
-from transformer_cli.data.phrasebook.noun_phrases import SUBJECT_DETERMINERS, NounPhrase, noun_phrase
+from transformer_cli.data.phrasebook.lexicon import (
+    BE,
+    HAVE,
+    adjectives_for,
+    nouns,
+    objects_of,
+    the_verb,
+)
+from transformer_cli.data.phrasebook.noun_phrases import (
+    SUBJECT_DETERMINERS,
+    NounPhrase,
+    noun_phrase,
+)
 from transformer_cli.data.phrasebook.patterns_being import (
     THERE_IS,
     adjective_phrase,
@@ -25,9 +36,7 @@ PERSONAL = ("act",) * 6 + ("quality", "quality", "state", "place", "having", "wi
 IMPERSONAL = ("thing", "thing", "thing_place", "there_is", "weather")
 
 
-def personal_clause(
-    draw: Draw, subject: NounPhrase, tense: str, *, may_like: bool = True
-) -> Both:
+def personal_clause(draw: Draw, subject: NounPhrase, tense: str, *, may_like: bool = True) -> Both:
     """What someone does, is, has or likes.
 
     Args:
@@ -84,7 +93,9 @@ def impersonal_clause(draw: Draw, tense: str) -> Both:
         thing, place, _ = located(draw, SUBJECT_DETERMINERS)
         return statement(thing, VerbPhrase(BE, *place), tense, negative=negative)
     noun, thing = thing_subject(draw)
-    pool = adjectives_for(noun, predicative=True) if tense == "present" else passing_adjectives(noun)
+    pool = (
+        adjectives_for(noun, predicative=True) if tense == "present" else passing_adjectives(noun)
+    )
     adjective = draw.pick(pool)
     quality = VerbPhrase(BE, *adjective_phrase(draw, adjective, thing.form))
     return statement(thing, quality, tense, negative=negative)
@@ -97,4 +108,3 @@ def _there_is(draw: Draw, tense: str) -> Both:
     return joined_words(english, thing.english, place[0]), joined_words(
         italian, thing.italian, place[1]
     )
-

@@ -1,0 +1,217 @@
+"""Whatever goes wrong: one message on standard error, one hint, the exit code of the table (group G)."""
+
+import errno
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from ..experiments import TINY, newest_checkpoint, write_tiny
+from ..launcher import Finished, Launcher, Tfm
+
+CORPUS = """
+data:
+  source: files
+  corpora: [{split: train, source_path: a.en, target_path: a.it},
+            {split: validation, source_path: dev.en, target_path: dev.it}]
+"""
+TRAIN = ["train", "--config", "tiny.yaml"]
+
+
+class Failure(NamedTuple):
+    """A command that must fail, and how."""
+
+    exit_code: int
+    arguments: list[str]
+    says: str
+    prepare: Callable[[Path], object] = lambda folder: write_tiny(folder)
+
+
+def with_corpus(**files: str | bytes) -> Callable[[Path], object]:
+    """Two text files as the corpus; some of them other than they should be."""
+
+    def prepare(folder: Path) -> None:
+        texts: dict[str, str | bytes] = {
+            "a.en": "".join(f"w{i} w{i % 7}\n" for i in range(40)),
+            "a.it": "".join(f"p{i} p{i % 7}\n" for i in range(40)),
+            "dev.en": "w1\nw2\n",
+            "dev.it": "p1\np2\n",
+        } | {name.replace("_", "."): text for name, text in files.items()}
+        for name, text in texts.items():
+            (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
+        before, _, after = TINY.partition("data: {")
+        write_tiny(folder, before + CORPUS + after.partition("}\n")[2])
+
+    return prepare
+
+
+def with_setting(old: str, new: str) -> Callable[[Path], object]:
+    assert old in TINY
+    return lambda folder: write_tiny(folder, TINY.replace(old, new))
+
+
+def with_file_as_runs(folder: Path) -> None:
+    write_tiny(folder)
+    (folder / "runs").write_text("a file, not a folder")
+
+
+def with_damaged_run(folder: Path) -> None:
+    """Every checkpoint of a trained run has a flipped bit."""
+    shutil.copytree(folder.parent / "trained", folder, symlinks=True, dirs_exist_ok=True)
+    for weights in (folder / "runs/tiny/checkpoints").glob("step-*/model.safetensors"):
+        data = bytearray(weights.read_bytes())
+        data[-5] ^= 1
+        weights.write_bytes(data)
+
+
+def with_trained_run(folder: Path) -> None:
+    shutil.copytree(folder.parent / "trained", folder, symlinks=True, dirs_exist_ok=True)
+
+
+def without_tokenizers(folder: Path) -> None:
+    """A checkpoint that lacks a file."""
+    with_trained_run(folder)
+    (newest_checkpoint(folder / "runs/tiny") / "tokenizer.source.json").unlink()
+
+
+FAILURES = {
+    "an unknown command": Failure(2, ["trian"], "No such command 'trian'"),
+    "an unknown option": Failure(2, [*TRAIN, "--epochs", "3"], "No such option: --epochs"),
+    "a missing argument": Failure(2, ["train"], "Missing option '--config'"),
+    "a bad choice": Failure(2, ["validate", "--split", "dev"], "'dev' is not one of"),
+    "a beam of nothing": Failure(2, ["translate", "-b", "0", "x"], "0 is not in the range"),
+    "two inputs": Failure(2, ["translate", "x", "--input", "y"], "either sentences or --input"),
+    "a source without reference": Failure(2, ["validate", "--source", "x"], "go together"),
+    "a run and a config": Failure(2, ["info", "--run", "x", "--config", "y"], "either --run or"),
+    "scores of training text": Failure(2, ["validate", "--split", "train"], "say nothing about", with_trained_run),
+    "settings of a run": Failure(2, ["info", "--set", "seed=1"], "goes with --config"),
+    "unequal line counts": Failure(65, TRAIN, r"a\.en has 40.*a\.it has 39|40.*39", with_corpus(a_it="p\n" * 39)),
+    "unequal held-out counts": Failure(65, TRAIN, "2.*1|1.*2", with_corpus(dev_it="p1\n")),
+    "an empty corpus": Failure(65, TRAIN, r"a\.en", with_corpus(a_en="", a_it="")),
+    "an empty validation file": Failure(65, TRAIN, r"dev\.en|no validation pairs", with_corpus(dev_en="", dev_it="")),
+    "only blank lines": Failure(65, TRAIN, "empty", with_corpus(a_en="\n" * 40)),
+    "everything dropped": Failure(65, TRAIN, "equal", with_corpus(a_it="".join(f"w{i} w{i % 7}\n" for i in range(40)))),
+    "bytes that are no text": Failure(65, TRAIN, r"a\.it:3", with_corpus(a_it=b"p\np\n\xff\xfe\n" + b"p\n" * 37)),
+    "no test split": Failure(65, ["data", "--config", "tiny.yaml", "--split", "test"], "no test", with_corpus()),
+    "no such config": Failure(66, ["train", "--config", "en-ti.yaml"], "en-ti.yaml: no such config"),
+    "no such corpus": Failure(66, TRAIN, r"a\.en", lambda folder: [with_corpus()(folder), (folder / "a.en").unlink()]),
+    "no run to translate with": Failure(66, ["translate", "x"], "no run under runs/"),
+    "no run to validate": Failure(66, ["validate"], "no run under runs/"),
+    "no run to show": Failure(66, ["info"], "no run under runs/"),
+    "no such run": Failure(66, ["translate", "--run", "tyni", "x"], "tyni: no such run", with_trained_run),
+    "no such input": Failure(66, ["translate", "--input", "x.txt"], r"x\.txt: no such file", with_trained_run),
+    "no such reference": Failure(66, ["validate", "--source", "a", "--reference", "b"], "a", with_trained_run),
+    "runs is a file": Failure(73, TRAIN, "runs", with_file_as_runs),
+    "no folder for the output": Failure(73, ["translate", "x", "--output", "no/out"], "no/out", with_trained_run),
+    "output below a file": Failure(73, ["translate", "x", "--output", "tiny.yaml/out"], "tiny.yaml/out", with_trained_run),
+    "output is a folder": Failure(73, ["translate", "x", "--output", "runs"], "runs", with_trained_run),
+    "a damaged run to train": Failure(74, TRAIN, "no checkpoint is valid", with_damaged_run),
+    "a damaged run to translate": Failure(74, ["translate", "x"], "no checkpoint is valid", with_damaged_run),
+    "a checkpoint without a file": Failure(74, ["translate", "x"], "tokenizer.source.json", without_tokenizers),
+    "a wrong key": Failure(78, TRAIN, r"tiny.yaml:11: training.warmup_step is not a setting; did you mean training.warmup_steps\?", with_setting("warmup_steps", "warmup_step")),
+    "a wrong value": Failure(78, TRAIN, "tiny.yaml:4: model.dropout: .* found 1.5", with_setting("dropout: 0.1", "dropout: 1.5")),
+    "a wrong kind": Failure(78, TRAIN, "tiny.yaml:6: training.max_steps: .* found 'many'", with_setting("max_steps: 13", "max_steps: many")),
+    "a key given twice": Failure(78, TRAIN, "tiny.yaml:3: seed is given twice", with_setting("seed: 3", "seed: 3\nseed: 4")),
+    "no YAML": Failure(78, TRAIN, "tiny.yaml", with_setting("name: tiny", "name: [tiny")),
+    "an empty config": Failure(78, TRAIN, "a config is a mapping", lambda folder: write_tiny(folder, "")),
+    "a name that is a path": Failure(78, TRAIN, "name: ", with_setting("name: tiny", "name: ../tiny")),
+    "settings that do not fit": Failure(78, TRAIN, "num_heads", with_setting("num_heads: 2", "num_heads: 3")),
+    "a bad override": Failure(78, [*TRAIN, "--set", "training.max_step=3"], "training.max_step is not"),
+    "an override without a value": Failure(78, [*TRAIN, "--set", "training.max_steps"], "not of the form"),
+    "a device that is not here": Failure(78, [*TRAIN, "--set", "runtime.device=mps"], "finds no such device"),
+    "a model changed for translating": Failure(78, ["translate", "--set", "model.d_model=8", "x"], "cannot be changed", with_trained_run),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _trained(launcher: Launcher, memory_folder: Path) -> None:
+    """A run that some of the failures need, beside their folders."""
+    folder = memory_folder / "trained"
+    folder.mkdir()
+    finished = Tfm(launcher, folder)(*TRAIN[:2], write_tiny(folder))
+    assert finished.exit_code == 0, finished.talk
+
+
+def assert_is_one_clear_message(finished: Finished) -> None:
+    assert finished.out == b""
+    assert "Traceback" not in finished.talk
+    assert 'File "' not in finished.talk
+    if finished.exit_code == 2 and finished.talk.startswith("Usage: "):
+        assert re.search(r"^Try 'tfm.* --help' for help\.$", finished.talk, re.MULTILINE)
+        assert len(re.findall(r"^Error: ", finished.talk, re.MULTILINE)) == 1
+        return
+    assert len(re.findall(r"^tfm: ", finished.talk, re.MULTILINE)) == 1
+    assert len(re.findall(r"^  hint: \S", finished.talk, re.MULTILINE)) == 1
+    assert re.search(r"^  hint: .*\n\Z", finished.talk, re.MULTILINE), "the hint comes last"
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_failure_gives_one_message_a_hint_and_its_exit_code(tfm: Tfm, name: str) -> None:
+    failure = FAILURES[name]
+    failure.prepare(tfm.folder)
+    finished = tfm(*failure.arguments)
+    assert finished.exit_code == failure.exit_code, finished.talk
+    assert re.search(failure.says, finished.talk, re.DOTALL), finished.talk
+    assert_is_one_clear_message(finished)
+
+
+def test_a_damaged_run_is_left_alone_until_from_scratch(tfm: Tfm) -> None:
+    with_damaged_run(tfm.folder)
+    folder = tfm.folder / "runs/tiny/checkpoints"
+    before = {path: path.read_bytes() for path in folder.glob("step-*/*")}
+    assert "--from-scratch" in tfm(*TRAIN).talk
+    assert {path: path.read_bytes() for path in folder.glob("step-*/*")} == before
+    again = tfm(*TRAIN, "--from-scratch")
+    assert again.exit_code == 0, again.talk
+
+
+def test_an_error_of_ours_asks_to_be_reported(tfm: Tfm) -> None:
+    fault = ("at", "step", 2, "raise", "RuntimeError", "two and two are five")
+    finished = tfm(*TRAIN[:2], write_tiny(tfm.folder), faults=[fault])
+    assert finished.exit_code == 70
+    assert "please report it: RuntimeError: two and two are five" in finished.talk
+    assert_is_one_clear_message(finished)
+    assert "Traceback" in (tfm.folder / "runs/tiny/train.log").read_text(), "the log has it"
+
+
+def test_debug_shows_the_traceback_too(tfm: Tfm) -> None:
+    finished = tfm("train", "--config", "nothing.yaml", "--debug")
+    assert finished.exit_code == 66
+    assert "Traceback (most recent call last)" in finished.talk
+    assert "\ntfm: nothing.yaml: no such config" in finished.talk
+
+
+@pytest.mark.parametrize("kind", ["MemoryError", "RuntimeError"])
+def test_memory_that_is_used_up_may_be_there_later(tfm: Tfm, kind: str) -> None:
+    fault = ("at", "step", 2, "raise", kind, "[enforce fail] DefaultCPUAllocator: can't allocate memory")
+    finished = tfm(*TRAIN[:2], write_tiny(tfm.folder), faults=[fault])
+    assert finished.exit_code == 75
+    assert_is_one_clear_message(finished)
+
+
+def test_the_log_of_a_run_says_what_ended_it(tfm: Tfm) -> None:
+    write_tiny(tfm.folder)
+    tfm(*TRAIN, faults=[("at", "step", 2, "signal", "SIGTERM")])
+    log = (tfm.folder / "runs/tiny/train.log").read_text()
+    assert re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d stopped and saved at step 2$", log, re.MULTILINE)
+    tfm(*TRAIN)
+    log = (tfm.folder / "runs/tiny/train.log").read_text()
+    assert "resuming runs/tiny at step 2" in log
+    assert "step 12/13" in log
+    assert log.count("pairs read") == 1
+
+
+def test_a_full_disk_ends_the_run_and_keeps_what_was_saved(tfm: Tfm) -> None:
+    """A4 through the command line: the hint says what to do, and doing it is enough."""
+    write_tiny(tfm.folder)
+    full = tfm(*TRAIN, faults=[("at", "step", 6, "fill_disk")])
+    assert full.exit_code == 75, full.talk
+    assert os.strerror(errno.EFBIG) in full.talk
+    assert_is_one_clear_message(full)
+    again = tfm(*TRAIN)
+    assert again.exit_code == 0
+    assert "resuming runs/tiny at step 4" in again.talk

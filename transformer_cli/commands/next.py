@@ -1,0 +1,59 @@
+"""`tfm next`: what a model expects to come next, given a source and the beginning of a target."""
+
+import json
+import sys
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from transformer_cli.commands.loading import load_for_inference
+from transformer_cli.data.normalization import is_blank, normalize
+from transformer_cli.decoding.translator import Translator, inference
+from transformer_cli.errors import UsageError
+
+
+def show_next(
+    source: str, *, prefix: str, top: int, run: str | None, overrides: Sequence[str], as_json: bool
+) -> None:
+    """Print the most probable next symbols, and how much probability all others share."""
+    translator = load_for_inference(run, overrides).translator
+    probabilities = next_symbol(translator, source, prefix)
+    best = probabilities.topk(min(top, len(probabilities)))
+    symbols = translator.target_tokenizer.tokens(best.indices.tolist())
+    rows = list(zip(symbols, best.values.tolist(), strict=True))
+    rest = max(0.0, 1.0 - sum(probability for _, probability in rows))
+    if as_json:
+        expected = [{"symbol": name, "probability": value} for name, value in rows]
+        figures = {"source": source, "prefix": prefix, "next": expected, "rest": rest}
+        json.dump(figures, sys.stdout, ensure_ascii=False)
+        sys.stdout.write("\n")
+        return
+    lines = [f"{value:>8.4f}  {'█' * round(40 * value):<40}  {name}" for name, value in rows]
+    remaining = len(probabilities) - len(rows)
+    sys.stdout.write("\n".join([*lines, f"{rest:>8.4f}  {remaining:,} others"]) + "\n")
+
+
+def next_symbol(translator: Translator, source: str, prefix: str) -> Tensor:
+    """(V,) probabilities of each target symbol after the prefix; they sum to 1.
+
+    Raises:
+        UsageError: the source is blank.
+    """
+    rules = translator.data.cleaning
+    text = normalize(source, rules)
+    if is_blank(text):
+        raise UsageError("the source is blank", hint="tfm next 'a sentence' --prefix 'so far'")
+    source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
+    end = [source_tokenizer.eos_id] if translator.has_end_symbol else []
+    source_ids = [*source_tokenizer.encode(text), *end]
+    prefix_ids = [target_tokenizer.bos_id, *target_tokenizer.encode(normalize(prefix, rules))]
+    device = translator.machine.device
+    sources = torch.tensor([source_ids], device=device)  # (1, S)
+    with inference(translator.model, translator.machine):
+        logits = translator.model(
+            sources,
+            torch.ones_like(sources, dtype=torch.bool),
+            torch.tensor([prefix_ids], device=device),
+        )  # (1, T, V)
+    return logits[0, -1].softmax(-1).cpu()
