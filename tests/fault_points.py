@@ -75,8 +75,8 @@ def _raise(kind: str, message: str) -> None:
 
 
 def _fill_disk() -> None:
-    """From now on no file can grow beyond 1,000 bytes."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+    """From now on no file can grow beyond 20,000 bytes: logs still can, weights cannot."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
 
 ACTIONS: dict[str, Callable[..., None]] = {

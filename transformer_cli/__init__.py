@@ -1,3 +1,32 @@
-"""Train a neural machine translator from a parallel corpus, and translate with it."""
+"""Train a neural machine translator from a parallel corpus, and translate with it.
+
+From Python:
+
+    from transformer_cli import load_translator
+    for translation in load_translator("runs/en-it").translate(["Good morning."]):
+        print(translation.text)
+"""
+
+from importlib import import_module
+from typing import Any
 
 __version__ = "0.1.0"
+
+# Imported when asked for: `tfm --help` must not wait for PyTorch.
+_PUBLIC = {
+    "TfmError": "transformer_cli.errors",
+    "Config": "transformer_cli.config",
+    "load_config": "transformer_cli.config",
+    "Tokenizer": "transformer_cli.data.tokenizer",
+    "Transformer": "transformer_cli.model.transformer",
+    "Translator": "transformer_cli.decoding.translator",
+    "load_translator": "transformer_cli.decoding.translator",
+    "score_corpus": "transformer_cli.evaluation.metrics",
+}
+__all__ = ["__version__", *_PUBLIC]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PUBLIC[name]), name)

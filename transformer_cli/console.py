@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -30,16 +31,14 @@ class TrainingConsole:
         self.first_step = first_step
         self.num_steps = num_steps
         self.bar: tqdm[Any] | None = None
-        self.board: Any = None
+        self.board: _EventFile | None = None
         self.is_warned = False
 
     def __enter__(self) -> "TrainingConsole":
-        from torch.utils.tensorboard import SummaryWriter
-
         # What an earlier process logged after the step that we resume at happens again.
         cut_json_lines(self.metrics_file, after_step=self.first_step)
         try:
-            self.board = SummaryWriter(str(self.tensorboard_folder), purge_step=self.first_step + 1)
+            self.board = _EventFile(self.tensorboard_folder, first_step=self.first_step)
         except OSError as error:
             self._warn(error)
         self.bar = tqdm(
@@ -55,7 +54,8 @@ class TrainingConsole:
     def __exit__(self, *exception: object) -> None:
         if self.bar is not None:
             self.bar.close()
-        self._on_board("close")
+        if self.board is not None:
+            self.board.close()
 
     def tick(self, step: int) -> None:
         if self.bar is not None:
@@ -106,7 +106,7 @@ class TrainingConsole:
                 f"    PREDICTED  {sample.predicted}"
             )
             logger.info("%s", shown)
-            self._on_board("add_text", f"samples/{number}", shown, step)
+            self._on_board(step, "text", f"samples/{number}", shown)
 
     def show_picture(self, step: int, name: str, figure: "Figure") -> None:
         """A matplotlib figure, to TensorBoard."""
@@ -115,11 +115,11 @@ class TrainingConsole:
         canvas = FigureCanvasAgg(figure)
         canvas.draw()  # type: ignore[no-untyped-call]
         pixels = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
-        self._on_board("add_image", name, pixels, step, dataformats="HWC")
+        self._on_board(step, "image", name, pixels, dataformats="HWC")
 
     def _draw(self, step: int, curves: Mapping[str, float]) -> None:
         for name, value in curves.items():
-            self._on_board("add_scalar", name, value, step)
+            self._on_board(step, "scalar", name, value)
 
     def _record(self, line: Mapping[str, Any]) -> None:
         try:
@@ -127,13 +127,14 @@ class TrainingConsole:
         except TfmError as error:
             self._warn(error)
 
-    def _on_board(self, method: str, *arguments: Any, **options: Any) -> None:
+    def _on_board(self, step: int, kind: str, *content: Any, **options: Any) -> None:
         """Curves are not worth a run: a full disk costs them, and one warning."""
         if self.board is None:
             return
         try:
-            getattr(self.board, method)(*arguments, **options)
+            self.board.add(step, kind, *content, **options)
         except OSError as error:
+            self.board.close()
             self.board = None
             self._warn(error)
 
@@ -141,3 +142,38 @@ class TrainingConsole:
         if not self.is_warned:
             logger.warning("metrics cannot be written any more (%s); the run goes on", error)
         self.is_warned = True
+
+
+class _EventFile:
+    """A file for TensorBoard, in which each event stands as soon as it happens.
+
+    PyTorch's SummaryWriter leaves that to a thread, which dies with a traceback when the disk is full,
+    and names its files by the clock, which may jump; TensorBoard reads them in the order of their names.
+    """
+
+    def __init__(self, folder: Path, *, first_step: int) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+
+        folder.mkdir(parents=True, exist_ok=True)
+        number = len(list(folder.iterdir()))
+        self._file = (folder / f"events.out.tfevents.{number:06d}").open("xb", buffering=0)
+        self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
+        # What an earlier file holds from this step on is void.
+        start = SessionLog(status=SessionLog.START)
+        self._write(Event(wall_time=time.time(), step=first_step + 1, session_log=start))
+
+    def add(self, step: int, kind: str, *content: Any, **options: Any) -> None:
+        """Add what a function of `torch.utils.tensorboard.summary` makes: a scalar, a text, an image."""
+        from tensorboard.compat.proto.event_pb2 import Event
+        from torch.utils.tensorboard import summary
+
+        made = getattr(summary, kind)(*content, **options)
+        self._write(Event(wall_time=time.time(), step=step, summary=made))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self, event: Any) -> None:
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        RecordWriter(self._file).write(event.SerializeToString())

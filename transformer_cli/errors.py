@@ -19,6 +19,8 @@ class TfmError(Exception):
     """One message that says what, where and what was found, and one hint that says what to do."""
 
     exit_code = 70
+    usual_hint = "--debug shows where it happened"
+    """Where an error has no hint of its own."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -26,39 +28,47 @@ class TfmError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return self.message if self.hint is None else f"{self.message}\n  hint: {self.hint}"
+        return f"{self.message}\n  hint: {self.hint or self.usual_hint}"
 
 
 class UsageError(TfmError):
     exit_code = 2
+    usual_hint = "tfm --help, and --help after a command, show what can be given"
 
 
 class DataError(TfmError):
     exit_code = 65
+    usual_hint = "mend or replace what is named here"
 
 
 class MissingInputError(TfmError):
     exit_code = 66
+    usual_hint = "check the path; a relative one starts in the current folder, or at data.root"
 
 
 class TrainingStoppedError(TfmError):
     exit_code = 69
+    usual_hint = "the last checkpoint is intact"
 
 
 class CannotCreateError(TfmError):
     exit_code = 73
+    usual_hint = "give a place in a folder that exists and in which you may write"
 
 
 class StorageError(TfmError):
     exit_code = 74
+    usual_hint = "look after the disk, then give the same command again"
 
 
 class TryAgainError(TfmError):
     exit_code = 75
+    usual_hint = "give the same command again later"
 
 
 class ConfigError(TfmError):
     exit_code = 78
+    usual_hint = "docs/configuration.md lists every setting"
 
 
 class InterruptedBySignal(TfmError):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ..experiments import TINY, newest_checkpoint, write_tiny
+from ..experiments import TINY, write_tiny
 from ..launcher import Finished, Launcher, Tfm
 
 CORPUS = """
@@ -73,17 +73,17 @@ def with_trained_run(folder: Path) -> None:
 
 
 def without_tokenizers(folder: Path) -> None:
-    """A checkpoint that lacks a file."""
     with_trained_run(folder)
-    (newest_checkpoint(folder / "runs/tiny") / "tokenizer.source.json").unlink()
+    for file in (folder / "runs/tiny/checkpoints").glob("step-*/tokenizer.source.json"):
+        file.unlink()
 
 
 FAILURES = {
     "an unknown command": Failure(2, ["trian"], "No such command 'trian'"),
     "an unknown option": Failure(2, [*TRAIN, "--epochs", "3"], "No such option: --epochs"),
     "a missing argument": Failure(2, ["train"], "Missing option '--config'"),
-    "a bad choice": Failure(2, ["validate", "--split", "dev"], "'dev' is not one of"),
-    "a beam of nothing": Failure(2, ["translate", "-b", "0", "x"], "0 is not in the range"),
+    "a bad choice": Failure(2, ["validate", "--split", "dev"], "Invalid value for '--split'"),
+    "a beam of nothing": Failure(2, ["translate", "-b", "0", "x"], "Invalid value for '--beam-size'"),
     "two inputs": Failure(2, ["translate", "x", "--input", "y"], "either sentences or --input"),
     "a source without reference": Failure(2, ["validate", "--source", "x"], "go together"),
     "a run and a config": Failure(2, ["info", "--run", "x", "--config", "y"], "either --run or"),
@@ -111,8 +111,8 @@ FAILURES = {
     "output is a folder": Failure(73, ["translate", "x", "--output", "runs"], "runs", with_trained_run),
     "a damaged run to train": Failure(74, TRAIN, "no checkpoint is valid", with_damaged_run),
     "a damaged run to translate": Failure(74, ["translate", "x"], "no checkpoint is valid", with_damaged_run),
-    "a checkpoint without a file": Failure(74, ["translate", "x"], "tokenizer.source.json", without_tokenizers),
-    "a wrong key": Failure(78, TRAIN, r"tiny.yaml:11: training.warmup_step is not a setting; did you mean training.warmup_steps\?", with_setting("warmup_steps", "warmup_step")),
+    "checkpoints without a file": Failure(74, ["translate", "--run", "tiny", "x"], "tokenizer.source.json", without_tokenizers),
+    "a wrong key": Failure(78, TRAIN, r"tiny.yaml:10: training.warmup_step is not a setting; did you mean training.warmup_steps\?", with_setting("warmup_steps", "warmup_step")),
     "a wrong value": Failure(78, TRAIN, "tiny.yaml:4: model.dropout: .* found 1.5", with_setting("dropout: 0.1", "dropout: 1.5")),
     "a wrong kind": Failure(78, TRAIN, "tiny.yaml:6: training.max_steps: .* found 'many'", with_setting("max_steps: 13", "max_steps: many")),
     "a key given twice": Failure(78, TRAIN, "tiny.yaml:3: seed is given twice", with_setting("seed: 3", "seed: 3\nseed: 4")),
@@ -141,7 +141,7 @@ def assert_is_one_clear_message(finished: Finished) -> None:
     assert "Traceback" not in finished.talk
     assert 'File "' not in finished.talk
     if finished.exit_code == 2 and finished.talk.startswith("Usage: "):
-        assert re.search(r"^Try 'tfm.* --help' for help\.$", finished.talk, re.MULTILINE)
+        assert re.search(r"^Try 'tfm.* -h' for help\.$", finished.talk, re.MULTILINE)
         assert len(re.findall(r"^Error: ", finished.talk, re.MULTILINE)) == 1
         return
     assert len(re.findall(r"^tfm: ", finished.talk, re.MULTILINE)) == 1

@@ -31,6 +31,8 @@ def run_translation(
         )
     if output_file is not None and not output_file.parent.is_dir():
         raise CannotCreateError(f"{output_file}: there is no folder {output_file.parent}")
+    if output_file is not None and output_file.is_dir():
+        raise CannotCreateError(f"{output_file}: a folder, where a file is to be written")
     translator = load_for_inference(run, overrides).translator
     with _opened_output(output_file) as output:
         # Arguments, and what a person types or a slow program pipes in, are answered line by line.

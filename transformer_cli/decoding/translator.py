@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -200,7 +201,7 @@ class Translator:
 
 
 def load_translator(
-    folder: Path,
+    folder: str | PathLike[str],
     *,
     which: Literal["best", "last"] = "best",
     decoding: DecodingConfig | None = None,
@@ -214,7 +215,7 @@ def load_translator(
         decoding: instead of what the run's config says.
         runtime: instead of what the run's config says.
     """
-    trained = load_trained(folder, which=which)
+    trained = load_trained(Path(folder), which=which)
     machine = prepare_machine(runtime or trained.config.runtime)
     return Translator(
         model=trained.model.to(machine.device),

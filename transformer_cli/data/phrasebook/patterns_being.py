@@ -95,6 +95,16 @@ def person_is(draw: Draw, tense: str, *, asks: bool = False) -> Both:
     return be_sentence(draw, subject, complement, tense, asks=asks)
 
 
+def person_is_often(draw: Draw) -> Both:
+    """ "I am always tired", "Sono sempre stanco"."""
+    subject = person_subject(draw)
+    adjective = draw.pick(personal_adjectives("future"))
+    italian = adjective_forms(adjective.italian)[subject.form]
+    adverb = draw.pick(adverbs("frequency", "leading"))
+    phrase = VerbPhrase(BE, adjective.english, italian, adverb=adverb)
+    return finished(draw, *statement(subject, phrase, "present"))
+
+
 def thing_is(draw: Draw, tense: str, *, asks: bool = False) -> Both:
     """ "These shoes are too expensive"."""
     noun, subject = thing_subject(draw)
@@ -192,6 +202,7 @@ def where_are_you(draw: Draw, tense: str) -> Both:
 
 
 PATTERNS = (
+    Pattern("person_is_often", person_is_often, 40),
     *in_tenses("person_is", person_is, {"present": 160, "past": 80, "future": 40}, asks=True),
     *in_tenses("thing_is", thing_is, {"present": 200, "past": 100, "future": 50}, asks=True),
     *in_tenses("person_is_at", person_is_at, {"present": 80, "past": 40, "future": 20}, asks=True),

@@ -74,6 +74,13 @@ def commanded_verbs() -> tuple[Verb, ...]:
     )
 
 
+@cache
+def _to_order(negative: bool) -> tuple[Verb, ...]:
+    """What one tells a friend to do, or (negative) not to do: "Don't forget the keys!"."""
+    mishaps = verbs_with("mishap", "transitive") if negative else ()
+    return commanded_verbs() + mishaps
+
+
 def _object(draw: Draw, verb: Verb, person: int) -> NounPhrase:
     phrase = object_phrase(draw, verb, ("the", "the", "this", "that", "my", "a"))
     # "your" would be suo for Lei and vostro for voi.
@@ -88,7 +95,7 @@ def _with_object(verb: Verb, phrase: NounPhrase) -> str:
 
 def order_someone(draw: Draw, *, person: int, negative: bool) -> Both:
     """ "Open the window!", "Apri la finestra!"; with "please", "Apra la finestra, per favore."."""
-    pool = commanded_verbs() if person == TU else verbs_with("asked", "transitive")
+    pool = _to_order(negative) if person == TU else verbs_with("asked", "transitive")
     verb = draw.pick(pool)
     phrase = _object(draw, verb, person)
     make = prohibition if negative else command

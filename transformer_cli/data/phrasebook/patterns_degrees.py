@@ -176,7 +176,8 @@ def most(draw: Draw) -> Both:
     place = ("", "")
     if draw.choose((True, False)):
         is_local = bool(noun.classes & {"building", "sight", "outdoors", "town"})
-        place = of_named_place(draw) if is_local else ("in the world", "del mondo")
+        in_the_world = not is_local or draw.choose((True, False, False))
+        place = ("in the world", "del mondo") if in_the_world else of_named_place(draw)
     return finished(
         draw,
         joined_words(
@@ -209,7 +210,7 @@ def _done(draw: Draw) -> VerbPhrase:
 
 @cache
 def _finished_verbs() -> tuple[Verb, ...]:
-    wanted = {"arrivare", "partire", "pranzare", "cenare", "uscire"}
+    wanted = {"arrivare", "partire", "pranzare", "cenare", "uscire", "mangiare"}
     return tuple(verb for verb in verbs("idiom", "intransitive") if verb.italian in wanted)
 
 

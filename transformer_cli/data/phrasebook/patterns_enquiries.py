@@ -1,4 +1,4 @@
-"""Sentence patterns of everyday enquiries: where one can, who, why, how many, whether someone knows."""
+"""Sentence patterns of everyday enquiries: where, who, why, how many, whether someone knows."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ from transformer_cli.data.phrasebook.lexicon import (
     verbs,
 )
 from transformer_cli.data.phrasebook.noun_phrases import NounPhrase, noun_phrase
-from transformer_cli.data.phrasebook.numbers import english_number, italian_number
 from transformer_cli.data.phrasebook.pattern import Pattern, in_tenses
 from transformer_cli.data.phrasebook.patterns_being import adjective_phrase, personal_adjectives
 from transformer_cli.data.phrasebook.patterns_commands import ADDRESSES
 from transformer_cli.data.phrasebook.patterns_joined import mood, some_act
 from transformer_cli.data.phrasebook.patterns_pronouns import DIRECT, verbs_for_people
-from transformer_cli.data.phrasebook.patterns_travel import COST, PLEASE, PRICES, quantity
+from transformer_cli.data.phrasebook.patterns_travel import PLEASE
 from transformer_cli.data.phrasebook.patterns_verbs import object_phrase, with_object
 from transformer_cli.data.phrasebook.people import (
     HE,
@@ -142,7 +141,7 @@ def says_that_person(draw: Draw) -> Both:
 
 def who_is(draw: Draw) -> Both:
     """ "Who is that man?", "Chi è quell'uomo?"."""
-    noun = draw.pick(nouns("grown", "young", "job", "known", "family"))
+    noun = draw.pick(nouns("grown", "young", "job", "known"))
     phrase = noun_phrase(draw, noun, ("that", "this", "the"))
     verb = "is" if phrase.english_person == 2 else "are"
     italian = "è" if phrase.person == 2 else "sono"
@@ -197,18 +196,6 @@ def how_many_have(draw: Draw) -> Both:
     return finished(draw, english, italian, "?")
 
 
-def it_costs(draw: Draw) -> Both:
-    """ "It costs twenty euros", "Costa venti euro"."""
-    price = draw.choose((*range(2, 21), *PRICES))
-    draw.expect(english_number(price))
-    subject = draw.choose((NounPhrase("it", "", "ms"), THEY))
-    lead = draw.choose((NOTHING, NOTHING, ("yes,", "sì,"), ("no,", "no,")))
-    words = VerbPhrase(COST, f"{english_number(price)} euros", f"{italian_number(price)} euro")
-    negative = draw.choose((True, False, False))
-    english, italian = statement(subject, words, "present", negative=negative)
-    return finished(draw, joined_words(lead[0], english), joined_words(lead[1], italian))
-
-
 def there_is_no(draw: Draw, tense: str) -> Both:
     """ "There are no chairs in the kitchen", "Non ci sono sedie in cucina"."""
     noun = draw.pick(nouns("thing", "furniture", "drink", "food", "pet", "young"))
@@ -255,32 +242,6 @@ def opening_hours(draw: Draw) -> Both:
     return finished(draw, *question(phrase, VerbPhrase(verb, *at_time(draw)), "present"), "?")
 
 
-def one_please(draw: Draw) -> Both:
-    """ "A bottle of milk, please", "Una bottiglia di latte, per favore"."""
-    if draw.choose((True, False)):
-        phrase = quantity(draw)
-    else:
-        pool = nouns("menu", "tableware", "ingredient", "ware", "payable", "travel")
-        phrase = noun_phrase(draw, draw.pick(pool), ("a", "the", "another", "number"))
-    if "your " in phrase.english:
-        raise DeadEndError
-    return finished(draw, phrase.english + PLEASE[0], phrase.italian + PLEASE[1])
-
-
-def would_you_like(draw: Draw) -> Both:
-    """ "Would you like a coffee, Anna?", "Vorresti un caffè, Anna?"; to a stranger, "Vorrebbe"."""
-    phrase = noun_phrase(draw, draw.pick(nouns("menu", "drink", "food")), ("a", "another"))
-    title = draw.choose((NOTHING, NOTHING, "name", *ADDRESSES))
-    if isinstance(title, str):
-        name = draw.pick(names("person"))
-        title = name.english, name.italian
-    verb = "vorrebbe" if title in ADDRESSES else "vorresti"
-    tail = (f", {title[0]}", f", {title[1]}") if title[0] else NOTHING
-    return finished(
-        draw, f"would you like {phrase.english}{tail[0]}", f"{verb} {phrase.italian}{tail[1]}", "?"
-    )
-
-
 EVENTS = (("arrive", "arrivare"), ("leave", "partire"), ("call", "chiamare"), ("see", "vedere"))
 
 
@@ -298,8 +259,9 @@ def was_doing_when(draw: Draw) -> Both:
     act = VerbPhrase(the_verb(infinitive, base))
     if base in {"call", "see"}:
         english, clitic, _, form = DIRECT[first.person] if first.person != 5 else DIRECT[5]
-        if first.english == "she" or first.form == "fs":
-            english, clitic, form = "her", "la", "fs"
+        if first.form in {"fs", "fp"}:
+            english, clitic = ("her", "la") if first.form == "fs" else ("them", "le")
+            form = first.form
         act = VerbPhrase(act.verb, english, "", clitic, form)
     two = statement(second, act, "past")
     if draw.choose((True, False)):
@@ -317,12 +279,9 @@ PATTERNS = (
     *in_tenses("why_is", why_is, {"present": 30, "past": 20}),
     *in_tenses("why_you", why_you, {"present": 20, "past": 30}),
     Pattern("how_many_have", how_many_have, 40),
-    Pattern("it_costs", it_costs, 30),
     *in_tenses("there_is_no", there_is_no, {"present": 40, "past": 20}),
     Pattern("from_country", from_country, 25),
     Pattern("from_country.question", partial(from_country, asks=True), 20),
     Pattern("opening_hours", opening_hours, 30),
-    Pattern("one_please", one_please, 50),
-    Pattern("would_you_like", would_you_like, 40),
     Pattern("was_doing_when", was_doing_when, 60),
 )

@@ -150,7 +150,7 @@ def needs(draw: Draw, *, asks: bool = False) -> Both:
     subject = person_subject(draw)
     if asks and subject.person in {0, 3}:
         raise DeadEndError
-    noun = draw.pick(nouns("thing", "clothing", "device", "money", "counsel"))
+    noun = draw.pick(nouns("thing", "clothing", "device", "money", "counsel", "job"))
     phrase = noun_phrase(draw, noun, ("the", "a", "a", "my", "number", "this"))
     if noun.number != "count" and phrase.english.startswith("some "):
         phrase = NounPhrase(

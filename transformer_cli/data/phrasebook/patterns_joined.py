@@ -109,6 +109,9 @@ def if_clause(draw: Draw) -> Both:
     weather = draw.choose(
         (
             ("it rains", "piove"),
+            ("it does not rain", "non piove"),
+            ("it is sunny", "c'è il sole"),
+            ("it is windy", "c'è vento"),
             ("it snows", "nevica"),
             ("it is hot", "fa caldo"),
             ("it is cold", "fa freddo"),
@@ -237,7 +240,9 @@ PATTERNS = (
     Pattern("while_clause", while_clause, 60),
     *in_tenses("both_do", both_do, {"progressive": 70, "past": 70, "future": 70}),
     *in_tenses("does_two_things", does_two_things, {"past": 70, "future": 40, "present": 40}),
-    *in_tenses("who_clause", who_clause, {"progressive": 30, "past": 30}),
-    *in_tenses("that_clause", that_clause, {"past": 70, "present": 20, "want": 30}),
+    *in_tenses("who_clause", who_clause, {"present": 30, "progressive": 30, "past": 30}),
+    *in_tenses(
+        "that_clause", that_clause, {"past": 70, "progressive": 25, "present": 20, "want": 30}
+    ),
     *in_tenses("says_that", says_that, {"past": 40, "future": 40, "present": 40}),
 )

@@ -119,7 +119,7 @@ def likes_doing(draw: Draw, *, asks: bool = False) -> Both:
     else:
         verb = draw.pick(verbs_with("pastime", "transitive"))
         noun = draw.pick(objects_of(verb))
-        phrase = noun_phrase(draw, noun, ("the", "this", "my"))
+        phrase = noun_phrase(draw, noun, ("the", "this", "my", "bare"))
         english, italian = phrase.english, phrase.italian
     doing = ing_form(verb.base) + (f" {verb.particle}" if verb.particle else "")
     negative = not asks and draw.choose((True, False, False))

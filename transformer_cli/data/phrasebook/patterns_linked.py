@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from transformer_cli.data.phrasebook.adverbials import Both, when
+from transformer_cli.data.phrasebook.adverbials import Both, in_named_place, when
 from transformer_cli.data.phrasebook.clauses import (
+    VerbPhrase,
     and_then,
     english_statement,
     finished,
     italian_statement,
     joined_words,
+    statement,
 )
 from transformer_cli.data.phrasebook.draw import DeadEndError, Draw
-from transformer_cli.data.phrasebook.lexicon import adverbs
+from transformer_cli.data.phrasebook.italian import adjective_forms
+from transformer_cli.data.phrasebook.lexicon import BE, adverbs, names, the_verb
 from transformer_cli.data.phrasebook.noun_phrases import NounPhrase
 from transformer_cli.data.phrasebook.pattern import Pattern, in_tenses
 from transformer_cli.data.phrasebook.patterns_commands import (
@@ -21,8 +24,16 @@ from transformer_cli.data.phrasebook.patterns_commands import (
     prohibition,
 )
 from transformer_cli.data.phrasebook.patterns_joined import again, mood, some_act
+from transformer_cli.data.phrasebook.patterns_pronouns import DIRECT, verbs_for_people
 from transformer_cli.data.phrasebook.patterns_verbs import object_phrase
-from transformer_cli.data.phrasebook.people import YOU, named_outright, person_subject
+from transformer_cli.data.phrasebook.people import (
+    PRONOUNS,
+    SELF,
+    YOU,
+    named,
+    named_outright,
+    person_subject,
+)
 from transformer_cli.data.phrasebook.short_clauses import impersonal_clause, personal_clause
 
 WITH_LEADS = (
@@ -60,6 +71,44 @@ def supposed(draw: Draw, tense: str) -> Both:
     return finished(draw, f"{lead[0]} {clause[0]}", f"{lead[1]} {clause[1]}")
 
 
+def supposed_duty(draw: Draw) -> Both:
+    """ "Unfortunately I have to work", "Purtroppo devo lavorare"."""
+    lead = draw.choose(WITH_LEADS)
+    draw.expect(lead[0])
+    tense = draw.choose(("have_to", "have_to", "must", "can"))
+    act = some_act(draw, tense)
+    clause = statement(person_subject(draw), act, tense, negative=tense == "can")
+    return finished(draw, f"{lead[0]} {clause[0]}", f"{lead[1]} {clause[1]}")
+
+
+def childhood(draw: Draw) -> Both:
+    """ "When I was a child, I used to live here", "Quando ero bambino, abitavo qui"."""
+    subject = draw.choose((*PRONOUNS, None)) or named(draw.pick(names("person")))
+    draw.expect(subject.english)
+    is_many = subject.form[1] == "p"
+    state = draw.choose(
+        (
+            ("children" if is_many else "a child", adjective_forms("bambino")[subject.form]),
+            ("young", adjective_forms("giovane")[subject.form]),
+        )
+    )
+    lead = statement(subject, VerbPhrase(BE, *state), "past")
+    draw.expect(lead[0])
+    silent = again(subject)
+    if draw.choose((True, False, False)):
+        act = VerbPhrase(the_verb("abitare", "live"), *in_named_place(draw))
+        clause = statement(silent, act, draw.choose(("past", "used_to")))
+    else:
+        clause = statement(silent, some_act(draw, "used_to"), "used_to")
+    if draw.choose((True, True, False)):
+        return finished(draw, f"when {lead[0]}, {clause[0]}", f"quando {lead[1]}, {clause[1]}")
+    return finished(draw, f"{clause[0]} when {lead[0]}", f"{clause[1]} quando {lead[1]}")
+
+
+def _now(draw: Draw, tense: str) -> str:
+    return draw.choose(("present", "progressive")) if tense == "present" else tense
+
+
 def _is_same(first: NounPhrase, second: NounPhrase) -> bool:
     return (first.person, first.form) == (second.person, second.form)
 
@@ -73,9 +122,9 @@ def set_against(draw: Draw, tense: str) -> Both:
         raise DeadEndError
     if first.english == second.english:
         raise DeadEndError
-    one = personal_clause(draw, named_outright(first), tense, may_like=False)
+    one = personal_clause(draw, named_outright(first), _now(draw, tense), may_like=False)
     draw.expect(one[0])
-    two = personal_clause(draw, named_outright(second), tense, may_like=False)
+    two = personal_clause(draw, named_outright(second), _now(draw, tense), may_like=False)
     return _linked(draw, one, word, two)
 
 
@@ -93,11 +142,11 @@ def side_by_side(draw: Draw, tense: str) -> Both:
     )
     draw.expect(word[0])
     subject = person_subject(draw)
-    one = personal_clause(draw, subject, tense)
+    one = personal_clause(draw, subject, _now(draw, tense))
     draw.expect(one[0])
     kind = draw.choose(("thing", "thing", "same", "thing_first"))
     if kind == "same":
-        return _linked(draw, one, word, personal_clause(draw, again(subject), tense))
+        return _linked(draw, one, word, personal_clause(draw, again(subject), _now(draw, tense)))
     two = impersonal_clause(draw, tense)
     if kind == "thing_first":
         one, two = two, one
@@ -130,13 +179,26 @@ def someone_else(draw: Draw, tense: str) -> Both:
 def when_future(draw: Draw) -> Both:
     """ "When I go home, I will rest", "Quando andrò a casa, mi riposerò"."""
     subject = person_subject(draw)
-    act = some_act(draw, "future")
+    if draw.choose((True, False, False)):
+        city = draw.pick(names("city"))
+        place = draw.expect(f"in {city.english}"), f"a {city.italian}"
+        act = VerbPhrase(the_verb("arrivare", "arrive"), *place)
+    else:
+        act = some_act(draw, "future")
     lead = (
         english_statement(subject, act, "present"),
         italian_statement(subject, act, "future"),
     )
     draw.expect(lead[0])
-    behind = personal_clause(draw, again(subject), "future")
+    silent = again(subject)
+    if draw.choose((True, True, False)):
+        behind = personal_clause(draw, silent, "future")
+    else:
+        english, clitic, person, form = draw.choose(DIRECT)
+        if person in SELF[subject.person]:
+            raise DeadEndError
+        verb = draw.pick(verbs_for_people("future"))
+        behind = statement(silent, VerbPhrase(verb, english, "", clitic, form), "future")
     return finished(draw, f"when {lead[0]}, {behind[0]}", f"quando {lead[1]}, {behind[1]}")
 
 
@@ -162,6 +224,8 @@ PATTERNS = (
     Pattern("if_you", if_you, 40),
     *in_tenses("at_the_head", at_the_head, {"present": 70, "past": 90, "future": 90}),
     *in_tenses("supposed", supposed, {"present": 40, "past": 30, "future": 40}),
+    Pattern("supposed.must", supposed_duty, 30),
+    Pattern("childhood", childhood, 50),
     *in_tenses("set_against", set_against, {"present": 60, "past": 60, "future": 40}),
     *in_tenses("side_by_side", side_by_side, {"present": 90, "past": 90, "future": 60}),
     *in_tenses("someone_else", someone_else, {"present": 90, "past": 50, "future": 60}),

@@ -146,7 +146,12 @@ def is_called(draw: Draw) -> Both:
         if person == 2 and (owner == "her") != (name.form == "fs"):
             raise DeadEndError
         verb = f"{REFLEXIVE_CLITICS[person]} {present('chiamare', person)}"
-        return finished(draw, f"{owner} name is {name.english}", f"{verb} {name.italian}")
+        english, italian = f"{owner} name is {name.english}", f"{verb} {name.italian}"
+        if person == 0 and draw.choose((True, False)):
+            city = draw.pick(names("city"))
+            english += f" and I am from {city.english}"
+            italian += f" e sono di {city.italian}"
+        return finished(draw, english, italian)
     noun = draw.pick(nouns("family", "pet", "friendly"))
     phrase = noun_phrase(draw, noun, ("my",), plurals=(False,), with_adjective=(False,))
     if "pet" not in noun.classes and phrase.form != name.form:

@@ -54,9 +54,17 @@ def with_subject(
 def speaks(draw: Draw, tense: str, *, asks: bool = False) -> Both:
     """ "Do you speak English?", "Parli inglese?"."""
     tongue = draw.pick(nouns("tongue"))
-    return with_subject(
-        draw, ("parlare", "speak"), (tongue.english[0], tongue.italian[0]), tense, asks=asks
+    english, italian = tongue.english[0], tongue.italian[0]
+    article = definite_article(italian, tongue.form)
+    words = draw.choose(
+        (
+            (english, italian),
+            (english, italian),
+            (f"{english} well", f"bene {article}{italian}"),
+            (f"a little {english}", f"un po' di {italian}"),
+        )
     )
+    return with_subject(draw, ("parlare", "speak"), words, tense, asks=asks)
 
 
 def speaks_politely(draw: Draw) -> Both:
@@ -193,7 +201,7 @@ PATTERNS = (
     *in_tenses(
         "plays",
         plays,
-        {"present": 30, "progressive": 15, "past": 25, "future": 15, "skill": 16},
+        {"present": 30, "progressive": 15, "past": 25, "future": 15, "skill": 16, "used_to": 20},
         asks=True,
     ),
     *in_tenses("lives", lives, {"present": 40, "past": 25, "future": 15, "want": 15}, asks=True),

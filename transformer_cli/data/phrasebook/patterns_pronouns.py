@@ -273,7 +273,15 @@ def knows_it(draw: Draw) -> Both:
     return finished(draw, english, joined_words(subject.italian, predicate))
 
 
-ALL = {"present": 50, "past": 70, "future": 40, "want": 30, "can": 20, "must": 20}
+ALL = {
+    "present": 50,
+    "progressive": 30,
+    "past": 70,
+    "future": 40,
+    "want": 30,
+    "can": 20,
+    "must": 20,
+}
 
 PATTERNS = (
     *in_tenses("sees_you", sees_you, ALL, asks=True),

@@ -24,6 +24,7 @@ from transformer_cli.data.phrasebook.lexicon import (
 from transformer_cli.data.phrasebook.noun_phrases import NounPhrase, noun_phrase
 from transformer_cli.data.phrasebook.pattern import Pattern, in_tenses
 from transformer_cli.data.phrasebook.patterns_verbs import (
+    active_verbs,
     object_phrase,
     transitive_verbs,
     with_object,
@@ -120,7 +121,7 @@ def where(draw: Draw, tense: str) -> Both:
     if kind == "object":
         verb = draw.pick(_bought())
         phrase = with_object(
-            verb, noun_phrase(draw, draw.pick(objects_of(verb)), ("the", "this", "my"))
+            verb, noun_phrase(draw, draw.pick(objects_of(verb)), ("the", "this", "that", "my"))
         )
     elif kind == "live":
         phrase = VerbPhrase(the_verb("abitare", "live"))
@@ -230,9 +231,9 @@ def _countable(tense: str) -> tuple[Verb, ...]:
 def which(draw: Draw, tense: str) -> Both:
     """ "Which dress did you choose?", "Quale vestito hai scelto?"."""
     subject = _asked_person(draw)
-    verb = draw.pick(_things(tense))
+    verb = draw.pick(active_verbs(tense))
     noun = draw.pick(objects_of(verb))
-    if noun.number != "count" or noun.classes & {"family"} or verb.splits:
+    if noun.number != "count" or noun.classes & {"family", "person"} or verb.splits:
         raise DeadEndError
     is_plural = "pair" in noun.classes or draw.choose((True, False, False))
     word = (
@@ -268,7 +269,9 @@ def what_happened(draw: Draw) -> Both:
 
 PATTERNS = (
     *in_tenses(
-        "what", what, {"present": 20, "progressive": 30, "past": 40, "future": 25, "want": 20}
+        "what",
+        what,
+        {"present": 20, "progressive": 30, "past": 40, "future": 25, "want": 20, "would_like": 20},
     ),
     *in_tenses(
         "who_does",

@@ -203,7 +203,7 @@ ASKED = _named(
     (patterns_liking.PATTERNS, ("likes.present.question",)),
     (
         patterns_questions.PATTERNS,
-        ("what.progressive", "what.past", "why.progressive", "where.present"),
+        ("what_doing", "what.progressive", "what.past", "why.progressive", "where.present"),
     ),
     (
         patterns_verbs.PATTERNS,

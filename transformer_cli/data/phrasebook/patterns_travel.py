@@ -18,7 +18,7 @@ from transformer_cli.data.phrasebook.lexicon import names, nouns, the_verb
 from transformer_cli.data.phrasebook.noun_phrases import NUMBERS, NounPhrase, noun_phrase
 from transformer_cli.data.phrasebook.numbers import english_number, italian_number
 from transformer_cli.data.phrasebook.pattern import Pattern
-from transformer_cli.data.phrasebook.people import person_subject
+from transformer_cli.data.phrasebook.people import THEY, person_subject
 
 COST = the_verb("costare", "cost")
 SOLD = ("clothing", "ware", "priced", "menu", "instrument", "jewel")
@@ -36,6 +36,7 @@ FOOD_PRICES = tuple(range(2, 13))
 PRICES = tuple(range(15, 90, 5))
 PLEASE = (", please", ", per favore")
 ROOMS = (("single", "singola"), ("double", "doppia"))
+ADDRESSES = (("sir", "signore"), ("madam", "signora"))
 MEALS = (("breakfast", "colazione"), ("lunch", "pranzo"), ("dinner", "cena"))
 
 
@@ -192,6 +193,44 @@ def measured(draw: Draw, tense: str) -> Both:
     return finished(draw, joined_words(words[0], time[0]), joined_words(words[1], time[1]))
 
 
+def it_costs(draw: Draw) -> Both:
+    """ "It costs twenty euros", "Costa venti euro"."""
+    price = draw.choose((*range(2, 21), *PRICES))
+    draw.expect(english_number(price))
+    subject = draw.choose((NounPhrase("it", "", "ms"), THEY))
+    lead = draw.choose((NOTHING, NOTHING, ("yes,", "sì,"), ("no,", "no,")))
+    words = VerbPhrase(COST, f"{english_number(price)} euros", f"{italian_number(price)} euro")
+    negative = lead[0] == "no," and draw.choose((True, False))
+    english, italian = statement(subject, words, "present", negative=negative)
+    return finished(draw, joined_words(lead[0], english), joined_words(lead[1], italian))
+
+
+def one_please(draw: Draw) -> Both:
+    """ "A bottle of milk, please", "Una bottiglia di latte, per favore"."""
+    if draw.choose((True, False)):
+        phrase = quantity(draw)
+    else:
+        pool = nouns("menu", "tableware", "ingredient", "ware", "payable", "travel")
+        phrase = noun_phrase(draw, draw.pick(pool), ("a", "the", "another", "number"))
+    if "your " in phrase.english:
+        raise DeadEndError
+    return finished(draw, phrase.english + PLEASE[0], phrase.italian + PLEASE[1])
+
+
+def would_you_like(draw: Draw) -> Both:
+    """ "Would you like a coffee, Anna?", "Vorresti un caffè, Anna?"; to a stranger, "Vorrebbe"."""
+    phrase = noun_phrase(draw, draw.pick(nouns("menu", "drink", "food")), ("a", "another"))
+    title = draw.choose((NOTHING, NOTHING, "name", *ADDRESSES))
+    if isinstance(title, str):
+        name = draw.pick(names("person"))
+        title = name.english, name.italian
+    verb = "vorrebbe" if title in ADDRESSES else "vorresti"
+    tail = (f", {title[0]}", f", {title[1]}") if title[0] else NOTHING
+    return finished(
+        draw, f"would you like {phrase.english}{tail[0]}", f"{verb} {phrase.italian}{tail[1]}", "?"
+    )
+
+
 PATTERNS = (
     Pattern("would_like_thing", partial(would_like, is_polite=False), 40),
     Pattern("would_like_thing.please", partial(would_like, is_polite=True), 40),
@@ -205,5 +244,8 @@ PATTERNS = (
     Pattern("for_meal.present", partial(for_meal, tense="present"), 30),
     Pattern("for_meal.past", partial(for_meal, tense="past"), 30),
     Pattern("measured.past", partial(measured, tense="past"), 30),
+    Pattern("it_costs", it_costs, 30),
+    Pattern("one_please", one_please, 50),
+    Pattern("would_you_like", would_you_like, 40),
     Pattern("measured.future", partial(measured, tense="future"), 20),
 )

@@ -26,6 +26,7 @@ from transformer_cli.data.phrasebook.lexicon import (
     Verb,
     adverbs,
     objects_of,
+    places,
     verbs,
     verbs_with,
     verbs_without,
@@ -46,6 +47,7 @@ TENSES = (
     ("present", 8),
     ("progressive", 6),
     ("past", 9),
+    ("perfect", 3),
     ("used_to", 3),
     ("was_doing", 2),
     ("future", 6),
@@ -87,8 +89,8 @@ def transitive_verbs(tense: str) -> tuple[Verb, ...]:
     barred = set()
     if tense in {"progressive", "was_doing"}:
         barred = {"stative", "sudden", "mishap"}
-    elif tense in PURPOSEFUL or tense == "future":
-        barred = {"stative"} if tense == "future" else {"stative", "mishap"}
+    elif tense in PURPOSEFUL or tense in {"future", "perfect"}:
+        barred = {"stative"} if tense in {"future", "perfect"} else {"stative", "mishap"}
     if tense == "can":
         barred.add("skill")
     pool = verbs_with("routine", "transitive") if tense in IMPERFECTS else verbs("transitive")
@@ -126,7 +128,7 @@ def intransitive(draw: Draw, tense: str) -> VerbPhrase:
     verb = draw.pick(pool)
     english, italian = NOTHING
     if "anywhere" in verb.flags and draw.choose((True, True, False)):
-        english, italian = at_place(draw, lively_places())
+        english, italian = at_place(draw, places() if verb.base == "work" else lively_places())
     return VerbPhrase(verb, english, italian)
 
 
@@ -153,6 +155,12 @@ def reflexive(draw: Draw, tense: str) -> VerbPhrase:
     """A reflexive Italian verb: "get up"."""
     pool = _reflexive_verbs(tense)
     return VerbPhrase(draw.pick(pool))
+
+
+def skilled(draw: Draw, tense: str) -> VerbPhrase:
+    """Something that one has learnt: "swim", "play the piano"."""
+    verb = draw.pick(verbs_with("skill", "transitive", "intransitive"))
+    return with_object(verb, object_phrase(draw, verb)) if verb.objects else VerbPhrase(verb)
 
 
 def prepositional(draw: Draw, tense: str) -> VerbPhrase:
@@ -239,7 +247,11 @@ def frequent(draw: Draw, frame: Frame) -> Both:
     phrase = frame(draw, "present")
     adverb = draw.pick(adverbs("frequency", "leading"))
     phrase = VerbPhrase(phrase.verb, phrase.english, phrase.italian, adverb=adverb)
-    return finished(draw, *statement(subject, phrase, "present"))
+    english, italian = statement(subject, phrase, "present")
+    time = draw.pick(adverbs("habit")) if draw.choose((True, False, False, False)) else None
+    if time is None or time.english.startswith(("every", "once", "twice")):
+        return finished(draw, english, italian)
+    return finished(draw, f"{english} {time.english}", f"{italian} {time.italian}")
 
 
 FRAMES: tuple[tuple[str, Frame, float], ...] = (
@@ -269,6 +281,10 @@ def _patterns() -> tuple[Pattern, ...]:
         patterns.append(
             Pattern(f"{name}.frequency", partial(frequent, frame=frame), round(share * 50))
         )
+    know_how = partial(stated, tense="skill", frame=skilled)
+    patterns.append(Pattern("skilled", know_how, 40))
+    asking = partial(asked, tense="skill", frame=skilled)
+    patterns.append(Pattern("skilled.question", asking, 25))
     return tuple(patterns)
 
 

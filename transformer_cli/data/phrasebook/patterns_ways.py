@@ -80,8 +80,8 @@ def directions(draw: Draw) -> Both:
     )
 
 
-def on_the_left(draw: Draw) -> Both:
-    """ "The bank is on the left", "La banca è a sinistra"."""
+def on_the_left(draw: Draw, *, asks: bool = False) -> Both:
+    """ "The bank is on the left", "La banca è a sinistra"; "Is the bank near here?"."""
     phrase = noun_phrase(
         draw,
         draw.pick(count_nouns("building", "room", "opening", "public-place")),
@@ -95,6 +95,10 @@ def on_the_left(draw: Draw) -> Both:
             ("far from here", "lontano da qui"),
         )
     )
+    if side[0].startswith("far"):
+        side = side[0], side[1].replace("lontano", adjective_forms("lontano")[phrase.form])
+    if asks:
+        return finished(draw, *question(phrase, VerbPhrase(BE, *side), "present"), "?")
     return finished(draw, *statement(phrase, VerbPhrase(BE, *side), "present"))
 
 
@@ -161,6 +165,7 @@ PATTERNS = (
     Pattern("is_there_near", is_there_near, 30),
     Pattern("directions", directions, 30),
     Pattern("on_the_left", on_the_left, 30),
+    Pattern("on_the_left.question", partial(on_the_left, asks=True), 25),
     Pattern("ordinal_place", ordinal_street, 20),
     Pattern("far_from", partial(far_from, asks=False), 30),
     Pattern("far_from.question", partial(far_from, asks=True), 15),

@@ -1,0 +1,88 @@
+"""Real `tfm` processes, started as people start them; few, for each imports all of PyTorch anew."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ..experiments import essence, write_tiny
+from ..launcher import ENVIRONMENT, Tfm
+
+TFM = [sys.executable, "-m", "transformer_cli.cli"]
+ENVIRON = os.environ | ENVIRONMENT
+LISTING = """\
+import sys
+sys.argv = ["tfm", *{arguments}]
+from transformer_cli.cli import main
+try:
+    main()
+finally:
+    print("IMPORTED", *sorted(sys.modules), file=sys.stderr)
+"""
+HEAVY = {"torch", "numpy", "pydantic", "datasets", "pyarrow", "tokenizers", "yaml", "tqdm", "rich"}
+
+
+def run(command: list[str], folder: Path, **options: object) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, cwd=folder, env=ENVIRON, check=False, **options)  # type: ignore[call-overload,no-any-return]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"]])
+def test_help_imports_nothing_heavy(tmp_path: Path, arguments: list[str]) -> None:
+    script = LISTING.format(arguments=arguments)
+    finished = run([sys.executable, "-c", script], tmp_path, capture_output=True)
+    assert finished.returncode == 0
+    imported = set(finished.stderr.decode().partition("IMPORTED")[2].split())
+    assert "typer" in imported
+    assert not HEAVY & imported
+
+
+@pytest.mark.parametrize("command", ["train", "translate", "validate", "info", "data"])
+def test_each_help_has_an_example(tfm: Tfm, command: str) -> None:
+    shown = tfm(command, "--help").text
+    assert f"Example: {'cat in.txt | ' if command == 'translate' else ''}tfm {command} " in shown
+    assert "--debug" in shown
+
+
+def test_a_reader_that_leaves_early_gets_no_complaint(tfm: Tfm) -> None:
+    """B12: `tfm translate | head -1`, and a reader that takes nothing at all."""
+    assert tfm("train", "--config", write_tiny(tfm.folder)).exit_code == 0
+    (tfm.folder / "many.txt").write_text("1 2 3\n4 5 6\n" * 20_000)
+    for arguments, reader in (("translate -b 1 --input many.txt", "head -1"), ("info", "true")):
+        piped = f"{' '.join(TFM)} {arguments} | {reader}; exit ${{PIPESTATUS[0]}}"
+        finished = run(["bash", "-c", piped], tfm.folder, capture_output=True)
+        assert finished.returncode == 1
+        talk = finished.stderr.decode().splitlines()
+        assert [line for line in talk if not line.startswith("runs/tiny")] == []
+        assert len(finished.stdout.splitlines()) == (reader == "head -1")
+
+
+def test_closed_standard_streams_are_no_error(tfm: Tfm) -> None:
+    """B12."""
+    assert tfm("train", "--config", write_tiny(tfm.folder)).exit_code == 0
+    command = f"{' '.join(TFM)} translate --output out.txt <&- >&- 2>&-"
+    assert run(["bash", "-c", command], tfm.folder).returncode == 0
+    assert (tfm.folder / "out.txt").read_bytes() == b"", "no input, no output"
+    command = f"{' '.join(TFM)} info >&-"
+    finished = run(["bash", "-c", command], tfm.folder, stderr=subprocess.PIPE)
+    assert finished.returncode == 0
+    assert finished.stderr == b""
+
+
+def test_a_cold_resume_equals_a_warm_run(tfm: Tfm) -> None:
+    """No two cold processes share a hash seed or an address; a signal comes from outside, at any time."""
+    config = write_tiny(tfm.folder)
+    assert tfm("train", "--config", config).exit_code == 0
+    warm = essence(tfm.folder / "runs/tiny")
+    (tfm.folder / "runs").rename(tfm.folder / "warm")
+    metrics = tfm.folder / "runs/tiny/metrics.jsonl"
+    command = [*TFM, "train", "--config", config]
+    with subprocess.Popen(command, cwd=tfm.folder, env=ENVIRON, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None and not metrics.exists():
+            pass
+        process.send_signal(signal.SIGTERM)
+    assert process.returncode in (143, 0)
+    assert run(command, tfm.folder, stderr=subprocess.DEVNULL).returncode == 0
+    assert essence(tfm.folder / "runs/tiny") == warm
