@@ -7,6 +7,7 @@ import importlib
 import os
 import resource
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -74,6 +75,10 @@ def _raise(kind: str, message: str) -> None:
     raise {"MemoryError": MemoryError, "RuntimeError": RuntimeError}[kind](message)
 
 
+def _call(host: str) -> None:
+    socket.create_connection((host, 9), timeout=1)
+
+
 def _fill_disk() -> None:
     """From now on no file can grow beyond 20,000 bytes: logs still can, weights cannot."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
@@ -85,6 +90,7 @@ ACTIONS: dict[str, Callable[..., None]] = {
     "pause": _pause,
     "raise": _raise,
     "fill_disk": _fill_disk,
+    "call": _call,
 }
 
 
@@ -131,3 +137,9 @@ def block_network(record: str) -> None:
 NETWORK_EVENTS = frozenset(
     {"socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname"}
 )
+
+
+def ascii_streams() -> None:
+    """As in a locale that knows no accents."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="ascii", errors="strict")  # type: ignore[union-attr]

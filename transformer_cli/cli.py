@@ -1,6 +1,7 @@
 """Arguments in, exit codes out; a command's code is imported only when it runs."""
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -229,7 +230,7 @@ def _start_talking(debug: bool) -> None:
 
 def main() -> None:
     """The entry point `tfm`: one message and an exit code for whatever goes wrong."""
-    _open_closed_streams()
+    _prepare_streams()
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end_by_signal)
@@ -254,12 +255,15 @@ def main() -> None:
         _give_up(f"{message}\n  hint: --debug shows where", 70, is_debug)
 
 
-def _open_closed_streams() -> None:
-    """Whoever closes a standard stream must not find our files under its number."""
+def _prepare_streams() -> None:
+    """They speak UTF-8, whatever the locale; and our files never get the number of a closed one."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _end_by_signal(signal_number: int, frame: FrameType | None) -> NoReturn:

@@ -47,6 +47,7 @@ def test_subwords_keep_runs_of_unspaced_scripts_whole_and_part_digits(kind: str)
     # Ġ is how the space byte is written.
     assert pieces("ab 105", kind) == ["Ġab", "Ġ1", "0", "5"]
     assert len(pieces("日本語", kind)) == 1
+    assert len(pieces("日本語 ラーメン", kind)) == 2
 
 
 @pytest.mark.parametrize(

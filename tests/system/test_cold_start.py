@@ -8,11 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from transformer_cli.cli import app
+
 from ..experiments import essence, write_tiny
 from ..launcher import ENVIRONMENT, Tfm
 
 TFM = [sys.executable, "-m", "transformer_cli.cli"]
 ENVIRON = os.environ | ENVIRONMENT
+COMMANDS = [
+    command.name or command.callback.__name__
+    for command in app.registered_commands
+    if command.callback
+]
 LISTING = """\
 import sys
 sys.argv = ["tfm", *{arguments}]
@@ -22,7 +29,7 @@ try:
 finally:
     print("IMPORTED", *sorted(sys.modules), file=sys.stderr)
 """
-HEAVY = {"torch", "numpy", "pydantic", "datasets", "pyarrow", "tokenizers", "yaml", "tqdm", "rich"}
+HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "yaml", "tqdm", "rich"}
 
 
 def run(command: list[str], folder: Path, **options: object) -> subprocess.CompletedProcess[bytes]:
@@ -37,11 +44,14 @@ def test_help_imports_nothing_heavy(tmp_path: Path, arguments: list[str]) -> Non
     imported = set(finished.stderr.decode().partition("IMPORTED")[2].split())
     assert "typer" in imported
     assert not HEAVY & imported
+    # Typer itself may need pydantic for the options of a command.
+    assert ("pydantic" if arguments == ["--help"] else "transformer_cli.config") not in imported
 
 
-@pytest.mark.parametrize("command", ["train", "translate", "validate", "info", "data"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_each_help_has_an_example(tfm: Tfm, command: str) -> None:
     shown = tfm(command, "--help").text
+    assert tfm(command, "-h").text == shown
     assert f"Example: {'cat in.txt | ' if command == 'translate' else ''}tfm {command} " in shown
     assert "--debug" in shown
 
@@ -65,10 +75,6 @@ def test_closed_standard_streams_are_no_error(tfm: Tfm) -> None:
     command = f"{' '.join(TFM)} translate --output out.txt <&- >&- 2>&-"
     assert run(["bash", "-c", command], tfm.folder).returncode == 0
     assert (tfm.folder / "out.txt").read_bytes() == b"", "no input, no output"
-    command = f"{' '.join(TFM)} info >&-"
-    finished = run(["bash", "-c", command], tfm.folder, stderr=subprocess.PIPE)
-    assert finished.returncode == 0
-    assert finished.stderr == b""
 
 
 def test_a_cold_resume_equals_a_warm_run(tfm: Tfm) -> None:

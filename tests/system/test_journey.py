@@ -224,3 +224,23 @@ def test_of_two_runs_the_newest_is_taken(trained: Tfm) -> None:
     assert trained("translate", "1", "--run", "copying").talk.startswith("runs/copying/")
     shutil.rmtree(trained.folder / "runs/second")
     assert trained("translate", "1").talk.startswith("runs/copying/")
+
+
+def test_an_argument_that_is_no_text_loses_only_its_bad_bytes(trained: Tfm) -> None:
+    finished = trained("translate", "1 2 \udcff 3", "4 5")
+    assert finished.exit_code == 0, finished.talk
+    assert len(finished.lines) == 2
+
+
+def test_the_locale_changes_no_output(trained: Tfm) -> None:
+    """E5."""
+    commands = (("data", "--config", "accents.yaml"), ("translate", "--json", "è"), ("next", "1"))
+    (trained.folder / "accents.tsv").write_text("où ça\tè così\n" * 5, encoding="utf-8")
+    corpora = "{source: files, corpora: [{path: accents.tsv, split: train}, {path: accents.tsv, split: validation}]}"
+    accents = COPY.partition("data:")[0] + f"data: {corpora}\n" + COPY.partition("}\n")[2]
+    (trained.folder / "accents.yaml").write_text(accents.replace("max_steps", "max_epochs"))
+    for command in commands:
+        outputs = [trained(*command, faults=faults) for faults in ((), [("ascii_streams",)])]
+        assert outputs[1].exit_code == 0, outputs[1].talk
+        assert outputs[0].out == outputs[1].out
+        assert not outputs[0].out.isascii()

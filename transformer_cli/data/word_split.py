@@ -44,7 +44,7 @@ _WORDS = "|".join(
     (_WORD, r" ?\p{N}+", rf"[{_UNSPACED}]\p{{M}}*", rf"{_APOSTROPHE}{_CLITIC}", _MARK)
 )
 _SUBWORDS = "|".join(
-    (_WORD, r" ?\p{N}", rf"[{_UNSPACED}][{_UNSPACED}\p{{M}}]*", rf"{_APOSTROPHE}{_CLITIC}", _MARK)
+    (_WORD, r" ?\p{N}", rf" ?[{_UNSPACED}][{_UNSPACED}\p{{M}}]*", rf"{_APOSTROPHE}{_CLITIC}", _MARK)
 )
 _SUBWORDS_WITH_MARKS = rf"{_WORD}(?: ?[^\s\p{{L}}\p{{N}}])+|{_SUBWORDS}"
 

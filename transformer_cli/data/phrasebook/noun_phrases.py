@@ -52,6 +52,7 @@ OBJECT_DETERMINERS = (
 )
 DEFINITE_DETERMINERS = ("the", "the", "the", "this", "that", "my")
 
+MOSTLY_MANY = (True, True, False)  # the mountains, flowers
 COMMUNAL = frozenset(
     {"nature", "public-place", "outdoors", "sight", "wild", "job", "grown", "stranger"}
 )
@@ -245,6 +246,8 @@ def noun_phrase(
     plurals: tuple[bool, ...] = (False, False, True),
 ) -> NounPhrase:
     """A noun with a determiner, sometimes plural, sometimes with an adjective."""
+    if "mostly-many" in noun.classes and True in plurals:
+        plurals = MOSTLY_MANY
     is_plural = noun.number == "count" and draw.choose(plurals)
     adjective = None
     if noun.classes & NAMELIKE:

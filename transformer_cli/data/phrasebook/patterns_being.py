@@ -193,8 +193,10 @@ def where_are_you(draw: Draw, tense: str) -> Both:
     subject = draw.choose((YOU, HE, SHE, THEY, None)) or named(draw.pick(names("person")))
     draw.expect(subject.english)
     phrase = VerbPhrase(BE)
-    time = when(draw, "progressive" if tense == "present" else tense)
-    time = draw.choose((NOTHING, time)) if tense == "present" else time
+    if tense == "present":
+        time = when(draw, "progressive") if draw.choose((True, False)) else NOTHING
+    else:
+        time = when(draw, tense)
     english = joined_words("where", question(subject, phrase, tense)[0], time[0])
     verb = italian_predicate(subject, phrase, tense)
     lead = "dov'" if verb[0] in "eè" else "dove "
@@ -211,6 +213,6 @@ PATTERNS = (
     Pattern("there_is.question", partial(there_is, asks=True), 50),
     Pattern("where_is", partial(where_is, tense="present"), 80),
     Pattern("where_was", partial(where_is, tense="past"), 20),
-    Pattern("where_are_you", partial(where_are_you, tense="present"), 20),
+    Pattern("where_are_you", partial(where_are_you, tense="present"), 40),
     Pattern("where_were_you", partial(where_are_you, tense="past"), 20),
 )

@@ -254,7 +254,7 @@ PATTERNS = (
     Pattern("here_it_is", partial(do_it, person=TU, negative=False), 50),
     Pattern("here_it_is.forbid", partial(do_it, person=TU, negative=True), 25),
     Pattern("go.tu", partial(go_somewhere, person=TU), 20),
-    Pattern("go.lei", partial(go_somewhere, person=LEI), 15),
+    Pattern("go.lei", partial(go_somewhere, person=LEI), 22),
     Pattern("go.noi", partial(go_somewhere, person=NOI), 30),
     Pattern("let_us", let_us, 50),
     Pattern("put.tu", partial(put_it, person=TU), 30),

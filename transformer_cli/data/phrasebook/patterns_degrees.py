@@ -275,7 +275,7 @@ def animal_does(draw: Draw, tense: str) -> Both:
 
 PATTERNS = (
     Pattern("things_compared", things_compared, 90),
-    Pattern("things_compared.question", partial(things_compared, asks=True), 30),
+    Pattern("things_compared.question", partial(things_compared, asks=True), 40),
     Pattern("people_compared", people_compared, 150),
     Pattern("people_compared.question", partial(people_compared, asks=True), 40),
     Pattern("as_as", as_as, 40),

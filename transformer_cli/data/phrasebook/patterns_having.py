@@ -172,7 +172,7 @@ PATTERNS = (
     Pattern("state.question", partial(state, tense="present", asks=True), 20),
     Pattern("age.present", partial(age, tense="present"), 40),
     Pattern("age.past", partial(age, tense="past"), 20),
-    Pattern("how_old", how_old, 30),
+    Pattern("how_old", how_old, 45),
     Pattern("has.present", partial(has, tense="present"), 100),
     Pattern("has.past", partial(has, tense="past"), 50),
     Pattern("has.future", partial(has, tense="future"), 30),

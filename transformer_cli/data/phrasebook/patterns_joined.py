@@ -238,7 +238,7 @@ PATTERNS = (
     *in_tenses("when_clause", when_clause, {"present": 40, "used_to": 20}),
     Pattern("if_clause", if_clause, 60),
     Pattern("while_clause", while_clause, 60),
-    *in_tenses("both_do", both_do, {"progressive": 70, "past": 70, "future": 70}),
+    *in_tenses("both_do", both_do, {"progressive": 90, "past": 80, "future": 90}),
     *in_tenses("does_two_things", does_two_things, {"past": 70, "future": 40, "present": 40}),
     *in_tenses("who_clause", who_clause, {"present": 30, "progressive": 30, "past": 30}),
     *in_tenses(

@@ -42,6 +42,7 @@ LIKEABLE = (
     "pet",
     "town",
     "plant",
+    "nature",
     "tale",
 )
 
@@ -199,7 +200,7 @@ def hurts(draw: Draw, *, asks: bool = False) -> Both:
         (("my", "mi"), ("my", "mi"), ("your", "ti"), ("his", "gli"), ("her", "le"))
     )
     if asks:
-        owner, clitic = "your", "ti"
+        owner, clitic = draw.choose((("your", "ti"), ("his", "gli"), ("her", "le")))
     english_noun, italian_noun = noun.english[is_plural], noun.italian[is_plural]
     form = noun.plural_form if is_plural else noun.form
     thing = definite_article(italian_noun, form) + italian_noun
@@ -218,11 +219,11 @@ PATTERNS = (
     Pattern("likes_doing", likes_doing, 70),
     Pattern("likes_doing.question", partial(likes_doing, asks=True), 25),
     Pattern("misses", misses, 60),
-    Pattern("misses.question", partial(misses, asks=True), 15),
+    Pattern("misses.question", partial(misses, asks=True), 22),
     Pattern("misses_you", misses_you, 40),
     Pattern("misses_you.question", partial(misses_you, asks=True), 25),
     Pattern("is_interested", is_interested, 20),
     Pattern("is_interested.question", partial(is_interested, asks=True), 30),
     Pattern("hurts", hurts, 40),
-    Pattern("hurts.question", partial(hurts, asks=True), 30),
+    Pattern("hurts.question", partial(hurts, asks=True), 60),
 )

@@ -194,7 +194,7 @@ PATTERNS = (
         "does_so", does_so, {"present": 50, "past": 40, "future": 20, "must": 15}, asks=True
     ),
     *in_tenses("speaks", speaks, {"present": 30, "want": 16, "past": 16, "skill": 20}, asks=True),
-    Pattern("speaks.sir", speaks_politely, 14),
+    Pattern("speaks.sir", speaks_politely, 30),
     *in_tenses(
         "studies", studies, {"present": 30, "past": 25, "want": 20, "future": 15}, asks=True
     ),

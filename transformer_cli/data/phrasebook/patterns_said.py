@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -94,18 +95,21 @@ def phrase_to_a_stranger(draw: Draw) -> Both:
 
 @cache
 def _capitalised() -> frozenset[str]:
-    """The words that keep their capital within a sentence, in either language."""
+    """The words that keep their capital within a sentence, in either language; not "I"."""
     names_of = {name.english for name in NAMES} | {name.italian for name in NAMES}
     english = {word.english for word in ADVERBS} | {word.english for word in ADJECTIVES}
     english |= {noun.english[0] for noun in NOUNS}
-    return frozenset({"I", *(word for word in names_of | english if word[0].isupper())})
+    return frozenset(word for word in names_of | english if word[0].isupper())
 
 
-def continued(sentence: str) -> str:
-    """A sentence as it stands behind an opening word: without its capital."""
-    first = sentence.replace("'", " ").replace(",", " ").replace("?", " ").split()[0]
-    first = first.removesuffix(".").removesuffix("!")
-    if first in _capitalised():
+def continued(sentence: str, *always_capital: str) -> str:
+    """A sentence as it stands behind an opening word: without its capital.
+
+    Args:
+        always_capital: words that keep theirs, besides names and the like.
+    """
+    first = re.split(r"\W", sentence, maxsplit=1)[0]
+    if first in _capitalised() or first in always_capital:
         return sentence
     return sentence[0].lower() + sentence[1:]
 
@@ -124,7 +128,7 @@ def opened(draw: Draw, *, openers: tuple[Both, ...], patterns: tuple[Pattern, ..
 
 
 def _behind(lead: Both, english: str, italian: str) -> Both:
-    english, italian = f"{lead[0]}, {continued(english)}", f"{lead[1]}, {continued(italian)}"
+    english, italian = f"{lead[0]}, {continued(english, 'I')}", f"{lead[1]}, {continued(italian)}"
     return english[0].upper() + english[1:], italian[0].upper() + italian[1:]
 
 
