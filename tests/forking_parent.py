@@ -66,7 +66,7 @@ def become(job: dict[str, Any]) -> None:
     os.chdir(job["folder"])
     os.environ.update(job["environment"])
     for number, path in enumerate((job["stdin"], job["stdout"], job["stderr"])):
-        flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOCTTY
         file = os.open(path, flags, 0o666)
         os.dup2(file, number)
         os.close(file)

@@ -103,7 +103,9 @@ class Launcher:
         stdin: Path = Path(os.devnull),
         faults: Sequence[Sequence[Any]] = (),
         environment: Mapping[str, str] | None = None,
+        terminal: str | None = None,
     ) -> Process:
+        """Start a command; with `terminal`, the name of one, it talks there."""
         number = next(self._numbers)
         outputs = self._folder / f"out-{number}", self._folder / f"talk-{number}"
         job = {
@@ -111,7 +113,7 @@ class Launcher:
             "folder": str(folder),
             "stdin": str(stdin),
             "stdout": str(outputs[0]),
-            "stderr": str(outputs[1]),
+            "stderr": terminal or str(outputs[1]),
             "faults": [list(fault) for fault in faults],
             "environment": dict(environment or {}),
         }

@@ -64,16 +64,17 @@ class TrainingConsole:
     def show_training(self, report: TrainingReport) -> None:
         """One report of the training loss."""
         speed = f"{report.target_tokens_per_second:,.0f} tok/s"
-        if self.bar is not None and not self.bar.disable:
+        has_bar = self.bar is not None and not self.bar.disable
+        if self.bar is not None and has_bar:
             self.bar.set_postfix_str(
                 f"loss {report.loss:.3f}, lr {report.learning_rate:.1e}, {speed}"
             )
-        else:
-            steps = f"{report.step}/{self.num_steps}" if self.num_steps else f"{report.step}"
-            logger.info(
-                "step %s  epoch %d  loss %.4f  lr %.2e  %s",
-                steps, report.epoch, report.loss, report.learning_rate, speed,
-            )  # fmt: skip
+        steps = f"{report.step}/{self.num_steps}" if self.num_steps else f"{report.step}"
+        logger.info(
+            "step %s  epoch %d  loss %.4f  lr %.2e  %s",
+            steps, report.epoch, report.loss, report.learning_rate, speed,
+            extra={"is_on_the_bar": has_bar},
+        )  # fmt: skip
         self._record({"kind": "train"} | asdict(report))
         self._draw(
             report.step,

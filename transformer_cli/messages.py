@@ -14,9 +14,11 @@ logger = logging.getLogger("transformer_cli")
 
 
 class _AboveTheBar(logging.Handler):
-    """Log lines on stderr, above a progress bar where there is one."""
+    """Log lines on stderr, above a progress bar where there is one, and without what the bar says."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        if getattr(record, "is_on_the_bar", False):
+            return
         try:
             tqdm.write(self.format(record), file=sys.stderr)
         except (OSError, ValueError):

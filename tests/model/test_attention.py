@@ -113,6 +113,14 @@ def test_grouped_queries_equal_full_heads_with_repeated_weights() -> None:
     torch.testing.assert_close(grouped(x, x, visible), full(x, x, visible))
 
 
+def test_weights_of_bfloat16_heads_are_computed_in_float32() -> None:
+    torch.manual_seed(1)
+    queries, keys = heads(2, 3, torch.bfloat16), heads(2, 50, torch.bfloat16)
+    weights = attention_weights(queries, keys, torch.ones(3, 50, dtype=torch.bool))
+    assert weights.dtype == torch.float32
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 2, 3), rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("settings", [{}, {"num_kv_heads": 1, "qk_norm": True}])
 def test_the_weights_for_pictures_are_those_that_gather(settings: dict[str, object]) -> None:
     torch.manual_seed(1)

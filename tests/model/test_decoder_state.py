@@ -11,7 +11,7 @@ from transformer_cli.errors import DataError
 from .samples import TARGET_VOCAB_SIZE, model_configs, model_of, sample, small_model
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40)
 @given(config=model_configs(), seed=st.integers(0, 2**31), data=st.data())
 def test_cached_steps_equal_uncached_ones_however_rows_are_selected(
     config: ModelConfig, seed: int, data: st.DataObject

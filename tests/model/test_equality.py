@@ -85,7 +85,7 @@ def test_the_base_model_of_the_paper_has_65_million_parameters() -> None:
     assert round(num_parameters(base, 37_000, 37_000) / 1e6) in range(63, 67)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60)
 @given(config=model_configs(), seed=st.integers(0, 2**31), lengths=st.permutations([0, 2, 3, 5]))
 def test_any_combination_of_settings_equals_its_formulas(
     config: ModelConfig, seed: int, lengths: list[int]
@@ -97,7 +97,7 @@ def test_any_combination_of_settings_equals_its_formulas(
     assert_same(results(model, batch), naive_results(model, batch), 1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(config=model_configs(), seed=st.integers(0, 2**31), position=st.integers(1, 5))
 def test_a_target_token_does_not_change_the_logits_before_it(
     config: ModelConfig, seed: int, position: int
@@ -113,7 +113,7 @@ def test_a_target_token_does_not_change_the_logits_before_it(
     assert not torch.equal(after[:, position:], before[:, position:])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(config=model_configs(), seed=st.integers(0, 2**31), num_pads=st.integers(1, 6))
 def test_padding_and_batch_mates_do_not_change_a_sentence(
     config: ModelConfig, seed: int, num_pads: int

@@ -11,7 +11,7 @@ from transformer_cli.model.loss import sum_loss
 PAD_ID = 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**31),
     shape=st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(2, 9)),

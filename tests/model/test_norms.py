@@ -5,6 +5,7 @@ import statistics
 import pytest
 import torch
 
+from transformer_cli.config import ModelConfig
 from transformer_cli.config.model import Norm
 from transformer_cli.model.norms import RMSNorm, at_least_float32, build_norm
 
@@ -42,6 +43,12 @@ def test_gains_start_at_one_and_biases_at_zero(norm: Norm) -> None:
     if norm != "rmsnorm":
         torch.testing.assert_close(state.pop("bias"), torch.zeros(shape))
     assert not state
+
+
+@pytest.mark.parametrize("norm", ["std_layernorm", "scalar_std_layernorm"])
+def test_an_unbiased_std_of_one_number_is_refused(norm: Norm) -> None:
+    with pytest.raises(ValueError, match=f"norm: {norm} needs a d_model of 2 or more"):
+        ModelConfig(d_model=1, num_heads=1, positions="none", norm=norm)
 
 
 def test_rmsnorm_computes_bfloat16_in_float32() -> None:

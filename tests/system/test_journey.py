@@ -227,18 +227,21 @@ def test_of_two_runs_the_newest_is_taken(trained: Tfm) -> None:
 
 
 def test_an_argument_that_is_no_text_loses_only_its_bad_bytes(trained: Tfm) -> None:
-    finished = trained("translate", "1 2 \udcff 3", "4 5")
-    assert finished.exit_code == 0, finished.talk
-    assert len(finished.lines) == 2
+    for options in ([], ["--json"]):
+        finished = trained("translate", *options, "1 2 \udcff 3", "4 5")
+        assert finished.exit_code == 0, finished.talk
+        assert len(finished.lines) == 2
 
 
 def test_the_locale_changes_no_output(trained: Tfm) -> None:
     """E5."""
     commands = (("data", "--config", "accents.yaml"), ("translate", "--json", "è"), ("next", "1"))
-    (trained.folder / "accents.tsv").write_text("où ça\tè così\n" * 5, encoding="utf-8")
-    corpora = "{source: files, corpora: [{path: accents.tsv, split: train}, {path: accents.tsv, split: validation}]}"
-    accents = COPY.partition("data:")[0] + f"data: {corpora}\n" + COPY.partition("}\n")[2]
-    (trained.folder / "accents.yaml").write_text(accents.replace("max_steps", "max_epochs"))
+    for name, text in (("ici", "où ça\tè così\n"), ("là", "là\tlì\n")):
+        (trained.folder / f"{name}.tsv").write_text(text, encoding="utf-8")
+    corpora = "[{path: ici.tsv, split: train}, {path: là.tsv, split: validation}]"
+    before, after = COPY.partition("data:")[0], COPY.partition("}\n")[2]
+    config = f"{before}data: {{source: files, corpora: {corpora}}}\n{after}"
+    (trained.folder / "accents.yaml").write_text(config, encoding="utf-8")
     for command in commands:
         outputs = [trained(*command, faults=faults) for faults in ((), [("ascii_streams",)])]
         assert outputs[1].exit_code == 0, outputs[1].talk

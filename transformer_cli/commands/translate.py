@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -48,7 +49,7 @@ def _translations(
         with sentences.open("rb") as file:
             yield from translator.translate(decoded_lines(file, str(sentences)))
     elif sentences is not None:
-        yield from translator.translate(sentences)
+        yield from translator.translate(map(_as_text, sentences))
     elif sys.stdin is not None and sys.stdin.isatty():
         logger.info("type a sentence and press Enter; Ctrl-D ends")
         for line in decoded_lines(sys.stdin.buffer, "standard input"):
@@ -56,6 +57,11 @@ def _translations(
             sys.stdout.flush()
     elif sys.stdin is not None:
         yield from translator.translate(decoded_lines(sys.stdin.buffer, "standard input"))
+
+
+def _as_text(argument: str) -> str:
+    """Bytes that are not UTF-8 arrive as lone surrogates, which no output can hold; they become U+FFFD."""
+    return os.fsencode(argument).decode("utf-8", errors="replace")
 
 
 def decoded_lines(file: BinaryIO, name: str) -> Iterator[str]:

@@ -17,6 +17,16 @@ from transformer_cli.model.positions import Rotation
 Function = Callable[[Tensor], Tensor]
 
 
+_ACTIVATIONS: dict[str, Function] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "reglu": F.relu,
+    "geglu": F.gelu,
+    "swiglu": F.silu,
+}
+
+
 class FeedForward(nn.Module):
     """down(dropout(activation(up(x)))), or gated: down(dropout(activation(gate(x)) * up(x))).
 
@@ -39,16 +49,6 @@ class FeedForward(nn.Module):
         if self.gate is None:
             return self.down(self.dropout(self.activation(self.up(x))))
         return self.down(self.dropout(self.activation(self.gate(x)) * self.up(x)))
-
-
-_ACTIVATIONS: dict[str, Function] = {
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "silu": F.silu,
-    "reglu": F.relu,
-    "geglu": F.gelu,
-    "swiglu": F.silu,
-}
 
 
 def pre(x: Tensor, f: Function, norm: Function, dropout: Function) -> Tensor:

@@ -70,7 +70,7 @@ def tensors_content(tensors: Mapping[str, Tensor]) -> Content:
     def chunks() -> Iterator[bytes | memoryview]:
         yield len(text).to_bytes(8, "little") + text
         for name in names:
-            yield _bytes_of(tensors[name].detach().cpu().contiguous())
+            yield _bytes_of(tensors[name].detach().cpu())
 
     return Content(8 + len(text) + end, chunks)
 
