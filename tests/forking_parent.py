@@ -70,9 +70,9 @@ def become(job: dict[str, Any]) -> None:
         file = os.open(path, flags, 0o666)
         os.dup2(file, number)
         os.close(file)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
     sys.argv = ["tfm", *job["arguments"]]
     for name, *arguments in job["faults"]:
         getattr(sys.modules["fault_points"], name)(*arguments)

@@ -237,7 +237,7 @@ def main() -> None:
     is_debug = "--debug" in sys.argv[1:]
     try:
         try:
-            app()
+            app(prog_name="tfm")
         finally:
             sys.stdout.flush()
     except TfmError as error:

@@ -35,11 +35,11 @@ class TrainingConsole:
         self.is_warned = False
 
     def __enter__(self) -> "TrainingConsole":
-        # What an earlier process logged after the step that we resume at happens again.
-        cut_json_lines(self.metrics_file, after_step=self.first_step)
         try:
+            # What an earlier process logged after the step that we resume at happens again.
+            cut_json_lines(self.metrics_file, after_step=self.first_step)
             self.board = _EventFile(self.tensorboard_folder, first_step=self.first_step)
-        except OSError as error:
+        except (OSError, TfmError) as error:
             self._warn(error)
         self.bar = tqdm(
             total=self.num_steps,

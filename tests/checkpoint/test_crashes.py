@@ -292,6 +292,20 @@ def test_too_little_space_is_told_before_anything_is_written(tmp_path: Path) -> 
     assert not (tmp_path / "run").exists()
 
 
+def test_a_checkpoint_that_will_not_fit_is_not_begun(tmp_path: Path) -> None:
+    class Full(FileSystem):
+        def free_bytes(self, path: Path) -> int:
+            return 1000
+
+        def create_file(self, path: Path) -> int:
+            pytest.fail("begun")
+
+    saved(tmp_path, 10)
+    with pytest.raises(TryAgainError, match="not enough space"):
+        Checkpoints(tmp_path, fs=Full()).save(snapshot(20))
+    assert newest_step(tmp_path) == 10
+
+
 def test_checkpoints_that_exist_need_no_more_space(tmp_path: Path) -> None:
     saved(tmp_path / "run", 10, 20, 30)
     Checkpoints(tmp_path / "run", ONE, fs=AlmostFull()).require_space(900_000)

@@ -142,6 +142,7 @@ LIES: dict[str, bytes] = {
     "a shape of zero times much": file_of(
         {"a": entry([0, HUGE], 0, 0), "b": entry([1], 0, 4)}, bytes(4)
     ),
+    "more bytes than elements": file_of({"a": entry([1], 0, 8)}, bytes(8)),
     "a negative size": file_of({"a": entry([-1], 0, 4)}, bytes(4)),
     "a negative place": file_of({"a": entry([1], -4, 0)}, bytes(4)),
     "an end before the beginning": file_of({"a": entry([1], 4, 0)}, bytes(4)),

@@ -85,7 +85,9 @@ def test_a_cold_resume_equals_a_warm_run(tfm: Tfm) -> None:
     (tfm.folder / "runs").rename(tfm.folder / "warm")
     metrics = tfm.folder / "runs/tiny/metrics.jsonl"
     command = [*TFM, "train", "--config", config]
-    with subprocess.Popen(command, cwd=tfm.folder, env=ENVIRON, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, cwd=tfm.folder, env=ENVIRON, stderr=subprocess.DEVNULL
+    ) as process:
         while process.poll() is None and not metrics.exists():
             pass
         process.send_signal(signal.SIGTERM)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def trained(launcher: Launcher, memory_folder: Path) -> Tfm:
 
 
 def test_the_translator_has_learned_to_copy(trained: Tfm) -> None:
-    sources = [pair.source for pair, _ in zip(generate_sequences(DATA, "test", seed=1), range(200))]
+    sources = [pair.source for pair in islice(generate_sequences(DATA, "test", seed=1), 200)]
     finished = trained("translate", stdin="".join(f"{line}\n" for line in sources).encode())
     assert len(finished.lines) == len(sources)
     num_right = sum(map(str.__eq__, finished.lines, sources))
@@ -111,7 +112,9 @@ def test_as_many_lines_come_out_as_went_in(trained: Tfm, name: str) -> None:
         if not source.decode("utf-8", "replace").strip("\r\ufeff\0 \t\u3000\u00a0"):
             assert translation == ""
     if name == "not UTF-8":
-        assert "standard input: lines that are not UTF-8, their bad bytes replaced: 2" in finished.talk
+        assert (
+            "standard input: lines that are not UTF-8, their bad bytes replaced: 2" in finished.talk
+        )
     if name == "a byte-order mark":
         assert finished.lines == trained("translate", *options, "1 2 3", "4 5").lines
 
@@ -173,11 +176,9 @@ def test_info_shows_the_run(trained: Tfm) -> None:
     facts = json.loads(trained("info", "--json").text)
     assert facts["run"] == "runs/copying"
     assert facts["settings"]["model"]["d_model"] == 32
-    assert (trained.folder / facts["best checkpoint"]).is_dir()
-    listed = json.loads(trained("info", "--json", "--parameters").text)["parameter tree"]
-    sizes = [
-        int(shape[0]) * (int(shape[1]) if len(shape) > 1 else 1) for shape in listed.values()
-    ]
+    assert (trained.folder / facts["checkpoint"]).is_dir()
+    listed = json.loads(trained("info", "--json", "--parameters").text)["parameter_tree"]
+    sizes = [int(shape[0]) * (int(shape[1]) if len(shape) > 1 else 1) for shape in listed.values()]
     assert sum(sizes) == facts["parameters"]
     assert f"{facts['parameters']:,}" in trained("info", "--parameters").text
 
@@ -212,8 +213,10 @@ def test_a_run_is_found_from_anywhere_and_by_any_name(trained: Tfm) -> None:
         assert found.lines == expected, found.talk
     assert trained("translate", "--run", "copying", *SENTENCES).lines == expected
     shutil.copytree(run / "checkpoints/step-00000400", elsewhere / "a gift")
+    (trained.folder / "config.yaml").write_text("somebody: else's")
     gift = trained("translate", "--run", "a gift", *SENTENCES, folder=elsewhere)
-    assert gift.lines == expected
+    assert gift.lines == expected, gift.talk
+    assert trained("info", "--run", "a gift", folder=elsewhere).exit_code == 0
     assert trained("translate", "1", folder=elsewhere).exit_code == 66, "no run is here"
 
 

@@ -24,9 +24,20 @@ validation: {max_sentences: 4, scores: [bleu], num_samples: 1}
 decoding: {max_length: 10}
 runtime: {device: cpu, precision: float32, threads: 1}
 """
-THINGS = {"house": "casa", "car": "macchina", "tree": "pianta", "bread": "focaccia", "water": "acqua"}
+THINGS = {
+    "house": "casa",
+    "car": "macchina",
+    "tree": "pianta",
+    "bread": "focaccia",
+    "water": "acqua",
+}
 OWNERS = {"my": "mia", "your": "tua", "his": "sua", "our": "nostra"}
-STATES = {"new": "nuova", "old": "vecchia", "small": "piccola", "beautiful": "bella, anzi bellissima"}
+STATES = {
+    "new": "nuova",
+    "old": "vecchia",
+    "small": "piccola",
+    "beautiful": "bella, anzi bellissima",
+}
 PAIRS = [
     (f'{owner.title()} {thing} is "{state}".', f"La {ours} {cosa} è «{stato}».")
     for owner, ours in OWNERS.items()
@@ -117,7 +128,9 @@ def test_folders_may_have_blanks_and_be_elsewhere(tfm: Tfm) -> None:
     assert trained.exit_code == 0, trained.talk
     assert (work / "runs/mine").is_dir()
     assert not (place / "runs").exists()
-    assert tfm("validate", "--json", folder=work).exit_code == 0, "the run knows where its corpus is"
+    assert tfm("validate", "--json", folder=work).exit_code == 0, (
+        "the run knows where its corpus is"
+    )
     assert tfm("train", *options, folder=work).exit_code == 0
 
 

@@ -84,7 +84,9 @@ def test_more_steps_after_the_end_follow_the_same_curve(tfm: Tfm) -> None:
 
 def test_a_cosine_run_cannot_be_extended(tfm: Tfm) -> None:
     """Every learning rate since the first step would have been another."""
-    config = write_tiny(tfm.folder, TINY.replace("max_steps: 13", "max_steps: 4\n  schedule: cosine"))
+    config = write_tiny(
+        tfm.folder, TINY.replace("max_steps: 13", "max_steps: 4\n  schedule: cosine")
+    )
     assert tfm("train", "--config", config).exit_code == 0
     finished = tfm("train", "--config", config, "--set", "training.max_steps=8")
     assert finished.exit_code == 78
@@ -97,7 +99,9 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(tfm: Tfm) -> 
     weights = {}
     for name, seed in (("a", "5"), ("b", "5"), ("c", "6")):
         tfm("train", "--config", config, "--set", f"name={name}", "--set", f"seed={seed}")
-        weights[name] = (newest_checkpoint(tfm.folder / "runs" / name) / "model.safetensors").read_bytes()
+        weights[name] = (
+            newest_checkpoint(tfm.folder / "runs" / name) / "model.safetensors"
+        ).read_bytes()
     assert weights["a"] == weights["b"]
     assert weights["a"] != weights["c"]
 

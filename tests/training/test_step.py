@@ -103,7 +103,10 @@ def test_a_step_that_is_not_finite_changes_neither_weights_nor_moments(poison: f
 
 def test_the_step_after_a_skipped_one_is_as_if_nothing_had_happened() -> None:
     (model, optimizer), (twin, twin_optimizer) = model_and_optimizer(), model_and_optimizer()
-    for one, its_optimizer, is_poisoned in ((model, optimizer, True), (twin, twin_optimizer, False)):
+    for one, its_optimizer, is_poisoned in (
+        (model, optimizer, True),
+        (twin, twin_optimizer, False),
+    ):
         step(one, its_optimizer, [batch(PAIRS)])
         if is_poisoned:
             handle = one.output.weight.register_hook(lambda gradient: gradient * float("nan"))
@@ -119,5 +122,9 @@ def test_what_is_minimised_and_what_is_reported_are_two_numbers() -> None:
     smoothed = step(*model_and_optimizer(), [batch(PAIRS)], label_smoothing=0.3)
     plain = step(*model_and_optimizer(), [batch(PAIRS)], label_smoothing=0.0)
     assert float(plain.objective) == pytest.approx(float(plain.negative_log_likelihood))
-    assert float(smoothed.objective) != pytest.approx(float(smoothed.negative_log_likelihood), rel=1e-3)
-    assert float(smoothed.negative_log_likelihood) == pytest.approx(float(plain.negative_log_likelihood))
+    assert float(smoothed.objective) != pytest.approx(
+        float(smoothed.negative_log_likelihood), rel=1e-3
+    )
+    assert float(smoothed.negative_log_likelihood) == pytest.approx(
+        float(plain.negative_log_likelihood)
+    )

@@ -16,7 +16,7 @@ from transformer_cli.config import Config
 from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings
 from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.data.tokenizer import Tokenizer
-from transformer_cli.errors import DataError, MissingInputError, StorageError
+from transformer_cli.errors import ConfigError, DataError, MissingInputError, StorageError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.storage import DamagedError
 
@@ -135,7 +135,7 @@ def _load(checkpoint: Checkpoint, device: torch.device | str) -> TrainedModel:
 def _hint_on_bad_files() -> Iterator[None]:
     try:
         yield
-    except DataError as error:
+    except (DataError, ConfigError) as error:
         error.hint = error.hint or "take the whole folder again from where it came, or another one"
         raise
 

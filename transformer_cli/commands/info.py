@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from transformer_cli.checkpoint import Checkpoints, find_run, load_trained
-from transformer_cli.commands.loading import CONFIG_FILE, RUNS
+from transformer_cli.commands.loading import CONFIG_FILE, RUNS, run_folder_of
 from transformer_cli.config import Config, load_config, to_yaml
 from transformer_cli.errors import UsageError
 from transformer_cli.model.transformer import Transformer
@@ -32,14 +32,14 @@ def show_info(
         facts: dict[str, Any] = {
             "config": config_path,
             "parameters": _count(model),
-            "vocabulary assumed": vocab_size,
+            "vocabulary_assumed": vocab_size,
         }
     else:
         if overrides:
             raise UsageError("--set goes with --config; a run's settings are what they were")
         config, model, facts = _facts_of_run(find_run(run, RUNS))
     if parameters:
-        facts["parameter tree"] = {
+        facts["parameter_tree"] = {
             name: list(value.shape) for name, value in model.named_parameters()
         }
     if as_json:
@@ -55,26 +55,27 @@ def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
     trained = load_trained(folder)
     facts: dict[str, Any] = {
         "run": str(folder),
-        "best checkpoint": str(trained.folder),
+        "checkpoint": str(trained.folder),
+        "step": trained.step,
         "parameters": _count(trained.model),
-        "source vocabulary": trained.source_tokenizer.vocab_size,
-        "target vocabulary": trained.target_tokenizer.vocab_size,
+        "source_vocabulary": trained.source_tokenizer.vocab_size,
+        "target_vocabulary": trained.target_tokenizer.vocab_size,
     }
-    run_folder = trained.folder.parent.parent
+    run_folder = run_folder_of(trained.folder)
+    if run_folder is None:
+        return trained.config, trained.model, facts
     checkpoints = Checkpoints(run_folder)
-    newest = checkpoints.newest_valid()
+    newest, best = checkpoints.newest_valid(), checkpoints.best()
     if newest is not None:
-        facts["newest step"] = newest.step
-    best = checkpoints.best()
+        facts["newest_step"] = newest.step
     if best is not None:
-        facts["best step"] = best.step
-        facts[f"best {best.manifest.metric}"] = best.score
-        for score in best.state().get("validation", {}).get("scores", []):
-            facts[f"{score['name']} on validation, there"] = round(score["value"], 2)
-    named = run_folder / CONFIG_FILE
+        facts |= {"best_step": best.step, f"best_{best.manifest.metric}": best.score}
+        scores = best.state().get("validation", {}).get("scores", [])
+        facts["validation"] = {score["name"]: round(score["value"], 2) for score in scores}
     for name in ("metrics.jsonl", "train.log", "tensorboard"):
         if (run_folder / name).exists():
             facts[name] = str(run_folder / name)
+    named = run_folder / CONFIG_FILE
     return (load_config(named) if named.is_file() else trained.config), trained.model, facts
 
 
@@ -85,12 +86,14 @@ def _count(model: Transformer) -> int:
 def _lines(facts: dict[str, Any]) -> list[str]:
     lines = []
     for name, value in facts.items():
-        if name == "parameter tree":
+        if name == "parameter_tree":
             width = max(map(len, value))
             lines += ["", *(_row(key, shape, width) for key, shape in value.items())]
-        else:
-            shown = f"{value:,}" if isinstance(value, int) else str(value)
-            lines.append(f"{name:<34}{shown}")
+            continue
+        shown = f"{value:,}" if isinstance(value, int) else str(value)
+        if isinstance(value, dict):
+            shown = "  ".join(f"{key} {number}" for key, number in value.items())
+        lines.append(f"{name.replace('_', ' '):<24}{shown}")
     return lines
 
 

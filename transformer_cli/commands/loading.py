@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer_cli.checkpoint import TrainedModel, find_run, load_trained
+from transformer_cli.checkpoint import CHECKPOINTS, TrainedModel, find_run, load_trained
 from transformer_cli.config import Config, load_config
 from transformer_cli.config.loading import override_settings
 from transformer_cli.decoding.translator import Translator
@@ -52,9 +52,16 @@ def load_for_inference(run: str | None, overrides: Sequence[str]) -> LoadedRun:
     return LoadedRun(trained, config, translator, machine)
 
 
+def run_folder_of(checkpoint: Path) -> Path | None:
+    """The run that a checkpoint lies in; none for one that was copied elsewhere."""
+    run_folder = checkpoint.absolute().parent.parent
+    is_in_run = checkpoint.absolute().parent == run_folder / CHECKPOINTS
+    return checkpoint.parent.parent if is_in_run else None
+
+
 def _with_own_paths(trained: TrainedModel) -> Config:
     """The checkpoint's config; of a checkpoint in a run, with the corpora as that run's config names them."""
-    of_run = trained.folder.parent.parent / CONFIG_FILE
-    if not of_run.is_file():
+    run_folder = run_folder_of(trained.folder)
+    if run_folder is None or not (run_folder / CONFIG_FILE).is_file():
         return trained.config
-    return trained.config.model_copy(update={"data": load_config(of_run).data})
+    return trained.config.model_copy(update={"data": load_config(run_folder / CONFIG_FILE).data})

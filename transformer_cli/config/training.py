@@ -46,7 +46,7 @@ class TrainingConfig(Section):
     clip_norm: Positive | None = 1.0
     """Largest norm of the gradient over all parameters; absent (null): no clipping."""
     max_skipped_in_a_row: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 10
-    """Stop after this many consecutive updates with a gradient that is not finite; each is skipped."""
+    """Stop after this many consecutive updates with a gradient that is not finite; each is skipped. An accelerator is asked only every so many updates."""
     log_every: Count = 50
     """Updates between two reports of the training loss."""
     validate_every: Count = 1000

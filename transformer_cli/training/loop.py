@@ -102,7 +102,9 @@ def train(experiment: Experiment, progress: Progress, meter: Meter, hooks: Hooks
             hooks.report(_training_report(experiment, progress, meter, report, stopwatch))
             meter.start_interval()
             stopwatch.start_lap(meter)
-        if progress.step % training.max_skipped_in_a_row == 0:
+        # To read the count costs a wait for an accelerator, so there it is read now and then.
+        is_free_to_read = experiment.machine.device.type == "cpu"
+        if is_free_to_read or progress.step % training.max_skipped_in_a_row == 0:
             _stop_if_hopeless(progress, meter, training)
 
 

@@ -54,9 +54,9 @@ class Progress:
                 key: int(values[key])
                 for key in ("step", "validated_at", "validations_without_best")
             }
-            position = Position(*map(int, values["position"]))
+            epoch, batch = map(int, values["position"])
             best = tuple(float(value) for value in values["best_goodness"])
-            return cls(position=position, best_goodness=best, **numbers)
+            return cls(position=Position(epoch, batch), best_goodness=best, **numbers)
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"state.json: not the state of a training run: {error!r}") from error
 

@@ -55,7 +55,8 @@ def train_step(
     limit = float("inf") if clip_norm is None else clip_norm
     gradient_norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
     is_finite = torch.isfinite(gradient_norm)
-    _update_unless(~is_finite, optimizer)
+    if num_target_tokens:  # else Adam would still move the weights, by what it remembers
+        _update_unless(~is_finite, optimizer)
     return StepReport(
         objective=torch.stack([sums.objective for sums in sums_of_batches]).sum(),
         negative_log_likelihood=torch.stack(

@@ -187,7 +187,14 @@ def test_debug_shows_the_traceback_too(tfm: Tfm) -> None:
 
 @pytest.mark.parametrize("kind", ["MemoryError", "RuntimeError"])
 def test_memory_that_is_used_up_may_be_there_later(tfm: Tfm, kind: str) -> None:
-    fault = ("at", "step", 2, "raise", kind, "[enforce fail] DefaultCPUAllocator: can't allocate memory")
+    fault = (
+        "at",
+        "step",
+        2,
+        "raise",
+        kind,
+        "[enforce fail] DefaultCPUAllocator: can't allocate memory",
+    )
     finished = tfm(*TRAIN[:2], write_tiny(tfm.folder), faults=[fault])
     assert finished.exit_code == 75
     assert_is_one_clear_message(finished)
@@ -197,7 +204,9 @@ def test_the_log_of_a_run_says_what_ended_it(tfm: Tfm) -> None:
     write_tiny(tfm.folder)
     tfm(*TRAIN, faults=[("at", "step", 2, "signal", "SIGTERM")])
     log = (tfm.folder / "runs/tiny/train.log").read_text()
-    assert re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d stopped and saved at step 2$", log, re.MULTILINE)
+    assert re.search(
+        r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d stopped and saved at step 2$", log, re.MULTILINE
+    )
     tfm(*TRAIN)
     log = (tfm.folder / "runs/tiny/train.log").read_text()
     assert "resuming runs/tiny at step 2" in log

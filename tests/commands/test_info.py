@@ -1,0 +1,74 @@
+"""What `tfm info` says about a config that nobody has trained yet."""
+
+import json
+from typing import Any
+
+import pytest
+import torch
+
+from transformer_cli.commands.info import show_info
+from transformer_cli.config import load_config
+from transformer_cli.config.loading import shipped_configs
+from transformer_cli.errors import MissingInputError, UsageError
+from transformer_cli.model.transformer import Transformer
+
+
+def facts(capsys: pytest.CaptureFixture[str], config: str, *overrides: str) -> dict[str, Any]:
+    show_info(None, config, overrides, parameters=True, as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize("name", shipped_configs())
+def test_every_shipped_config_is_shown_with_its_size(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    found = facts(capsys, name)
+    config = load_config(name)
+    size = config.tokenizer.vocab_size or 8000
+    with torch.device("meta"):
+        model = Transformer(config.model, size, size)
+    assert found["parameters"] == sum(p.numel() for p in model.parameters())
+    assert found["vocabulary_assumed"] == size
+    assert found["settings"] == config.model_dump(mode="json")
+    assert found["parameter_tree"] == {
+        name: list(parameter.shape) for name, parameter in model.named_parameters()
+    }
+
+
+def test_an_override_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    small, large = (facts(capsys, "copy.yaml", f"model.d_ff={size}") for size in (8, 16))
+    assert large["settings"]["model"]["d_ff"] == 16
+    num_layers = 2 + 2
+    assert large["parameters"] - small["parameters"] == num_layers * 8 * (64 + 64 + 1)
+
+
+def test_people_get_the_settings_as_yaml_that_can_be_used_again(
+    capsys: pytest.CaptureFixture[str], tmp_path: Any
+) -> None:
+    show_info(None, "multi30k-en-de.yaml", [], parameters=False, as_json=False)
+    head, _, settings = capsys.readouterr().out.partition("\n\n")
+    assert head.splitlines()[0].split() == ["config", "multi30k-en-de.yaml"]
+    (tmp_path / "again.yaml").write_text(settings)
+    assert load_config(tmp_path / "again.yaml") == load_config("multi30k-en-de.yaml")
+
+
+def test_a_table_of_parameters_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
+    show_info(None, "copy.yaml", [], parameters=True, as_json=False)
+    shown = capsys.readouterr().out
+    rows = [line.split() for line in shown.splitlines() if line.startswith("  ") and "." in line]
+    total = next(line.split()[1] for line in shown.splitlines() if line.startswith("parameters"))
+    sizes = [int(row[-1].replace(",", "")) for row in rows if row[-1].replace(",", "").isdigit()]
+    assert sum(sizes) == int(total.replace(",", ""))
+
+
+def test_a_run_has_the_settings_that_it_has() -> None:
+    with pytest.raises(UsageError, match="goes with --config"):
+        show_info("some", None, ["seed=1"], parameters=False, as_json=False)
+
+
+def test_no_run_is_an_input_that_is_missing(tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MissingInputError, match="no run under runs"):
+        show_info(None, None, [], parameters=False, as_json=False)

@@ -1,0 +1,170 @@
+"""Arguments in, exit codes out: what `main` makes of whatever a command does."""
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import transformer_cli
+from transformer_cli import cli, errors
+from transformer_cli.commands import info
+from transformer_cli.errors import InterruptedBySignal, TfmError
+
+KINDS = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, TfmError) and kind is not InterruptedBySignal
+]
+
+
+@pytest.fixture(autouse=True)
+def _the_process_stays_as_it_is() -> Iterator[None]:
+    """`main` is made for a process of its own: it sets signals and a logger."""
+    logger = logging.getLogger("transformer_cli")
+    logging_before = logger.handlers[:], logger.level, logger.propagate
+    signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in signals.items():
+        signal.signal(number, handler)
+    logger.handlers[:], logger.level, logger.propagate = logging_before
+
+
+@pytest.fixture
+def tfm(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs a command line here; its exit code."""
+
+    def run(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["tfm", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        code = ended.value.code or 0
+        assert isinstance(code, int)
+        return code
+
+    return run
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """`tfm info` ends with this error."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(info, "show_info", fail)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_error_has_its_code_one_message_and_a_hint(
+    tfm: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    kind: type[TfmError],
+) -> None:
+    failing(monkeypatch, kind("a.tsv: no", hint="say yes"))
+    assert tfm("info") == kind.exit_code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "tfm: a.tsv: no\n  hint: say yes\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OSError(5, "Input/output error", "/mnt/a"), 74),
+        (MemoryError(), 75),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 75),
+        (type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory"), 75),
+        (ValueError("no"), 70),
+        (AssertionError("no"), 70),
+        (KeyError("no"), 70),
+    ],
+)
+def test_what_nobody_foresaw_has_a_code_and_a_hint_too(
+    tfm: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    code: int,
+) -> None:
+    failing(monkeypatch, error)
+    assert tfm("info") == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("tfm: ")
+    assert captured.err.count("\n  hint: ") == 1
+    assert "Traceback" not in captured.err
+
+
+def test_debug_shows_where_it_happened(
+    tfm: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(monkeypatch, ValueError("two and two"))
+    assert tfm("info", "--debug") == 70
+    talk = capsys.readouterr().err
+    assert "Traceback (most recent call last)" in talk
+    assert "in fail" in talk
+    assert talk.index("Traceback") < talk.index("tfm: an error of ours")
+
+
+def test_the_version_is_that_of_the_package(
+    tfm: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tfm("--version") == 0
+    assert capsys.readouterr().out == f"tfm {transformer_cli.__version__}\n"
+
+
+def test_no_command_shows_the_help(
+    tfm: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tfm() == 2
+    assert capsys.readouterr().err.startswith("Usage: tfm [OPTIONS] COMMAND")
+
+
+def test_beam_size_is_short_for_a_setting(
+    tfm: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformer_cli.commands import translate
+
+    taken: list[object] = []
+    monkeypatch.setattr(
+        translate, "run_translation", lambda *_, overrides, **__: taken.append(overrides)
+    )
+    assert tfm("translate", "a", "--set", "runtime.threads=1", "-b", "3") == 0
+    assert tfm("translate", "a") == 0
+    assert taken == [["runtime.threads=1", "decoding.beam_size=3"], []]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_command_with_its_code(
+    tfm: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    number: signal.Signals,
+    code: int,
+) -> None:
+    monkeypatch.setattr(info, "show_info", lambda *_, **__: os.kill(os.getpid(), number))
+    assert tfm("info") == code
+    assert capfd.readouterr().err == f"tfm: ended by {number.name}\n"
+
+
+def test_a_signal_that_is_ignored_stays_ignored(
+    tfm: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a shell does with SIGINT for a job in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    monkeypatch.setattr(info, "show_info", lambda *_, **__: os.kill(os.getpid(), signal.SIGINT))
+    assert tfm("info") == 0
+
+
+def test_output_is_utf_8_whatever_the_locale(
+    tfm: Callable[..., int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(info, "show_info", lambda *_, **__: sys.stdout.write("perché\n"))
+    with (tmp_path / "out").open("w", encoding="ascii") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        assert tfm("info") == 0
+    assert (tmp_path / "out").read_bytes() == "perché\n".encode()

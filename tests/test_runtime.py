@@ -1,0 +1,159 @@
+"""What the machine decides, and how a process is asked to stop."""
+
+import getpass
+import json
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.config import RuntimeConfig
+from transformer_cli.errors import ConfigError
+from transformer_cli.runtime import (
+    Machine,
+    derive_seed,
+    environment,
+    prepare_machine,
+    seed_everything,
+    signals_as_requests,
+)
+
+from .faults import run_in_child
+
+
+@pytest.fixture(autouse=True)
+def _threads_stay_as_they_are() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+parts = st.lists(
+    st.integers(0, 2**31) | st.sampled_from(["step", "weights"]), min_size=1, max_size=3
+)
+
+
+@given(parts, parts)
+def test_a_seed_is_a_function_of_its_parts(one: list[int | str], other: list[int | str]) -> None:
+    assert (derive_seed(*one) == derive_seed(*other)) == (one == other)
+    assert 0 <= derive_seed(*one) < 2**63
+
+
+def test_seeds_are_the_same_on_every_machine_and_for_ever() -> None:
+    """A resumed run depends on it."""
+    assert derive_seed(1, "step", 1) == 68_171_336_078_889_987
+
+
+def test_dropout_depends_on_the_seeded_parts_alone() -> None:
+    def mask(*seed: int | str) -> torch.Tensor:
+        seed_everything(*seed)
+        return torch.nn.functional.dropout(torch.ones(64), 0.5)
+
+    first = mask(1, "step", 5)
+    torch.rand(100)
+    assert torch.equal(mask(1, "step", 5), first)
+    assert not torch.equal(mask(1, "step", 6), first)
+    assert not torch.equal(mask(2, "step", 5), first)
+
+
+def test_the_config_sets_device_precision_and_threads() -> None:
+    machine = prepare_machine(RuntimeConfig(device="cpu", precision="bfloat16", threads=1))
+    assert (machine.device, machine.precision) == (torch.device("cpu"), torch.bfloat16)
+    assert torch.get_num_threads() == 1
+    assert machine.describe() == "CPU, 1 threads, bfloat16"
+    with machine.autocast():
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
+
+
+def test_full_precision_is_not_touched() -> None:
+    with Machine(torch.device("cpu"), torch.float32).autocast():
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("has_cuda", "has_mps", "expected"),
+    [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")],
+)
+def test_auto_takes_the_best_device_that_there_is(
+    monkeypatch: pytest.MonkeyPatch, has_cuda: bool, has_mps: bool, expected: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_cuda)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: has_mps)
+    machine = prepare_machine(RuntimeConfig(device="auto", precision="float32"))
+    assert machine.device.type == expected
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_a_device_that_is_not_here_is_refused(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(ConfigError, match=f"runtime.device: {device}, but PyTorch") as refused:
+        prepare_machine(RuntimeConfig(device=device))  # type: ignore[arg-type]
+    assert "runtime.device=auto" in str(refused.value)
+
+
+def test_auto_takes_bfloat16_where_the_processor_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for has_it in (True, False):
+        for check in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+            monkeypatch.setattr(torch.cpu, check, lambda has_it=has_it: has_it, raising=False)
+        machine = prepare_machine(RuntimeConfig(device="cpu"))
+        assert machine.precision == (torch.bfloat16 if has_it else torch.float32)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_is_a_request(
+    capfd: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    before = signal.getsignal(number)
+    with signals_as_requests() as request:
+        assert request.signal_number is None
+        os.kill(os.getpid(), number)
+        assert request.signal_number == number
+    assert signal.getsignal(number) is before
+    assert f"tfm: {number.name}: finishing the step and saving" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+def test_the_second_signal_ends_the_process(second: signal.Signals) -> None:
+    def work() -> int:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        with signals_as_requests():
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), second)
+            return 7
+
+    assert run_in_child(work) == 128 + second
+
+
+def test_a_closed_stderr_does_not_turn_a_request_into_an_error() -> None:
+    def work() -> int:
+        os.close(2)
+        with signals_as_requests() as request:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return int(request.signal_number or 0)
+
+    assert run_in_child(work) == signal.SIGTERM
+
+
+def test_an_ignored_signal_is_no_request() -> None:
+    def work() -> int:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with signals_as_requests() as request:
+            os.kill(os.getpid(), signal.SIGINT)
+            return int(request.signal_number is not None)
+
+    assert run_in_child(work) == 0
+
+
+def test_the_environment_names_versions_and_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "canary")
+    described = environment()
+    assert described["packages"]["torch"] == torch.__version__
+    text = json.dumps(described)
+    for private in ("canary", os.getcwd(), os.path.expanduser("~")):
+        assert private not in text
+    assert getpass.getuser() not in described.values()

@@ -1,0 +1,177 @@
+"""Where a run stands, and how that goes to JSON and back."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.config import TrainingConfig
+from transformer_cli.data.batching import Position
+from transformer_cli.errors import DataError
+from transformer_cli.training.progress import (
+    Meter,
+    Progress,
+    goodness,
+    is_finished,
+    is_out_of_patience,
+    is_validation_due,
+    reaches_limit,
+)
+from transformer_cli.training.step import StepReport
+
+CPU = torch.device("cpu")
+
+
+def settings(**changes: Any) -> TrainingConfig:
+    return TrainingConfig(**{"max_steps": 10, "batch_tokens": 10, "validate_every": 4} | changes)
+
+
+scores = st.floats(allow_nan=False, width=32)
+progresses = st.builds(
+    Progress,
+    step=st.integers(0, 10**9),
+    position=st.builds(Position, st.integers(0, 999), st.integers(0, 10**9)),
+    validated_at=st.integers(0, 10**9),
+    best_goodness=st.lists(scores, max_size=4).map(tuple),
+    validations_without_best=st.integers(0, 99),
+)
+
+
+@given(progresses)
+def test_progress_survives_json(progress: Progress) -> None:
+    assert Progress.from_json(json.loads(json.dumps(progress.to_json()))) == progress
+
+
+@pytest.mark.parametrize(
+    "change", [{"step": None}, {"position": [1]}, {"position": 3}, {"best_goodness": "best"}]
+)
+def test_a_damaged_progress_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match=r"state\.json"):
+        Progress.from_json(Progress().to_json() | change)
+
+
+@pytest.mark.parametrize("key", Progress().to_json())
+def test_a_progress_that_lacks_something_is_refused(key: str) -> None:
+    values = Progress().to_json()
+    del values[key]
+    with pytest.raises(DataError, match=key):
+        Progress.from_json(values)
+
+
+@given(st.lists(scores, max_size=12), st.integers(1, 4))
+def test_the_best_of_all_validations_are_remembered(values: list[float], keep_best: int) -> None:
+    progress = Progress()
+    for value in values:
+        progress = progress.after_validation(value, keep_best=keep_best)
+    assert progress.best_goodness == tuple(sorted(values, reverse=True)[:keep_best])
+    since = len(values) - 1 - values.index(max(values)) if values else 0
+    if values and max(values) > -math.inf:
+        assert progress.validations_without_best == since
+
+
+def test_a_tie_is_no_new_best() -> None:
+    progress = Progress().after_validation(1.0, keep_best=1).after_validation(1.0, keep_best=1)
+    assert progress.validations_without_best == 1
+
+
+def test_what_is_not_a_number_is_no_best_and_costs_patience() -> None:
+    progress = Progress(step=3).after_validation(math.nan, keep_best=2)
+    assert (progress.best_goodness, progress.validations_without_best) == ((), 1)
+    assert progress.validated_at == 3
+
+
+@pytest.mark.parametrize(
+    ("metric", "sign"),
+    [
+        ("bleu", 1),
+        ("chrf", 1),
+        ("loss", -1),
+        ("perplexity", -1),
+        ("ter", -1),
+        ("cer", -1),
+        ("wer", -1),
+    ],
+)
+def test_goodness_rises_with_quality(metric: str, sign: int) -> None:
+    assert goodness(2.0, metric) == sign * 2.0
+
+
+def test_validation_is_due_at_its_cadence_and_at_the_end_but_never_twice() -> None:
+    training = settings()
+    due = [step for step in range(12) if is_validation_due(Progress(step=step), training)]
+    assert due == [4, 8, 10, 11], "0 counts as validated"
+    assert not is_validation_due(Progress(step=8, validated_at=8), training)
+
+
+def test_a_run_is_finished_when_nothing_is_left_to_do() -> None:
+    training = settings(patience=2)
+    assert not is_finished(Progress(step=9, validated_at=8), training)
+    assert not is_finished(Progress(step=10, validated_at=8), training), "one validation is missing"
+    assert is_finished(Progress(step=10, validated_at=10), training)
+    assert is_finished(Progress(step=8, validated_at=8, validations_without_best=2), training)
+
+
+def test_the_first_limit_that_is_reached_counts() -> None:
+    training = settings(max_epochs=3)
+    assert reaches_limit(Progress(step=10), training)
+    assert reaches_limit(Progress(step=4, position=Position(3, 0)), training)
+    assert not reaches_limit(Progress(step=9, position=Position(2, 5)), training)
+
+
+def test_without_patience_a_run_goes_on() -> None:
+    assert not is_out_of_patience(Progress(validations_without_best=10**6), settings())
+
+
+def report(loss: float, *, is_finite: bool = True) -> StepReport:
+    value = torch.tensor(loss)
+    return StepReport(value + 1, value, torch.tensor(1.0), torch.tensor(is_finite), 5, 7)
+
+
+def test_the_meter_sums_what_was_finite_and_counts_the_rest() -> None:
+    meter = Meter(CPU)
+    for one in (report(2.0), report(math.nan, is_finite=False), report(3.0)):
+        meter.add(one)
+    assert meter.to_json() == {
+        "objective": 7.0, "negative_log_likelihood": 5.0, "num_skipped": 1.0,
+        "num_skipped_in_a_row": 0.0, "num_source_tokens": 15, "num_target_tokens": 21,
+    }  # fmt: skip
+
+
+def test_skipped_updates_in_a_row_are_forgotten_after_a_good_one() -> None:
+    meter, in_a_row = Meter(CPU), []
+    for is_finite in (False, False, True, False):
+        meter.add(report(1.0, is_finite=is_finite))
+        in_a_row.append(meter.sums["num_skipped_in_a_row"].item())
+    assert in_a_row == [1, 2, 0, 1]
+
+
+def test_a_new_interval_forgets_all_but_the_skipped() -> None:
+    meter = Meter(CPU)
+    meter.add(report(2.0))
+    meter.add(report(2.0, is_finite=False))
+    meter.start_interval()
+    assert {name: value for name, value in meter.to_json().items() if value} == {
+        "num_skipped": 1.0,
+        "num_skipped_in_a_row": 1.0,
+    }
+
+
+@given(st.lists(st.floats(0, 1e6, width=32), min_size=1, max_size=5))
+def test_the_meter_survives_json_bit_for_bit(losses: list[float]) -> None:
+    meter, other = Meter(CPU), Meter(CPU)
+    for loss in losses:
+        meter.add(report(loss / 3))
+    other.restore(json.loads(json.dumps(meter.to_json())))
+    assert other.to_json() == meter.to_json()
+
+
+@pytest.mark.parametrize("key", Meter(CPU).to_json())
+def test_a_meter_that_lacks_something_is_refused(key: str) -> None:
+    values = Meter(CPU).to_json()
+    del values[key]
+    with pytest.raises(DataError, match=key):
+        Meter(CPU).restore(values)
