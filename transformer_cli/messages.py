@@ -3,7 +3,7 @@
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tqdm import tqdm
@@ -70,4 +70,5 @@ def log_to_file(path: Path) -> Iterator[None]:
         raise
     finally:
         logger.removeHandler(handler)
-        handler.close()
+        with suppress(OSError):  # a full disk was told of before
+            handler.close()
