@@ -40,12 +40,12 @@ def test_too_many_in_a_row_stop_the_run_with_the_last_checkpoint_intact(tfm: Tfm
     stopped = tfm("train", "--config", config, faults=[("poison", 6, 99)])
     assert stopped.exit_code == 69
     assert stopped.out == b""
-    assert "tfm: step 9: the last 4 updates had a gradient that is not finite" in stopped.talk
-    assert "(epoch 1, batches up to 8)" in stopped.talk
+    assert "tfm: step 8: the last 3 updates had a gradient that is not finite" in stopped.talk
+    assert "(epoch 1, batches up to 6)" in stopped.talk
     assert "hint: lower training.learning_rate" in stopped.talk
     assert "Traceback" not in stopped.talk
     checkpoint = newest_checkpoint(tfm.folder / "runs/tiny")
-    assert checkpoint.name == "step-00000008"
+    assert checkpoint.name == "step-00000004"
     assert tfm("translate", "1 2 3").exit_code == 0
     assert tfm("train", "--config", config).exit_code == 0, (
         "the cause was in the machine, and is gone"

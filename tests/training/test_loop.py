@@ -1,106 +1,16 @@
 """The loop: its cadences, how it ends, and that it goes on exactly where it stopped."""
 
 import copy
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 import torch
 
-from transformer_cli.config import ModelConfig, TrainingConfig
-from transformer_cli.data.batching import Budget, PairList, TokenPair, Updates
-from transformer_cli.data.order import EpochOrder
-from transformer_cli.errors import TrainingStoppedError
-from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import Machine
-from transformer_cli.training.loop import Experiment, Hooks, TrainingReport, train
-from transformer_cli.training.optimizer import (
-    build_optimizer,
-    learning_rate,
-    optimizer_tensors,
-    restore_optimizer,
-)
+from transformer_cli.config import TrainingConfig
+from transformer_cli.training.loop import Experiment, train
+from transformer_cli.training.optimizer import learning_rate, optimizer_tensors, restore_optimizer
 from transformer_cli.training.progress import Meter, Progress
 
-MACHINE = Machine(torch.device("cpu"), torch.float32)
-MODEL = ModelConfig(d_model=8, num_heads=2, d_ff=16, encoder_layers=1, decoder_layers=1)
-EOS = 3
-# 11 pairs of different lengths: 4 batches of 3 and so 2 updates of 2 batches per epoch.
-PAIRS = [TokenPair([4 + i % 5, EOS], [*[4 + i % 3] * (1 + i % 4), EOS]) for i in range(11)]
-
-
-def settings(**changes: Any) -> TrainingConfig:
-    defaults: dict[str, Any] = {
-        "max_steps": 9, "batch_sentences": 3, "accumulate": 2, "learning_rate": 1e-2,
-        "warmup_steps": 4, "log_every": 3, "validate_every": 4, "save_every": 5, "best_metric": "loss",
-    }  # fmt: skip
-    return TrainingConfig(**defaults | changes)
-
-
-def experiment(
-    training: TrainingConfig, position: tuple[int, int] = (0, 0), pairs: list[TokenPair] = PAIRS
-) -> Experiment:
-    torch.manual_seed(0)
-    model = Transformer(MODEL, 9, 9)
-    known = PairList(pairs)
-    budget = Budget(sentences=training.batch_sentences)
-    order = EpochOrder(known.lengths, known.corpus_sizes, [1.0], budget, 7)
-    updates = Updates(known, order, accumulate=training.accumulate, position=position)
-    return Experiment(model, build_optimizer(model, training), updates, training, MACHINE, 7)
-
-
-@dataclass
-class World:
-    """Takes the hooks' calls and writes them down; where `watch` says so, it asks to stop."""
-
-    values: Callable[[int], float] = lambda step: 10.0 - step
-    watch: Callable[[str, int], bool | None] = lambda call, step: False
-    calls: list[str] = field(default_factory=list)
-    reports: list[TrainingReport] = field(default_factory=list)
-    saved: list[tuple[Progress, dict[str, float]]] = field(default_factory=list)
-    is_stopped: bool = False
-
-    def note(self, call: str, step: int) -> None:
-        self.calls.append(f"{call} {step}")
-        self.is_stopped |= bool(self.watch(call, step))
-
-    def hooks(self) -> Hooks:
-        def report(figures: TrainingReport) -> None:
-            self.reports.append(figures)
-            self.note("report", figures.step)
-
-        def validate(step: int) -> float:
-            self.note("validate", step)
-            return self.values(step)
-
-        def save(progress: Progress, meter: Meter) -> None:
-            self.saved.append((progress, meter.to_json()))
-            self.note("save", progress.step)
-
-        def tick(step: int) -> None:
-            self.note("tick", step)
-
-        return Hooks(tick, report, validate, save, lambda: self.is_stopped)
-
-    def without_ticks(self) -> list[str]:
-        return [call for call in self.calls if not call.startswith("tick")]
-
-
-def run(one: Experiment, world: World, progress: Progress | None = None) -> Progress:
-    with one.updates:
-        return train(one, progress or Progress(), Meter(MACHINE.device), world.hooks())
-
-
-def tensors_of(one: Experiment) -> dict[str, torch.Tensor]:
-    moments = optimizer_tensors(one.model, one.optimizer)
-    return {name: value.clone() for name, value in (one.model.state_dict() | moments).items()}
-
-
-def assert_equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
-    assert one.keys() == other.keys()
-    assert [name for name, value in one.items() if not torch.equal(value, other[name])] == []
+from .tiny_world import MACHINE, World, assert_equal, experiment, run, settings, tensors_of
 
 
 def test_each_cadence_is_kept_and_everything_happens_once_more_at_the_end() -> None:
@@ -156,20 +66,6 @@ def test_a_run_that_stops_getting_better_is_ended() -> None:
     world = World(values=lambda step: 5.0)
     progress = run(experiment(settings(max_steps=99, validate_every=2, patience=2)), world)
     assert progress.step == 6, "the first was the best, two more were not better"
-
-
-def test_a_score_that_is_not_a_number_is_never_the_best() -> None:
-    """D5."""
-    world = World(values=lambda step: math.nan if step < 8 else 3.0)
-    progress = run(experiment(settings(save_every=100)), world)
-    assert progress.best_goodness == (-3.0,)
-    assert [p.step for p, _ in world.saved] == [8, 9], "at 8 for the best, at 9 for the end"
-
-
-def test_a_score_that_is_never_a_number_ends_the_run_when_patience_does() -> None:
-    world = World(values=lambda step: math.nan)
-    progress = run(experiment(settings(validate_every=2, patience=3)), world)
-    assert (progress.step, progress.best_goodness) == (6, ())
 
 
 @pytest.mark.parametrize(
@@ -242,65 +138,3 @@ def test_dropout_is_really_on_in_these_runs() -> None:
     run(one, World())
     run(other, World())
     assert not torch.equal(one.model.output.weight, other.model.output.weight)
-
-
-def poisoned(one: Experiment, is_bad: Callable[[int], bool]) -> Experiment:
-    """The gradients of some steps, counted from 1, are not numbers."""
-    step = 0
-
-    def spoil(gradient: torch.Tensor) -> torch.Tensor:
-        return gradient * math.nan if is_bad(step) else gradient
-
-    def count(*_: object) -> None:
-        nonlocal step
-        step += 1
-
-    one.optimizer.register_step_post_hook(count)
-    next(one.model.parameters()).register_hook(lambda g: spoil(g))
-    step = 1
-    return one
-
-
-def test_a_bad_step_counts_but_changes_nothing() -> None:
-    """D1: weights and moments stay bit for bit; the batch is consumed, the rate follows the step."""
-    training = settings(log_every=1)
-    one = poisoned(experiment(training), lambda step: step == 5)
-    states: dict[int, dict[str, torch.Tensor]] = {}
-    world = World(watch=lambda name, step: states.update({step: tensors_of(one)}))
-    progress = run(one, world)
-    assert_equal(states[4], states[5])
-    assert not torch.equal(states[5]["output.weight"], states[6]["output.weight"])
-    assert [report.num_skipped for report in world.reports] == [0] * 4 + [1] * 5
-    healthy = run(experiment(training), World())
-    assert (progress.step, progress.position) == (healthy.step, healthy.position)
-    assert world.reports[5].learning_rate == learning_rate(6, training, d_model=8)
-
-
-def test_too_many_bad_steps_in_a_row_end_it_without_a_save() -> None:
-    """D2: a sane state was saved before; the message says where to look."""
-    one = poisoned(experiment(settings(max_skipped_in_a_row=3)), lambda step: step >= 5)
-    world = World()
-    with pytest.raises(
-        TrainingStoppedError, match=r"step 7: the last 3 updates"
-    ) as stopped:
-        run(one, world)
-    assert "learning_rate" in str(stopped.value)
-    assert [p.step for p, _ in world.saved] == [4, 5]
-    assert all(torch.isfinite(value).all() for value in tensors_of(one).values())
-
-
-def test_an_update_without_a_target_token_changes_no_weight() -> None:
-    """D6: sequences without an end symbol can be empty."""
-    pairs = [*PAIRS[:1], *(TokenPair([4, 5, 6], []) for _ in range(2))]
-    one = experiment(
-        settings(batch_sentences=1, accumulate=1, max_steps=6, log_every=1), pairs=pairs
-    )
-    states = [tensors_of(one)]
-    world = World(watch=lambda name, step: name == "tick" and states.append(tensors_of(one)))
-    run(one, world)
-    for before, after, report in zip(states, states[1:], world.reports, strict=False):
-        if report.loss:
-            assert not torch.equal(before["output.weight"], after["output.weight"])
-        else:
-            assert_equal(before, after)
-    assert sorted(bool(report.loss) for report in world.reports) == [False] * 4 + [True] * 2

@@ -1,0 +1,94 @@
+"""A tiny experiment, and a world that writes down what the loop does to it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from transformer_cli.config import ModelConfig, TrainingConfig
+from transformer_cli.data.batching import Budget, PairList, TokenPair, Updates
+from transformer_cli.data.order import EpochOrder
+from transformer_cli.model.transformer import Transformer
+from transformer_cli.runtime import Machine
+from transformer_cli.training.loop import Experiment, Hooks, TrainingReport, train
+from transformer_cli.training.optimizer import build_optimizer, optimizer_tensors
+from transformer_cli.training.progress import Meter, Progress
+
+MACHINE = Machine(torch.device("cpu"), torch.float32)
+MODEL = ModelConfig(d_model=8, num_heads=2, d_ff=16, encoder_layers=1, decoder_layers=1)
+EOS = 3
+# 11 pairs of different lengths: 4 batches of 3 and so 2 updates of 2 batches per epoch.
+PAIRS = [TokenPair([4 + i % 5, EOS], [*[4 + i % 3] * (1 + i % 4), EOS]) for i in range(11)]
+
+
+def settings(**changes: Any) -> TrainingConfig:
+    defaults: dict[str, Any] = {
+        "max_steps": 9, "batch_sentences": 3, "accumulate": 2, "learning_rate": 1e-2,
+        "warmup_steps": 4, "log_every": 3, "validate_every": 4, "save_every": 5, "best_metric": "loss",
+    }  # fmt: skip
+    return TrainingConfig(**defaults | changes)
+
+
+def experiment(
+    training: TrainingConfig, position: tuple[int, int] = (0, 0), pairs: list[TokenPair] = PAIRS
+) -> Experiment:
+    torch.manual_seed(0)
+    model = Transformer(MODEL, 9, 9)
+    known = PairList(pairs)
+    budget = Budget(sentences=training.batch_sentences)
+    order = EpochOrder(known.lengths, known.corpus_sizes, [1.0], budget, 7)
+    updates = Updates(known, order, accumulate=training.accumulate, position=position)
+    return Experiment(model, build_optimizer(model, training), updates, training, MACHINE, 7)
+
+
+@dataclass
+class World:
+    """Takes the hooks' calls and writes them down; where `watch` says so, it asks to stop."""
+
+    values: Callable[[int], float] = lambda step: 10.0 - step
+    watch: Callable[[str, int], bool | None] = lambda call, step: False
+    calls: list[str] = field(default_factory=list)
+    reports: list[TrainingReport] = field(default_factory=list)
+    saved: list[tuple[Progress, dict[str, float]]] = field(default_factory=list)
+    is_stopped: bool = False
+
+    def note(self, call: str, step: int) -> None:
+        self.calls.append(f"{call} {step}")
+        self.is_stopped |= bool(self.watch(call, step))
+
+    def hooks(self) -> Hooks:
+        def report(figures: TrainingReport) -> None:
+            self.reports.append(figures)
+            self.note("report", figures.step)
+
+        def validate(step: int) -> float:
+            self.note("validate", step)
+            return self.values(step)
+
+        def save(progress: Progress, meter: Meter) -> None:
+            self.saved.append((progress, meter.to_json()))
+            self.note("save", progress.step)
+
+        def tick(step: int) -> None:
+            self.note("tick", step)
+
+        return Hooks(tick, report, validate, save, lambda: self.is_stopped)
+
+    def without_ticks(self) -> list[str]:
+        return [call for call in self.calls if not call.startswith("tick")]
+
+
+def run(one: Experiment, world: World, progress: Progress | None = None) -> Progress:
+    with one.updates:
+        return train(one, progress or Progress(), Meter(MACHINE.device), world.hooks())
+
+
+def tensors_of(one: Experiment) -> dict[str, torch.Tensor]:
+    moments = optimizer_tensors(one.model, one.optimizer)
+    return {name: value.clone() for name, value in (one.model.state_dict() | moments).items()}
+
+
+def assert_equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
+    assert one.keys() == other.keys()
+    assert [name for name, value in one.items() if not torch.equal(value, other[name])] == []
