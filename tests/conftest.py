@@ -6,8 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from .launcher import Launcher, Tfm
+
+# A busy machine must not fail a test: no limit of time for an example, and the same ones each time.
+settings.register_profile("steady", deadline=None, derandomize=True)
+settings.load_profile("steady")
 
 MEMORY = Path("/dev/shm")
 
@@ -29,9 +34,7 @@ def memory_folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def tfm(launcher: Launcher, memory_folder: Path, request: pytest.FixtureRequest) -> Iterator[Tfm]:
+def tfm(launcher: Launcher, memory_folder: Path) -> Iterator[Tfm]:
     """`tfm` in an empty folder of its own."""
-    folder = memory_folder / f"{abs(hash(request.node.name))}"
-    folder.mkdir()
-    yield Tfm(launcher, folder)
+    yield Tfm(launcher, Path(tempfile.mkdtemp(dir=memory_folder)))
     launcher.end_all()

@@ -140,7 +140,10 @@ def translate(
 @app.command(epilog="Example: tfm validate --split test --json")
 def validate(
     run: RunOption = None,
-    split: SplitOption = "validation",
+    split: Annotated[
+        Literal["validation", "test"] | None,
+        typer.Option("--split", help="Which part of the corpus; left out: validation."),
+    ] = None,
     source: Annotated[
         Path | None, typer.Option("--source", help="Source text to score instead of a split.")
     ] = None,
@@ -155,11 +158,19 @@ def validate(
     """Score a run on held-out text: BLEU, chrF, TER, CER, WER, loss and perplexity."""
     if (source is None) != (reference is None):
         raise UsageError("--source and --reference go together")
+    if source is not None and split is not None:
+        raise UsageError("give either --split, or --source and --reference")
     _start_talking(debug)
     from transformer_cli.commands.validate import run_validation
 
     files = (source, reference) if source and reference else None
-    run_validation(run, split, files, overrides=_with_beam(overrides, beam_size), as_json=as_json)
+    run_validation(
+        run,
+        split or "validation",
+        files,
+        overrides=_with_beam(overrides, beam_size),
+        as_json=as_json,
+    )
 
 
 @app.command(name="next", epilog="Example: tfm next 'Good morning.' --prefix 'Buon' --top 5")

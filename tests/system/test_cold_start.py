@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,7 @@ def test_a_cold_resume_equals_a_warm_run(tfm: Tfm) -> None:
         command, cwd=tfm.folder, env=ENVIRON, stderr=subprocess.DEVNULL
     ) as process:
         while process.poll() is None and not metrics.exists():
-            pass
+            time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
     assert process.returncode in (143, 0)
     assert run(command, tfm.folder, stderr=subprocess.DEVNULL).returncode == 0

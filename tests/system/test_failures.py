@@ -49,6 +49,17 @@ def with_corpus(**files: str | bytes) -> Callable[[Path], object]:
     return prepare
 
 
+def without_validation(folder: Path) -> None:
+    with_corpus()(folder)
+    text = (folder / "tiny.yaml").read_text()
+    write_tiny(folder, re.sub(r",\s*{split: validation[^}]*}", "", text))
+
+
+def without_source(folder: Path) -> None:
+    with_corpus()(folder)
+    (folder / "a.en").unlink()
+
+
 def with_setting(old: str, new: str) -> Callable[[Path], object]:
     assert old in TINY
     return lambda folder: write_tiny(folder, TINY.replace(old, new))
@@ -87,18 +98,19 @@ FAILURES = {
     "two inputs": Failure(2, ["translate", "x", "--input", "y"], "either sentences or --input"),
     "a source without reference": Failure(2, ["validate", "--source", "x"], "go together"),
     "a run and a config": Failure(2, ["info", "--run", "x", "--config", "y"], "either --run or"),
-    "scores of training text": Failure(2, ["validate", "--split", "train"], "say nothing about", with_trained_run),
+    "scores of training text": Failure(2, ["validate", "--split", "train"], "train", with_trained_run),
     "settings of a run": Failure(2, ["info", "--set", "seed=1"], "goes with --config"),
     "unequal line counts": Failure(65, TRAIN, r"a\.en has 40.*a\.it has 39|40.*39", with_corpus(a_it="p\n" * 39)),
     "unequal held-out counts": Failure(65, TRAIN, "2.*1|1.*2", with_corpus(dev_it="p1\n")),
     "an empty corpus": Failure(65, TRAIN, r"a\.en", with_corpus(a_en="", a_it="")),
+    "no validation split": Failure(65, TRAIN, "no validation pairs", without_validation),
     "an empty validation file": Failure(65, TRAIN, r"dev\.en|no validation pairs", with_corpus(dev_en="", dev_it="")),
     "only blank lines": Failure(65, TRAIN, "empty", with_corpus(a_en="\n" * 40)),
     "everything dropped": Failure(65, TRAIN, "equal", with_corpus(a_it="".join(f"w{i} w{i % 7}\n" for i in range(40)))),
     "bytes that are no text": Failure(65, TRAIN, r"a\.it:3", with_corpus(a_it=b"p\np\n\xff\xfe\n" + b"p\n" * 37)),
     "no test split": Failure(65, ["data", "--config", "tiny.yaml", "--split", "test"], "no test", with_corpus()),
     "no such config": Failure(66, ["train", "--config", "en-ti.yaml"], "en-ti.yaml: no such config"),
-    "no such corpus": Failure(66, TRAIN, r"a\.en", lambda folder: [with_corpus()(folder), (folder / "a.en").unlink()]),
+    "no such corpus": Failure(66, TRAIN, r"a\.en", without_source),
     "no run to translate with": Failure(66, ["translate", "x"], "no run under runs/"),
     "no run to validate": Failure(66, ["validate"], "no run under runs/"),
     "no run to show": Failure(66, ["info"], "no run under runs/"),

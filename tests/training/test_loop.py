@@ -62,6 +62,16 @@ def test_a_report_is_the_mean_over_the_tokens_since_the_last() -> None:
         assert report.target_tokens_per_second > 0
 
 
+def test_the_speed_is_that_of_this_process() -> None:
+    """What was trained before a resume took none of its time."""
+    one, world, meter = experiment(settings(max_steps=3)), World(), Meter(MACHINE.device)
+    meter.num_target_tokens = meter.num_source_tokens = 10**12
+    with one.updates:
+        train(one, Progress(), meter, world.hooks())
+    assert 0 < world.reports[0].target_tokens_per_second < 10**9
+    assert 0 < world.reports[0].source_tokens_per_second < 10**9
+
+
 def test_a_run_that_stops_getting_better_is_ended() -> None:
     world = World(values=lambda step: 5.0)
     progress = run(experiment(settings(max_steps=99, validate_every=2, patience=2)), world)

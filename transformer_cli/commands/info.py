@@ -69,7 +69,10 @@ def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
     if newest is not None:
         facts["newest_step"] = newest.step
     if best is not None:
-        facts |= {"best_step": best.step, f"best_{best.manifest.metric}": best.score}
+        facts |= {
+            "best_step": best.step,
+            f"best_{best.manifest.metric}": round(best.score or 0.0, 4),
+        }
         scores = best.state().get("validation", {}).get("scores", [])
         facts["validation"] = {score["name"]: round(score["value"], 2) for score in scores}
     for name in ("metrics.jsonl", "train.log", "tensorboard"):

@@ -16,7 +16,7 @@ from transformer_cli.messages import log_to_file
 from transformer_cli.runtime import Machine, environment, prepare_machine, signals_as_requests
 from transformer_cli.storage import make_folders, replace_file
 from transformer_cli.training.loop import train
-from transformer_cli.training.progress import is_finished
+from transformer_cli.training.progress import is_finished, limits_reached
 
 logger = logging.getLogger(__name__)
 
@@ -83,10 +83,10 @@ def _train_in(run_folder: Path, config: Config, data: PreparedData, machine: Mac
     replace_file(run_folder / "environment.json", json.dumps(described, indent=1).encode())
     session = TrainingSession.open(run_folder, config, data, machine)
     if is_finished(session.progress, config.training):
+        reached = ", ".join(limits_reached(session.progress, config.training))
         logger.info(
-            "%s is finished: %d steps. To go on, raise training.max_steps or training.max_epochs; "
-            "to begin anew, --from-scratch",
-            run_folder, session.progress.step,
+            "%s is finished: %d steps, %s. To go on, raise that; to begin anew, --from-scratch",
+            run_folder, session.progress.step, reached,
         )  # fmt: skip
         return
     with signals_as_requests() as request, session.console(), session.experiment.updates:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from transformer_cli.commands.loading import load_for_inference
 from transformer_cli.decoding.translator import Translation, Translator
-from transformer_cli.errors import CannotCreateError, MissingInputError
+from transformer_cli.errors import CannotCreateError, MissingInputError, UsageError
 from transformer_cli.storage import staged_file
 
 logger = logging.getLogger(__name__)
@@ -26,10 +26,8 @@ def run_translation(
     as_json: bool,
 ) -> None:
     """Translate arguments, a file, or standard input where neither is given."""
-    if isinstance(sentences, Path) and not sentences.is_file():
-        raise MissingInputError(
-            f"{sentences}: no such file", hint="--input takes a text file, one sentence per line"
-        )
+    if isinstance(sentences, Path):
+        _check_files(sentences, output_file)
     if output_file is not None and not output_file.parent.is_dir():
         raise CannotCreateError(f"{output_file}: there is no folder {output_file.parent}")
     if output_file is not None and output_file.is_dir():
@@ -40,6 +38,18 @@ def run_translation(
         for translation in _translations(translator, sentences):
             output.write(_line(translation, as_json=as_json).encode() + b"\n")
         output.flush()
+
+
+def _check_files(input_file: Path, output_file: Path | None) -> None:
+    if not input_file.is_file():
+        problem = "a folder, where a file is expected" if input_file.is_dir() else "no such file"
+        raise MissingInputError(
+            f"{input_file}: {problem}", hint="--input takes a text file, one sentence per line"
+        )
+    if output_file is not None and output_file.exists() and output_file.samefile(input_file):
+        raise UsageError(
+            f"{output_file}: the output would replace the input", hint="name another --output"
+        )
 
 
 def _translations(

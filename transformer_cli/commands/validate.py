@@ -12,7 +12,7 @@ from transformer_cli.config.data import FileCorpus
 from transformer_cli.data.corpus import has_split, read_pairs
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.preparation import held_out_pairs
-from transformer_cli.errors import DataError, UsageError
+from transformer_cli.errors import DataError
 from transformer_cli.evaluation.validation import ValidationReport, validate
 
 logger = logging.getLogger(__name__)
@@ -46,11 +46,6 @@ def run_validation(
 
 
 def _pairs_of_split(loaded: LoadedRun, split: SplitName) -> list[SentencePair]:
-    if split == "train":
-        raise UsageError(
-            "--split train: scores on training text say nothing about translating new text",
-            hint="choose validation or test",
-        )
     if not has_split(loaded.config.data, split):
         raise DataError(
             f"the config of this run names no {split} split",

@@ -58,6 +58,10 @@ def override_settings(
         ConfigError: an override is not allowed, or not valid.
     """
     settings = parse_yaml(to_yaml(config), config.name)
+    for section in settings.values():  # its lines are those of no file
+        if isinstance(section, Mapping):
+            section.lines.clear()
+    settings.lines.clear()
     for override in overrides:
         if not override.strip().startswith(tuple(allowed)):
             raise ConfigError(
@@ -65,7 +69,7 @@ def override_settings(
                 hint=f"what can be: {', '.join(allowed)}",
             )
         _apply_override(settings, override)
-    return check_settings(settings, "--set")
+    return check_settings(settings, config.name)
 
 
 def to_yaml(config: Config) -> str:
@@ -83,6 +87,10 @@ def find_config(path: str | os.PathLike[str]) -> Path:
     """The file itself, or the shipped config of that name."""
     if Path(path).is_file():
         return Path(path)
+    if Path(path).is_dir():
+        raise MissingInputError(
+            f"{path}: a folder, where a config file is expected", hint="name the file in it"
+        )
     shipped = shipped_configs()
     for name in (str(path), f"{path}.yaml"):
         if name in shipped:
@@ -133,8 +141,9 @@ def _apply_override(settings: dict[str, Any], override: str) -> None:
     if isinstance(section, list):
         index = _index(section, names[-1], key)
         section[index] = value
-    elif isinstance(section, dict):
+    elif isinstance(section, Mapping):
         section[names[-1]] = value
+        section.lines[names[-1]] = f"--set {override}"
     else:
         raise ConfigError(f"--set {override}: {'.'.join(names[:-1])} is not a section")
 
@@ -145,7 +154,8 @@ def _enter(section: Any, name: str, where: str) -> Any:
     if not isinstance(section, dict):
         raise ConfigError(f"--set {where}: no such section")
     if section.get(name) is None:
-        section[name] = {}
+        section[name] = Mapping()
+        section[name].lines = {}
     return section[name]
 
 
@@ -160,11 +170,10 @@ def _describe(
 ) -> tuple[str, str | None]:
     """All that is wrong, a line each, and one hint: the first suggestion."""
     lines, hints = [], []
-    for problem in error.errors():
+    for problem in _without_consequences(error):
         location = [part for part in problem["loc"] if _is_in_settings(part, problem)]
         where = ".".join(str(part) for part in location)
-        line = _line_of(settings, location)
-        text = f"{origin}{f':{line}' if line else ''}: "
+        text = f"{_place_of(settings, location, origin)}: "
         if problem["type"] == "extra_forbidden":
             text += f"{where} is not a setting"
             suggestion = _suggestion(location, settings)
@@ -174,11 +183,15 @@ def _describe(
             text += f"{where} is missing"
             hints.append(f"add {where}; tfm info --config en-it.yaml shows a complete config")
         else:
-            reason = problem["msg"].removeprefix("Value error, ")
+            reason = _PLAIN_REASONS.get(
+                problem["type"], problem["msg"].removeprefix("Value error, ")
+            )
             found = problem["input"]
             text += f"{where}: {reason}" if where else reason
             if not isinstance(found, dict | BaseModel):
                 text += f", found {_shorten(found)}"
+            elif overrides := _overrides_in(found):
+                text += f" (with {', '.join(overrides)})"
         lines.append(text)
     shown = lines[:10] + ([f"... and {len(lines) - 10} more"] if len(lines) > 10 else [])
     return "\n".join(shown), hints[0] if hints else "docs/configuration.md lists every setting"
@@ -197,16 +210,45 @@ def _is_in_settings(part: int | str, problem: Any) -> bool:
     return not (is_tag or is_type)
 
 
-def _line_of(settings: Any, location: Sequence[int | str]) -> int | None:
-    line = None
+def _place_of(settings: Any, location: Sequence[int | str], origin: str) -> str:
+    """The line of the file where a setting stands, or the override that set it."""
+    place = origin
     for part in location:
-        if isinstance(settings, Mapping) and part in settings:
-            line = settings.lines.get(str(part), line)
+        if isinstance(settings, Mapping) and part in settings.lines:
+            line = settings.lines[str(part)]
+            place = f"{origin}:{line}" if isinstance(line, int) else line
         try:
             settings = settings[part]
         except (KeyError, IndexError, TypeError):
             break
-    return line
+    return place
+
+
+def _overrides_in(section: Any) -> list[str]:
+    lines = section.lines.values() if isinstance(section, Mapping) else ()
+    return [line for line in lines if isinstance(line, str)]
+
+
+def _without_consequences(error: ValidationError) -> list[Any]:
+    """A list whose items are wrong is called too short as well: that is left out."""
+    problems = error.errors()
+    return [
+        problem
+        for problem in problems
+        if problem["type"] != "too_short"
+        or not any(
+            other["loc"][: len(problem["loc"])] == problem["loc"] and other is not problem
+            for other in problems
+        )
+    ]
+
+
+_PLAIN_REASONS = {
+    "string_pattern_mismatch": "only letters, digits, '.', '_' and '-', and a letter or digit first",
+    "model_type": "a section of settings is expected",
+    "dict_type": "a section of settings is expected",
+    "model_attributes_type": "a section of settings is expected",
+}
 
 
 def _suggestion(location: Sequence[int | str], settings: dict[str, Any]) -> str | None:

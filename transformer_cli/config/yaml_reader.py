@@ -15,9 +15,9 @@ MAX_DEPTH = 20
 
 
 class Mapping(dict[str, Any]):
-    """A mapping that remembers the line of each key, for messages."""
+    """A mapping that remembers the line of each key, or the override that set it, for messages."""
 
-    lines: dict[str, int]
+    lines: dict[str, int | str]
 
 
 class _Loader(yaml.SafeLoader):

@@ -78,6 +78,18 @@ def is_out_of_patience(progress: Progress, training: TrainingConfig) -> bool:
     return training.patience is not None and progress.validations_without_best >= training.patience
 
 
+def limits_reached(progress: Progress, training: TrainingConfig) -> list[str]:
+    """Which settings have ended the run, as people write them."""
+    reached = []
+    if training.max_steps is not None and progress.step >= training.max_steps:
+        reached.append(f"training.max_steps={training.max_steps}")
+    if training.max_epochs is not None and progress.position.epoch >= training.max_epochs:
+        reached.append(f"training.max_epochs={training.max_epochs}")
+    if is_out_of_patience(progress, training):
+        reached.append(f"training.patience={training.patience}")
+    return reached
+
+
 def is_finished(progress: Progress, training: TrainingConfig) -> bool:
     """Whether nothing is left to do, the last validation included."""
     is_at_end = reaches_limit(progress, training) and not is_validation_due(progress, training)
