@@ -10,6 +10,9 @@ from hypothesis import settings
 
 from .launcher import Launcher, Tfm
 
+# Tiny tensors hate threads; read when PyTorch is imported, here and in the processes that tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # A busy machine must not fail a test: no limit of time for an example, and the same ones each time.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
