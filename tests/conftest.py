@@ -1,6 +1,7 @@
 """`tfm` as a process, for whoever asks for it."""
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A busy machine must not fail a test: no limit of time for an example, and the same ones each time.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
+
+# Whoever starts the tests in the background of a shell may have told them to ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MEMORY = Path("/dev/shm")
 

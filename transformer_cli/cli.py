@@ -5,6 +5,7 @@ import io
 import os
 import signal
 import sys
+import traceback
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Literal, NoReturn
@@ -199,9 +200,7 @@ def info(
         str | None, typer.Option("--config", "-c", help="Show a config instead of a run.")
     ] = None,
     overrides: SetOption = None,
-    parameters: Annotated[
-        bool, typer.Option("--parameters", help="List every parameter with its shape and size.")
-    ] = False,
+    parameters: Annotated[bool, typer.Option("--parameters", help="List every parameter.")] = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -262,8 +261,8 @@ def main() -> None:
     except Exception as error:
         if _is_out_of_memory(error):
             _give_up("tfm: out of memory\n  hint: lower the size of the batches", 75, is_debug)
-        message = f"tfm: an error of ours, please report it: {type(error).__name__}: {error}"
-        _give_up(f"{message}\n  hint: --debug shows where", 70, is_debug)
+        what = f"tfm: an error of ours, please report it: {type(error).__name__}: {error}"
+        _give_up(f"{what}\n  hint: --debug shows where", 70, is_debug)
 
 
 def _prepare_streams() -> None:
@@ -285,17 +284,12 @@ def _end_by_signal(signal_number: int, frame: FrameType | None) -> NoReturn:
 
 def _is_out_of_memory(error: Exception) -> bool:
     """Python's own, that of a GPU, and that of a CPU, which is only told by its text."""
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or "can't allocate memory" in str(error)
-    )
+    text = f"{type(error).__name__}: {error}"
+    return any(mark in text for mark in ("MemoryError", "OutOfMemory", "allocate memory"))
 
 
 def _give_up(message: str, exit_code: int, is_debug: bool) -> NoReturn:
     if is_debug:
-        import traceback
-
         traceback.print_exc()
     typer.echo(message, err=True)
     sys.exit(exit_code)
