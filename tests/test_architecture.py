@@ -85,7 +85,7 @@ def test_a_function_has_at_most_60_lines(path: Path) -> None:
             assert node.end_lineno - node.lineno < 60, node.name
 
 
-# What would run code or trust bytes from elsewhere (docs/reliability.md, H7).
+# What would run code or trust bytes from elsewhere.
 DANGEROUS_CALLS = {"eval", "exec", "compile", "__import__"}
 DANGEROUS_ATTRIBUTES = {("yaml", "load"), ("torch", "load"), ("torch", "save"), ("os", "system")}
 DANGEROUS_MODULES = {"pickle", "dill", "joblib", "shelve", "marshal", "subprocess"}

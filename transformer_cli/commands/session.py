@@ -82,7 +82,7 @@ class TrainingSession:
         return cls(config, data, experiment, progress, meter, checkpoints, run_folder, validation)
 
     def console(self) -> AbstractContextManager[TrainingConsole]:
-        """What shows this session; open while training."""
+        """What shows the run; open while training."""
         training = self.config.training
         limits = [] if training.max_steps is None else [training.max_steps]
         if training.max_epochs is not None:
