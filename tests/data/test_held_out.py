@@ -89,3 +89,16 @@ def test_digests_mark_held_out_pairs_unless_the_task_is_to_memorise(tmp_path: Pa
     assert held_out_digests(files, pairs) == {pair_digest(pair) for pair in pairs}
     memorised = config_of({"source": "sequences", "task": "memorise"})
     assert held_out_digests(memorised, pairs) == set()
+
+
+def test_a_small_corpus_may_have_no_test_pair(tmp_path: Path) -> None:
+    """None was drawn: training goes on without, and only asking for the split is an error."""
+    train = write(tmp_path, "a", [("a b", "x y"), ("c d", "z w")])
+    validation = write(tmp_path, "v", [("e f", "u v")]) | {"split": "validation"}
+    shares = {"validation_share": 0.0, "test_share": 1e-9}
+    files = {"source": "files", "root": str(tmp_path), "corpora": [train, validation]}
+    config = config_of(files | shares)
+    found = all_held_out_pairs(config)
+    assert [len(found[split][0]) for split in ("validation", "test")] == [1, 0]
+    with pytest.raises(DataError, match="no test pairs"):
+        held_out_pairs(config, "test")

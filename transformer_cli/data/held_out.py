@@ -21,13 +21,7 @@ def held_out_pairs(
     Raises:
         DataError: there is no such split, or nothing in it.
     """
-    report = CleaningReport() if report is None else report
-    pairs: list[SentencePair] = []
-    if has_split(config.data, split):
-        rows = read_pairs(config.data, split, seed=config.seed, report=ReadingReport())
-        for is_drawn, group in groupby(rows, key=lambda pair: _is_drawn(config, pair)):
-            rules = config.data.cleaning if is_drawn else _normalized_only(config.data.cleaning)
-            pairs += clean(group, rules, report)
+    pairs = _read(config, split, CleaningReport() if report is None else report)
     if not pairs:
         raise DataError(
             f"the config has no {split} pairs",
@@ -37,16 +31,30 @@ def held_out_pairs(
     return pairs
 
 
+def _read(config: Config, split: SplitName, report: CleaningReport) -> list[SentencePair]:
+    pairs: list[SentencePair] = []
+    if has_split(config.data, split):
+        rows = read_pairs(config.data, split, seed=config.seed, report=ReadingReport())
+        for is_drawn, group in groupby(rows, key=lambda pair: _is_drawn(config, pair)):
+            rules = config.data.cleaning if is_drawn else _normalized_only(config.data.cleaning)
+            pairs += clean(group, rules, report)
+    return pairs
+
+
 def all_held_out_pairs(
     config: Config,
 ) -> dict[SplitName, tuple[list[SentencePair], CleaningReport]]:
-    """The held-out splits that there are, with what was dropped from them; there is always a validation split."""
-    splits: tuple[SplitName, ...] = ("validation", "test")
-    found = {}
-    for split in splits:
-        if split == "validation" or has_split(config.data, split):
-            report = CleaningReport()
-            found[split] = (held_out_pairs(config, split, report), report)
+    """The held-out splits that there are, with what was dropped from them.
+
+    There is always a validation split; of a small corpus, no pair may have been drawn for the test split.
+    """
+    report = CleaningReport()
+    found: dict[SplitName, tuple[list[SentencePair], CleaningReport]] = {
+        "validation": (held_out_pairs(config, "validation", report), report)
+    }
+    if has_split(config.data, "test"):
+        report = CleaningReport()
+        found["test"] = (_read(config, "test", report), report)
     return found
 
 
