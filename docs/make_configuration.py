@@ -22,6 +22,7 @@ from transformer_cli.config import (
     HubData,
     ModelConfig,
     PhrasebookData,
+    PublishedConfig,
     RuntimeConfig,
     SequencesData,
     TokenizerConfig,
@@ -87,7 +88,7 @@ left out has its default. `tfm info --config FILE.yaml` prints a config with eve
 Contents: [how a config is written](#how-a-config-is-written) · [an example](#an-example) ·
 [overrides](#overrides) · [presets](#presets) · [name and seed](#name-and-seed) · [data](#data) ·
 [tokenizer](#tokenizer) · [model](#model) · [training](#training) · [validation](#validation) ·
-[decoding](#decoding) · [runtime](#runtime) · [what must fit together](#what-must-fit-together) ·
+[decoding](#decoding) · [runtime](#runtime) · [published](#published) · [what must fit together](#what-must-fit-together) ·
 [changing a run that has begun](#changing-a-run-that-has-begun)
 
 ## How a config is written
@@ -140,6 +141,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "validation": ValidationConfig,
     "decoding": DecodingConfig,
     "runtime": RuntimeConfig,
+    "published": PublishedConfig,
 }
 DATA_SECTIONS: tuple[tuple[str, type[BaseModel], str], ...] = (
     ("data, source: phrasebook", PhrasebookData, "data."),
@@ -171,6 +173,9 @@ CONTRADICTIONS: tuple[tuple[str, ...], ...] = (
     ("decoding.num_best=5",),
     ("data.min_length=30",),
     ("data.task=drop-first", "data.min_length=1"),
+    ("data.task=drop-first", "validation.sequence_lengths=[1, 2]"),
+    ("data.shift_target=false",),
+    ("training.smoothed_over=others",),
 )
 
 
@@ -286,11 +291,16 @@ def _values(schema: Mapping[str, Any]) -> str:
 
 def _list(schema: Mapping[str, Any]) -> str:
     if "prefixItems" in schema:
-        items = schema["prefixItems"]
-        return f"list of {len(items)}: each a {_values(items[0])}"
+        items = [_values(item) for item in schema["prefixItems"]]
+        if len(set(items)) == 1:
+            return f"list of {len(items)}: each a {items[0]}"
+        return f"list of {len(items)}: {', '.join(items)}"
     if "enum" in schema["items"]:
         return f"list of {_values(schema['items'])}"
-    return f"list of {schema['minItems']} to {schema['maxItems']:,} mappings, as below"
+    size = f"{schema.get('minItems', 0)} to {schema['maxItems']:,}"
+    items = _values(schema["items"])
+    is_section = items == "a mapping, as below"
+    return f"list of {size} mappings, as below" if is_section else f"list of {size}: each a {items}"
 
 
 def _range(schema: Mapping[str, Any]) -> str:

@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from .launcher import Launcher, Tfm
 
 # Tiny tensors hate threads; read when PyTorch is imported, here and in the processes that tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# A busy machine must not fail a test: no limit of time for an example, and the same ones each time.
-settings.register_profile("steady", deadline=None, derandomize=True)
+# A busy machine must not fail a test: no limit of time, and the same examples each time.
+settings.register_profile(
+    "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("steady")
 
 # Whoever starts the tests in the background of a shell may have told them to ignore Ctrl-C.

@@ -31,7 +31,7 @@ SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 MODULE = re.compile(r"(?<![\w/.])([\w./-]+\.py)(?:: ([A-Za-z_][\w.]*))?")
-SECTIONS = "data|tokenizer|model|training|validation|decoding|runtime"
+SECTIONS = "data|tokenizer|model|training|validation|decoding|runtime|published"
 SETTING = re.compile(rf"(?:--set )?((?:{SECTIONS})(?:\.\w+)+)(?:\.\*)?(?:$|: |=)")
 FILE_ENDINGS = (".py", ".json", ".safetensors", ".arrow")
 

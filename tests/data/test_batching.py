@@ -262,3 +262,22 @@ def test_one_pair_is_enough() -> None:
 def test_no_pair_is_an_error_and_no_endless_loop() -> None:
     with pytest.raises(ValueError, match="no pair"):
         updates(PairList([]))
+
+
+@pytest.mark.parametrize("num_sentences", [2, 3, 5])
+def test_halves_of_a_batch_are_its_sentences_in_two_batches(num_sentences: int) -> None:
+    pairs = [TokenPair([4] * (n + 1), [5] * (2 * n + 1)) for n in range(num_sentences)]
+    whole = collate(pairs, bos_id=2, pad_id=1)
+    halves = whole.halves()
+    assert [len(half.source_ids) for half in halves] == [num_sentences // 2, -(-num_sentences // 2)]
+    for name in ("source_ids", "source_mask", "decoder_input_ids", "target_ids"):
+        joined = torch.cat([getattr(half, name) for half in halves])
+        assert torch.equal(joined, getattr(whole, name))
+    for name in ("num_source_tokens", "num_target_tokens"):
+        assert sum(getattr(half, name) for half in halves) == getattr(whole, name)
+    assert halves[0].num_target_tokens < halves[1].num_target_tokens
+
+
+def test_a_single_sentence_has_no_halves() -> None:
+    alone = collate([TokenPair([4, 5], [6])], bos_id=2, pad_id=1)
+    assert alone.halves() == [alone]

@@ -1,4 +1,6 @@
-"""The loss against PyTorch's, and what must not change it."""
+"""The loss against PyTorch's and a walk-through's, and what must not change it."""
+
+import math
 
 import pytest
 import torch
@@ -102,3 +104,88 @@ def test_only_the_objective_has_a_gradient() -> None:
     )
     assert sums.objective.requires_grad
     assert not sums.negative_log_likelihood.requires_grad
+
+
+def smoothed_as_in_the_walk_through(
+    logits: torch.Tensor, target_ids: torch.Tensor, label_smoothing: float
+) -> torch.Tensor:
+    """KL divergence from labels in which padding has no mass, row by row: The Annotated Transformer's formula."""
+    vocab_size = logits.shape[-1]
+    labels = torch.full_like(logits, label_smoothing / (vocab_size - 2)).detach()
+    labels.scatter_(-1, target_ids.unsqueeze(-1), 1 - label_smoothing)
+    labels[..., PAD_ID] = 0.0
+    labels[target_ids == PAD_ID] = 0.0
+    return F.kl_div(logits.log_softmax(-1), labels, reduction="sum")
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**31),
+    shape=st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(4, 9)),
+    label_smoothing=st.sampled_from([0.1, 0.4]),
+)
+def test_over_the_others_it_is_the_walk_throughs_divergence_but_for_a_constant(
+    seed: int, shape: tuple[int, int, int], label_smoothing: float
+) -> None:
+    torch.manual_seed(seed)
+    logits = (5 * torch.randn(shape, dtype=torch.float64)).requires_grad_()
+    target_ids = torch.randint(shape[-1], shape[:2])
+    found = sum_loss(
+        logits,
+        target_ids,
+        pad_id=PAD_ID,
+        label_smoothing=label_smoothing,
+        smoothed_over="others",
+    ).objective
+    expected = smoothed_as_in_the_walk_through(logits, target_ids, label_smoothing)
+    # The divergence leaves out the labels' own entropy, which no weight can change.
+    others = label_smoothing / (shape[-1] - 2)
+    entropy = -(1 - label_smoothing) * math.log(1 - label_smoothing) - label_smoothing * math.log(
+        others
+    )
+    num_real = int((target_ids != PAD_ID).sum())
+    torch.testing.assert_close(found, expected + num_real * entropy, rtol=1e-12, atol=1e-10)
+    gradients = [torch.autograd.grad(loss, logits)[0] for loss in (found, expected)]
+    torch.testing.assert_close(*gradients, rtol=1e-12, atol=1e-12)
+
+
+def test_both_ways_of_smoothing_agree_where_padding_is_no_choice() -> None:
+    """Over V - 1 symbols, mass e on the V - 2 others is mass e (V - 1) / (V - 2) on all of them."""
+    torch.manual_seed(1)
+    vocab_size, label_smoothing = 9, 0.1
+    logits = torch.randn(4, 5, vocab_size, dtype=torch.float64)
+    target_ids = torch.randint(2, vocab_size, (4, 5))
+    logits[..., PAD_ID] = -1e4  # no probability, while the share of padding in the sum is finite
+    found = sum_loss(
+        logits,
+        target_ids,
+        pad_id=PAD_ID,
+        label_smoothing=label_smoothing,
+        smoothed_over="others",
+    )
+    is_no_padding = torch.arange(vocab_size) != PAD_ID
+    expected = F.cross_entropy(
+        logits[..., is_no_padding].flatten(0, 1),
+        (target_ids - 1).flatten(),  # ids above PAD_ID move down by one
+        label_smoothing=label_smoothing * (vocab_size - 1) / (vocab_size - 2),
+        reduction="sum",
+    )
+    torch.testing.assert_close(found.objective, expected, rtol=1e-12, atol=1e-9)
+
+
+def test_both_ways_of_smoothing_differ_elsewhere_and_agree_without_smoothing() -> None:
+    torch.manual_seed(1)
+    logits, target_ids = torch.randn(4, 5, 9), torch.randint(2, 9, (4, 5))
+    for label_smoothing in (0.1, 0.0):
+        of_all, of_others = (
+            sum_loss(
+                logits,
+                target_ids,
+                pad_id=PAD_ID,
+                label_smoothing=label_smoothing,
+                smoothed_over=over,
+            )
+            for over in ("vocabulary", "others")
+        )
+        assert torch.equal(of_all.objective, of_others.objective) == (label_smoothing == 0.0)
+        assert torch.equal(of_all.negative_log_likelihood, of_others.negative_log_likelihood)

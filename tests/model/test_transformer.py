@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from transformer_cli.config import ModelConfig
+from transformer_cli.config import ModelConfig, load_config
 from transformer_cli.errors import ConfigError, DataError
 from transformer_cli.model.dropout import Dropout
 from transformer_cli.model.transformer import Transformer
@@ -125,3 +125,18 @@ def test_embeddings_are_scaled_by_the_root_of_the_width_or_not() -> None:
         ids = torch.tensor([[3, 7]])
         expected = model.state_dict()["source_embedding.weight"][ids] * factor
         torch.testing.assert_close(model.embed_source(ids), expected)
+
+
+def test_the_next_symbol_walk_through_prints_its_shape_and_rows_that_sum_to_one() -> None:
+    torch.manual_seed(1)
+    model = Transformer(load_config("reference/rms-silu.yaml").model, 256, 256).eval()
+    source_ids, decoder_input_ids = torch.randint(256, (3, 9)), torch.randint(256, (3, 7))
+    everything = torch.ones_like(source_ids, dtype=torch.bool)
+    probabilities = model(source_ids, everything, decoder_input_ids).softmax(-1)
+    assert probabilities.shape == (3, 7, 256)
+    torch.testing.assert_close(probabilities.sum(-1), torch.ones(3, 7))
+    # What greedy search takes next is the argmax of the last position.
+    state = model.start_decoding(model.encode(source_ids, everything), everything)
+    for column in decoder_input_ids.unbind(1):
+        scores = state.advance(column)
+    assert torch.equal(scores.argmax(-1), probabilities[:, -1].argmax(-1))

@@ -1,7 +1,8 @@
-"""What the loop does with numbers that are not finite (D1, D2, D5, D6)."""
+"""What the loop does with numbers that are not finite or jump (D1, D2, D4, D5, D6)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -86,3 +87,36 @@ def test_a_score_that_is_never_a_number_ends_the_run_when_patience_does() -> Non
     world = World(values=lambda step: math.nan)
     progress = run(experiment(settings(validate_every=2, patience=3)), world)
     assert (progress.step, progress.best_goodness) == (6, ())
+
+
+def test_a_loss_spike_is_clipped_told_and_its_batch_not_repeated(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """D4: a batch whose loss is a thousandfold moves the weights no further than any other."""
+    training = settings(log_every=1, clip_norm=0.5, validate_every=100)
+    ends, positions = {}, {}
+    for name in ("calm", "spike"):
+        one = experiment(training)
+        steps = iter(range(2, 100))  # the model is called twice for each update
+
+        def spike(*call: Any, steps: Iterator[int] = steps, name: str = name) -> torch.Tensor:
+            is_due = name == "spike" and next(steps) // 2 == 5
+            return call[-1] * 1000.0 if is_due else call[-1]
+
+        one.model.register_forward_hook(spike)
+        states: dict[int, dict[str, torch.Tensor]] = {}
+        world = World(watch=lambda call, step, s=states, o=one: s.update({step: tensors_of(o)}))
+        positions[name] = run(one, world).position
+        ends[name] = world.reports, states
+    reports, states = ends["spike"]
+    assert reports[4].loss > 100 * reports[3].loss
+    assert reports[4].gradient_norm > 100 * reports[3].gradient_norm
+    weights = list(experiment(training).model.state_dict())
+    moved = [
+        max(float((of_kind[5][name] - of_kind[4][name]).abs().max()) for name in weights)
+        for of_kind in (states, ends["calm"][1])
+    ]
+    assert moved[0] < 2 * moved[1], "clipped: of the size of any other update"
+    assert positions["spike"] == positions["calm"], "every batch was consumed once"
+    assert reports[8].loss < 2 * ends["calm"][0][8].loss
+    assert caplog.text.count("step 5: the training loss has jumped") == 1

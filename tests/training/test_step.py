@@ -9,6 +9,7 @@ from torch import nn
 
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.batching import Batch, TokenPair, collate
+from transformer_cli.errors import TryAgainError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
 from transformer_cli.training.optimizer import (
@@ -48,7 +49,8 @@ def step(
     model: nn.Module, optimizer: torch.optim.Optimizer, batches: list[Batch], **settings: Any
 ) -> StepReport:
     settings = {"label_smoothing": 0.1, "clip_norm": None} | settings
-    return train_step(model, optimizer, batches, MACHINE, **settings)
+    training = TrainingConfig(max_steps=1, batch_sentences=4, **settings)
+    return train_step(model, optimizer, batches, MACHINE, training)
 
 
 def test_an_accumulated_step_equals_one_large_batch() -> None:
@@ -128,3 +130,74 @@ def test_what_is_minimised_and_what_is_reported_are_two_numbers() -> None:
     assert float(smoothed.negative_log_likelihood) == pytest.approx(
         float(plain.negative_log_likelihood)
     )
+
+
+KINDS_OF_EXHAUSTION = {
+    "a GPU": torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+    "the CPU": RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory"),
+    "Python": MemoryError(),
+}  # fmt: skip
+
+
+def with_memory_for(model: nn.Module, max_sentences: int, error: Exception) -> list[int]:
+    """The model takes no larger batches from now on; returns the sizes it was called with."""
+    sizes: list[int] = []
+
+    def refuse(module: nn.Module, arguments: tuple[torch.Tensor, ...]) -> None:
+        sizes.append(len(arguments[0]))
+        if len(arguments[0]) > max_sentences:
+            raise error
+
+    model.register_forward_pre_hook(refuse)
+    return sizes
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_EXHAUSTION)
+@pytest.mark.parametrize(("max_sentences", "num_halvings"), [(4, 0), (3, 1), (2, 1), (1, 2)])
+def test_an_update_that_memory_cannot_hold_is_done_in_parts_and_is_the_same(
+    kind: str, max_sentences: int, num_halvings: int
+) -> None:
+    """D10."""
+    (model, optimizer), (twin, twin_optimizer) = model_and_optimizer(), model_and_optimizer()
+    micro_batches = [batch(PAIRS), batch(PAIRS[:1])]
+    whole = step(twin, twin_optimizer, micro_batches)
+    with_memory_for(model, max_sentences, KINDS_OF_EXHAUSTION[kind])
+    parts = step(model, optimizer, micro_batches)
+    assert parts.num_halvings == num_halvings
+    for name in ("objective", "negative_log_likelihood", "gradient_norm"):
+        assert float(getattr(parts, name)) == pytest.approx(float(getattr(whole, name)), rel=1e-12)
+    for name in ("num_source_tokens", "num_target_tokens"):
+        assert getattr(parts, name) == getattr(whole, name)
+    for ours, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-10, atol=1e-14)
+        torch.testing.assert_close(ours, theirs, rtol=1e-7, atol=1e-10)
+
+
+def test_gradients_of_the_attempt_that_failed_are_forgotten() -> None:
+    """It fails at the second batch, when the first one has left its gradients."""
+    (model, optimizer), (twin, twin_optimizer) = model_and_optimizer(), model_and_optimizer()
+    micro_batches = [batch(PAIRS[:2]), batch(PAIRS)]
+    step(twin, twin_optimizer, micro_batches)
+    sizes = with_memory_for(model, 2, MemoryError())
+    step(model, optimizer, micro_batches)
+    assert sizes == [2, 4, 1, 1, 2, 2]
+    for ours, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-10, atol=1e-14)
+
+
+def test_memory_that_cannot_hold_one_sentence_ends_it_cleanly() -> None:
+    model, optimizer = model_and_optimizer()
+    before = copy.deepcopy(model.state_dict())
+    sizes = with_memory_for(model, 0, MemoryError())
+    with pytest.raises(TryAgainError, match=r"single sentence(.|\n)*lower training\.batch_tokens"):
+        step(model, optimizer, [batch(PAIRS)])
+    assert sizes == [4, 2, 1]
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+def test_another_error_of_the_model_is_not_taken_for_want_of_memory() -> None:
+    model, optimizer = model_and_optimizer()
+    sizes = with_memory_for(model, 0, RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+    with pytest.raises(RuntimeError, match="mat1"):
+        step(model, optimizer, [batch(PAIRS)])
+    assert sizes == [4]

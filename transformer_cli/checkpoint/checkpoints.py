@@ -6,7 +6,7 @@ import logging
 import math
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from transformer_cli.checkpoint.listing import (
@@ -30,6 +30,7 @@ from transformer_cli.storage import (
     Manifest,
     errors_explained,
     make_folders,
+    move,
     point_link,
     remove,
     require_space,
@@ -133,8 +134,12 @@ class Checkpoints:
         sweep(self.folder, fs=self._fs)
         finish_replacements(self.folder, fs=self._fs)
 
-    def move_away(self) -> Path | None:
-        """Rename the folder of checkpoints, so that a run can begin from scratch; where they are now."""
+    def move_away(self, along: Iterable[str] = ()) -> Path | None:
+        """Rename the folder of checkpoints, so that a run can begin from scratch; where they are now.
+
+        Args:
+            along: names of what else in the run folder goes into the renamed one, where it exists.
+        """
         if not self.folder.exists():
             return None
         number = 1
@@ -143,6 +148,8 @@ class Checkpoints:
         with errors_explained(self.folder, fs=self._fs):
             self._fs.rename(self.folder, target)
             self._fs.flush_path(self.run_folder)
+        paths = (self.run_folder / name for name in along)
+        move([path for path in paths if path.exists()], target, fs=self._fs)
         self._run_id = None
         self._verified.clear()
         return target

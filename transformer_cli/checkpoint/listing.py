@@ -85,6 +85,14 @@ def latest_saved_at(run_folder: Path) -> int:
     return max((checkpoint.manifest.saved_at for checkpoint in whole), default=0)
 
 
+def damage_in(run_folder: Path) -> list[str]:
+    """Why the checkpoints of a run that are not whole are none; nothing where it has not saved yet."""
+    try:
+        return list(list_checkpoints(run_folder / CHECKPOINTS).skipped.values())
+    except StorageError as error:
+        return [error.message]
+
+
 def _candidates(folder: Path) -> list[Path]:
     """By falling step; of one step, what is being replaced comes last."""
     try:

@@ -4,11 +4,13 @@ import difflib
 import logging
 from pathlib import Path
 
-from transformer_cli.checkpoint.listing import CHECKPOINTS, latest_saved_at
-from transformer_cli.errors import MissingInputError
+from transformer_cli.checkpoint.listing import CHECKPOINTS, damage_in, latest_saved_at
+from transformer_cli.errors import MissingInputError, StorageError
 from transformer_cli.storage import MANIFEST_NAME
 
 RUNS_FOLDER = Path("runs")
+MAX_SHOWN = 8
+"""So many names or reasons still make a message, and not a list."""
 _TRAIN = "train one first: tfm train --config en-it.yaml"
 
 logger = logging.getLogger(__name__)
@@ -24,6 +26,7 @@ def find_run(run: str | None = None, runs_folder: Path = RUNS_FOLDER) -> Path:
 
     Raises:
         MissingInputError: there is no such run, or it has no checkpoint yet.
+        StorageError: there are checkpoints, and none of any run is whole.
     """
     return _newest(runs_folder) if run is None else _named(run, runs_folder)
 
@@ -32,14 +35,22 @@ def _newest(runs_folder: Path) -> Path:
     names = _run_names(runs_folder)
     saved_at = {name: latest_saved_at(runs_folder / name) for name in names}
     usable = [name for name in names if saved_at[name] > 0]
-    if not usable:
-        found = (
-            "no run under"
-            if not names
-            else f"none of {', '.join(names[:5])} has a whole checkpoint under"
+    if usable:
+        return runs_folder / max(usable, key=lambda name: (saved_at[name], name))
+    if not names:
+        raise MissingInputError(f"no run under {runs_folder}/", hint=_TRAIN)
+    damage = [reason for name in names for reason in damage_in(runs_folder / name)]
+    if not damage:
+        shown = ", ".join(names[:MAX_SHOWN])
+        raise MissingInputError(
+            f"none of {shown} has a checkpoint under {runs_folder}/", hint=_TRAIN
         )
-        raise MissingInputError(f"{found} {runs_folder}/", hint=_TRAIN)
-    return runs_folder / max(usable, key=lambda name: (saved_at[name], name))
+    lines = "".join(f"\n    {reason}" for reason in damage[:MAX_SHOWN])
+    more = f"\n    and {len(damage) - MAX_SHOWN} more" if len(damage) > MAX_SHOWN else ""
+    raise StorageError(
+        f"{runs_folder}/: no checkpoint is valid:{lines}{more}",
+        hint="bring back the files named here, or begin anew: tfm train --from-scratch --config ...",
+    )
 
 
 def _named(run: str, runs_folder: Path) -> Path:
@@ -49,11 +60,20 @@ def _named(run: str, runs_folder: Path) -> Path:
             return place
     if any(place.is_dir() for place in places):
         raise MissingInputError(f"{run}: this run has no checkpoint yet", hint=_TRAIN)
-    close = difflib.get_close_matches(run, _run_names(runs_folder), n=1, cutoff=0.5)
     raise MissingInputError(
         f"{run}: no such run, neither under {runs_folder}/ nor as a path",
-        hint=f"did you mean {close[0]}?" if close else _TRAIN,
+        hint=_hint_on_names(run, _run_names(runs_folder)),
     )
+
+
+def _hint_on_names(run: str, names: list[str]) -> str:
+    close = difflib.get_close_matches(run, names, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean {close[0]}?"
+    if not names:
+        return _TRAIN
+    more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
+    return f"the runs there are: {', '.join(names[:MAX_SHOWN])}{more}"
 
 
 def _run_names(runs_folder: Path) -> list[str]:

@@ -45,7 +45,7 @@ def next_symbol(translator: Translator, source: str, prefix: str) -> Tensor:
     if is_blank(text):
         raise UsageError("the source is blank", hint="tfm next 'a sentence' --prefix 'so far'")
     source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
-    end = [source_tokenizer.eos_id] if translator.has_end_symbol else []
+    end = [source_tokenizer.eos_id] if translator.data.has_end_symbol else []
     source_ids = [*source_tokenizer.encode(text), *end]
     prefix_ids = [target_tokenizer.bos_id, *target_tokenizer.encode(normalize(prefix, rules))]
     device = translator.machine.device

@@ -19,6 +19,7 @@ HARMLESS = (
     "validation",
     "decoding",
     "runtime",
+    "published",
     "data.root",
     "data.cleaning.max_dropped_share",
 )

@@ -161,6 +161,7 @@ def _updates(config: Config, data: PreparedData, progress: Progress, machine: Ma
         order,
         accumulate=config.training.accumulate,
         position=progress.position,
+        is_shifted=config.data.has_shifted_input,
         pin_memory=machine.device.type == "cuda",
     )
 

@@ -9,7 +9,8 @@ from transformer_cli.checkpoint import Checkpoints, Retention, RunLock, load_tok
 from transformer_cli.commands.loading import CONFIG_FILE, RUNS
 from transformer_cli.commands.resuming import accept_changes
 from transformer_cli.commands.session import TrainingSession
-from transformer_cli.config import Config, load_config, to_yaml
+from transformer_cli.commands.summary import tell_summary
+from transformer_cli.config import Config, SequencesData, load_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.errors import InterruptedBySignal
 from transformer_cli.messages import log_to_file
@@ -59,14 +60,9 @@ def run_training(
 
 def _put_aside(checkpoints: Checkpoints) -> None:
     """The old checkpoints stay on disk under another name; the rest of the run is made anew."""
-    place = checkpoints.move_away()
+    place = checkpoints.move_away(along=("metrics.jsonl", "tensorboard", "data", CONFIG_FILE))
     if place is not None:
         logger.info("the earlier checkpoints are now in %s", place)
-    run_folder = checkpoints.run_folder
-    for name in ("metrics.jsonl", "tensorboard", "data", CONFIG_FILE):
-        old = run_folder / name
-        if old.exists() and place is not None:
-            old.rename(place / name)
 
 
 def _accept_changes(run_folder: Path, config: Config, *, accept_data_change: bool) -> None:
@@ -96,9 +92,12 @@ def _train_in(run_folder: Path, config: Config, data: PreparedData, machine: Mac
         raise InterruptedBySignal(
             request.signal_number, f"stopped and saved at step {progress.step}"
         )
+    tell_summary(run_folder, config, machine)
     logger.info("finished after %d steps: %s", progress.step, run_folder)
+    source = data.validation[0].source if isinstance(config.data, SequencesData) else "a sentence"
     logger.info(
-        "next: tfm translate --run %s 'a sentence', or tfm validate --run %s",
+        "next: tfm translate --run %s '%s', or tfm validate --run %s",
         config.name,
+        source,
         config.name,
     )

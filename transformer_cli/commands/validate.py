@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transformer_cli.commands.loading import LoadedRun, load_for_inference
-from transformer_cli.config import FilesData, SplitName
+from transformer_cli.commands.summary import exact_match_table
+from transformer_cli.config import FilesData, SequencesData, SplitName
 from transformer_cli.config.data import FileCorpus
 from transformer_cli.data.corpus import has_split, read_pairs
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.preparation import held_out_pairs
 from transformer_cli.errors import DataError
+from transformer_cli.evaluation.exact_match import ExactMatch, exact_match_by_length
 from transformer_cli.evaluation.validation import ValidationReport, validate
 
 logger = logging.getLogger(__name__)
@@ -30,11 +32,14 @@ def run_validation(
     loaded = load_for_inference(run, overrides)
     pairs = _pairs_of_files(*files) if files else _pairs_of_split(loaded, split)
     report = validate(loaded.translator, pairs, num_samples=loaded.config.validation.num_samples)
+    rows = _exact_match(loaded, files)
     measured = f"{files[0]} / {files[1]}" if files else split
     name, decoding = loaded.trained.config.name, loaded.config.decoding
     if as_json:
         figures = {"run": name, "split": measured} | report.as_json()
         del figures["num_target_tokens"]
+        if rows:
+            figures["exact_match"] = [row._asdict() for row in rows]
         json.dump(figures, sys.stdout, ensure_ascii=False)
         sys.stdout.write("\n")
     else:
@@ -42,7 +47,20 @@ def run_validation(
             f"run {name}  step {loaded.trained.step}  split {measured}  "
             f"beam_size {decoding.beam_size}  length_penalty {decoding.length_penalty}"
         )
-        sys.stdout.write("\n".join([heading, "", *_table(report)]) + "\n")
+        lines = [heading, "", *_table(report)]
+        if rows and isinstance(loaded.config.data, SequencesData):
+            lines += ["", *exact_match_table(rows, loaded.config.data)]
+        sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _exact_match(loaded: LoadedRun, files: tuple[Path, Path] | None) -> list[ExactMatch]:
+    """Of a synthetic task: how much of it comes out right, for each length of the source."""
+    config = loaded.config
+    if files or not isinstance(config.data, SequencesData):
+        return []
+    return exact_match_by_length(
+        loaded.translator, config.data, config.validation.sequence_lengths, seed=config.seed
+    )
 
 
 def _pairs_of_split(loaded: LoadedRun, split: SplitName) -> list[SentencePair]:

@@ -17,6 +17,7 @@ from transformer_cli.config.model import ModelConfig
 from transformer_cli.config.training import (
     LOWER_IS_BETTER,
     DecodingConfig,
+    PublishedConfig,
     RuntimeConfig,
     TrainingConfig,
     ValidationConfig,
@@ -35,6 +36,7 @@ __all__ = [
     "HubData",
     "ModelConfig",
     "PhrasebookData",
+    "PublishedConfig",
     "RuntimeConfig",
     "SequencesData",
     "SplitName",

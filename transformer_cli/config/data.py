@@ -10,6 +10,7 @@ Text = Annotated[str, Field(min_length=1, max_length=4096)]
 Language = Annotated[str, Field(pattern=r"^[A-Za-z]{1,8}([-_][A-Za-z0-9]{1,8})*$")]
 Column = Annotated[int, Field(strict=True, ge=0, le=9999)] | Text
 SplitName = Literal["train", "validation", "test"]
+SequenceLength = Annotated[int, Field(strict=True, ge=1, le=1000)]
 
 
 class CleaningConfig(Section):
@@ -45,6 +46,16 @@ class _Data(Section):
     cleaning: CleaningConfig = CleaningConfig()
     """Which training pairs are dropped."""
 
+    @property
+    def has_end_symbol(self) -> bool:
+        """Whether sequences end with [EOS]."""
+        return True
+
+    @property
+    def has_shifted_input(self) -> bool:
+        """Whether the decoder reads the target one place late, and not the very target."""
+        return True
+
 
 class PhrasebookData(_Data):
     """The built-in English-Italian corpus."""
@@ -70,12 +81,14 @@ class SequencesData(_Data):
     """Training pairs; validation and test have 1,000 each (memorise: the training pairs themselves)."""
     num_symbols: Annotated[int, Field(strict=True, ge=2, le=10_000)] = 10
     """Symbols are the numbers from 1 to this."""
-    min_length: Annotated[int, Field(strict=True, ge=1, le=1000)] = 5
+    min_length: SequenceLength = 5
     """Shortest source, in symbols."""
-    max_length: Annotated[int, Field(strict=True, ge=1, le=1000)] = 20
+    max_length: SequenceLength = 20
     """Longest source, in symbols."""
     end_symbol: Switch = True
     """Sequences end with [EOS]; without it, generation takes as many steps as the task's target has symbols."""
+    shift_target: Switch = True
+    """While training, the decoder reads the target one place late, after [SOS], as it does when it generates; without it, the very symbols that it is to predict, as one walk-through has it: then end_symbol must be false."""
     cleaning: CleaningConfig = CleaningConfig(
         drop_equal=False, drop_duplicates=False, max_length_ratio=None
     )
@@ -91,7 +104,22 @@ class SequencesData(_Data):
             raise ValueError(
                 "drop-first leaves nothing of one symbol: min_length must be 2 or more"
             )
+        if self.end_symbol and not self.shift_target:
+            raise ValueError(
+                "shift_target: false needs end_symbol: false, for a model that reads what it is to "
+                "predict learns nothing about the end"
+            )
         return self
+
+    @property
+    def has_end_symbol(self) -> bool:
+        """Whether sequences end with [EOS]."""
+        return self.end_symbol
+
+    @property
+    def has_shifted_input(self) -> bool:
+        """Whether the decoder reads the target one place late, and not the very target."""
+        return self.shift_target
 
 
 class _Corpus(Section):

@@ -7,12 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from transformer_cli.config.data import FilesData, HubData, PhrasebookData, SequencesData
+from transformer_cli.config.refusal import describe, setting_paths
 from transformer_cli.config.tree import Config
 from transformer_cli.config.yaml_reader import Mapping, parse_yaml
 from transformer_cli.errors import ConfigError, MissingInputError
+
+__all__ = [
+    "MAX_CONFIG_BYTES",
+    "check_settings",
+    "find_config",
+    "load_config",
+    "override_settings",
+    "setting_paths",
+    "shipped_configs",
+    "to_yaml",
+]
 
 MAX_CONFIG_BYTES = 1_000_000
 
@@ -45,7 +56,7 @@ def check_settings(settings: dict[str, Any], origin: str) -> Config:
     try:
         return Config.model_validate(settings)
     except ValidationError as error:
-        message, hint = _describe(error, settings, origin)
+        message, hint = describe(error, settings, origin)
         raise ConfigError(message, hint=hint) from error
 
 
@@ -134,6 +145,11 @@ def _apply_override(settings: dict[str, Any], override: str) -> None:
             f"--set {override}: not of the form section.field=value",
             hint="for example --set training.max_steps=100",
         )
+    if not text.strip():
+        raise ConfigError(
+            f"--set {override}: no value after the =",
+            hint=f"to leave a setting out, write --set {key.strip()}=null",
+        )
     section: Any = settings
     for depth, name in enumerate(names[:-1]):
         section = _enter(section, name, ".".join(names[: depth + 1]))
@@ -165,127 +181,9 @@ def _index(section: Sequence[Any], name: str, where: str) -> int:
     return int(name)
 
 
-def _describe(
-    error: ValidationError, settings: dict[str, Any], origin: str
-) -> tuple[str, str | None]:
-    """All that is wrong, a line each, and one hint: the first suggestion."""
-    lines, hints = [], []
-    for problem in _without_consequences(error):
-        location = [part for part in problem["loc"] if _is_in_settings(part, problem)]
-        where = ".".join(str(part) for part in location)
-        text = f"{_place_of(settings, location, origin)}: "
-        if problem["type"] == "extra_forbidden":
-            text += f"{where} is not a setting"
-            suggestion = _suggestion(location, settings)
-            if suggestion:
-                text += f"; did you mean {suggestion}?"
-        elif problem["type"] == "missing":
-            text += f"{where} is missing"
-            hints.append(f"add {where}; tfm info --config en-it.yaml shows a complete config")
-        else:
-            reason = _PLAIN_REASONS.get(
-                problem["type"], problem["msg"].removeprefix("Value error, ")
-            )
-            found = problem["input"]
-            text += f"{where}: {reason}" if where else reason
-            if not isinstance(found, dict | BaseModel):
-                text += f", found {_shorten(found)}"
-            elif overrides := _overrides_in(found):
-                text += f" (with {', '.join(overrides)})"
-        lines.append(text)
-    shown = lines[:10] + ([f"... and {len(lines) - 10} more"] if len(lines) > 10 else [])
-    return "\n".join(shown), hints[0] if hints else "docs/configuration.md lists every setting"
-
-
-_UNION_TAGS = {"phrasebook", "sequences", "files", "hub"}
-
-
-def _is_in_settings(part: int | str, problem: Any) -> bool:
-    """Pydantic puts the chosen kind of data and the types of a union into the path; people did not."""
-    location = problem["loc"]
-    is_tag = (
-        part in _UNION_TAGS and len(location) > 1 and location[0] == "data" and location[1] == part
-    )
-    is_type = isinstance(part, str) and ("[" in part or part in ("int", "str", "float", "bool"))
-    return not (is_tag or is_type)
-
-
-def _place_of(settings: Any, location: Sequence[int | str], origin: str) -> str:
-    """The line of the file where a setting stands, or the override that set it."""
-    place = origin
-    for part in location:
-        if isinstance(settings, Mapping) and part in settings.lines:
-            line = settings.lines[str(part)]
-            place = f"{origin}:{line}" if isinstance(line, int) else line
-        try:
-            settings = settings[part]
-        except (KeyError, IndexError, TypeError):
-            break
-    return place
-
-
-def _overrides_in(section: Any) -> list[str]:
-    lines = section.lines.values() if isinstance(section, Mapping) else ()
-    return [line for line in lines if isinstance(line, str)]
-
-
-def _without_consequences(error: ValidationError) -> list[Any]:
-    """A list whose items are wrong is called too short as well: that is left out."""
-    problems = error.errors()
-    return [
-        problem
-        for problem in problems
-        if problem["type"] != "too_short"
-        or not any(
-            other["loc"][: len(problem["loc"])] == problem["loc"] and other is not problem
-            for other in problems
-        )
-    ]
-
-
-_PLAIN_REASONS = {
-    "string_pattern_mismatch": "only letters, digits, '.', '_' and '-', and a letter or digit first",
-    "model_type": "a section of settings is expected",
-    "dict_type": "a section of settings is expected",
-    "model_attributes_type": "a section of settings is expected",
-}
-
-
-def _suggestion(location: Sequence[int | str], settings: dict[str, Any]) -> str | None:
-    """The nearest setting of the same section, or else one of that name elsewhere."""
-    *parents, name = (str(part) for part in location)
-    known = list(setting_paths(settings.get("data")))
-    same_section = [path for path in known if path.split(".")[:-1] == parents]
-    close = difflib.get_close_matches(".".join([*parents, name]), same_section, n=1, cutoff=0.75)
-    elsewhere = [path for path in known if path.split(".")[-1] == name]
-    return next(iter([*close, *elsewhere]), None)
-
-
-def setting_paths(data: Any = None) -> Iterable[str]:
-    """Every setting as a dotted path; those of `data` for the source that it names."""
-    kinds = {"sequences": SequencesData, "files": FilesData, "hub": HubData}
-    source = data.get("source") if isinstance(data, dict) else None
-    chosen = kinds.get(source, PhrasebookData) if isinstance(source, str) else PhrasebookData
-    for name, field in Config.model_fields.items():
-        section = chosen if name == "data" else field.annotation
-        yield from _paths(name, section)
-
-
-def _paths(prefix: str, annotation: Any) -> Iterable[str]:
-    yield prefix
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        for name, field in annotation.model_fields.items():
-            yield from _paths(f"{prefix}.{name}", field.annotation)
-
-
 def _kind(value: Any) -> str:
     return (
         "nothing"
         if value is None
         else {"list": "a list", "str": "text"}.get(type(value).__name__, repr(value))
     )
-
-
-def _shorten(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

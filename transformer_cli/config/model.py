@@ -101,7 +101,7 @@ class ModelConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _fill_in_preset(cls, values: Any) -> Any:
-        if isinstance(values, dict) and values.get("preset") in PRESETS:
+        if isinstance(values, dict) and values.get("preset") in [*PRESETS]:
             return {**PRESETS[values["preset"]], **values}
         return values
 

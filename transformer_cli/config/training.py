@@ -4,9 +4,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from transformer_cli.config.data import SequenceLength
 from transformer_cli.config.section import Count, Positive, Probability, Section, Switch
 
 Metric = Literal["loss", "perplexity", "bleu", "chrf", "ter", "cer", "wer"]
+ScoreName = Literal["bleu", "chrf", "ter", "cer", "wer"]
+SmoothedOver = Literal["vocabulary", "others"]
 Beta = Annotated[float, Field(strict=True, ge=0.0, lt=1.0)]
 
 LOWER_IS_BETTER = frozenset({"loss", "perplexity", "ter", "cer", "wer"})
@@ -42,7 +45,9 @@ class TrainingConfig(Section):
     warmup_steps: Annotated[int, Field(strict=True, ge=0, le=10**9)] = 4000
     """Updates over which the learning rate rises linearly."""
     label_smoothing: Probability = 0.1
-    """Share of probability spread evenly over the vocabulary (the paper, section 5.4)."""
+    """Share of probability taken from the true symbol and spread evenly (the paper, section 5.4)."""
+    smoothed_over: SmoothedOver = "vocabulary"
+    """vocabulary: over all V symbols, the true one included, so that it keeps 1 - label_smoothing + label_smoothing / V (Szegedy et al. 2016; PyTorch); others: over the V - 2 that are neither the true one nor padding, as The Annotated Transformer has it."""
     clip_norm: Positive | None = 1.0
     """Largest norm of the gradient over all parameters; absent (null): no clipping."""
     max_skipped_in_a_row: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 10
@@ -76,6 +81,8 @@ class TrainingConfig(Section):
             raise ValueError("learning_rate has no effect with schedule noam; give noam_factor")
         if self.schedule != "noam" and self.noam_factor is not None:
             raise ValueError(f"noam_factor has no effect with schedule {self.schedule}")
+        if self.smoothed_over == "others" and self.label_smoothing == 0.0:
+            raise ValueError("smoothed_over: others has no effect with label_smoothing 0")
         if self.schedule == "noam" and self.warmup_steps < 1:
             raise ValueError("schedule noam needs warmup_steps of 1 or more")
         if self.schedule == "cosine" and self.max_steps is None:
@@ -90,12 +97,16 @@ class ValidationConfig(Section):
 
     max_sentences: Count | None = None
     """Only the first so many validation pairs are used; absent: all. The file order decides, so every validation sees the same."""
-    scores: tuple[Literal["bleu", "chrf", "ter", "cer", "wer"], ...] = ("bleu", "chrf", "cer")
+    scores: Annotated[tuple[ScoreName, ...], Field(max_length=5)] = ("bleu", "chrf", "cer")
     """Scores of decoded text; loss and perplexity are always there. An empty list: only the samples are decoded."""
     beam_size: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
     """Beam of the decoding during training; tfm validate uses decoding.beam_size."""
     num_samples: Annotated[int, Field(strict=True, ge=0, le=100)] = 4
     """Sample translations shown in the log and in TensorBoard."""
+    sequence_lengths: (
+        Annotated[tuple[SequenceLength, ...], Field(min_length=1, max_length=1000)] | None
+    ) = None
+    """For data.source sequences: source lengths, in symbols, for which exact match on 100 fresh sequences each is told; absent: all lengths of the data. Longer ones than in training are allowed."""
 
 
 class DecodingConfig(Section):
@@ -119,6 +130,18 @@ class DecodingConfig(Section):
         if self.num_best > self.beam_size:
             raise ValueError(f"num_best ({self.num_best}) is above beam_size ({self.beam_size})")
         return self
+
+
+Figures = Annotated[tuple[tuple[Count, Positive], ...], Field(max_length=1000)]
+
+
+class PublishedConfig(Section):
+    """What others print for the same experiment; `tfm train` shows it beside its own figures."""
+
+    training_loss: Figures = ()
+    """Pairs of a step and the training loss per token there, in nats."""
+    validation_loss: Figures = ()
+    """Pairs of a step and the validation loss per token there, in nats."""
 
 
 class RuntimeConfig(Section):

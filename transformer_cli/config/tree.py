@@ -4,11 +4,12 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from transformer_cli.config.data import DataConfig, TokenizerConfig
+from transformer_cli.config.data import DataConfig, SequencesData, TokenizerConfig
 from transformer_cli.config.model import ModelConfig
 from transformer_cli.config.section import Section
 from transformer_cli.config.training import (
     DecodingConfig,
+    PublishedConfig,
     RuntimeConfig,
     TrainingConfig,
     ValidationConfig,
@@ -36,6 +37,8 @@ class Config(Section):
     """How translations are searched."""
     runtime: RuntimeConfig = RuntimeConfig()
     """What the machine decides unless told."""
+    published: PublishedConfig = PublishedConfig()
+    """What others print for this experiment."""
 
     @model_validator(mode="after")
     def _sections_fit_together(self) -> Self:
@@ -44,4 +47,15 @@ class Config(Section):
         metric = self.training.best_metric
         if metric not in ("loss", "perplexity", *self.validation.scores):
             raise ValueError(f"training.best_metric: {metric} is not among validation.scores")
+        return self
+
+    @model_validator(mode="after")
+    def _sequence_lengths_suit_the_task(self) -> Self:
+        lengths = self.validation.sequence_lengths
+        if lengths is None:
+            return self
+        if not isinstance(self.data, SequencesData):
+            raise ValueError("validation.sequence_lengths is for data.source: sequences")
+        if self.data.task == "drop-first" and 1 in lengths:
+            raise ValueError("validation.sequence_lengths: drop-first leaves nothing of one symbol")
         return self

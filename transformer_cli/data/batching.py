@@ -4,7 +4,7 @@ import queue
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any, NamedTuple, Self
 
@@ -42,18 +42,43 @@ class Batch:
         """The same batch where a GPU can fetch it by itself."""
         return self._map(Tensor.pin_memory)
 
+    def halves(self) -> list["Batch"]:
+        """The first and the second half of the sentences; of a single sentence, itself alone."""
+        num_first = len(self.target_ids) // 2
+        if not num_first:
+            return [self]
+        return [self._part(slice(num_first)), self._part(slice(num_first, None))]
+
+    def _part(self, rows: slice) -> "Batch":
+        part = self._map(lambda tensor: tensor[rows])
+        return replace(
+            part,
+            num_source_tokens=int(part.source_mask.sum()),
+            num_target_tokens=int((part.target_ids != part.pad_id).sum()),
+        )
+
     def _map(self, function: Any) -> "Batch":
         values = [getattr(self, field.name) for field in fields(self)]
         return Batch(*(function(value) if isinstance(value, Tensor) else value for value in values))
 
 
-def collate(pairs: Sequence[TokenPair], *, bos_id: int, pad_id: int) -> Batch:
-    """A batch from at least one pair."""
+def collate(
+    pairs: Sequence[TokenPair], *, bos_id: int, pad_id: int, is_shifted: bool = True
+) -> Batch:
+    """A batch from at least one pair.
+
+    Args:
+        bos_id: what the decoder reads first.
+        pad_id: what fills the ends of short sequences.
+        is_shifted: the decoder reads each target token one place late; else in its own place.
+    """
     source_ids, source_mask = _pad([pair.source_ids for pair in pairs], pad_id)
     target_ids, target_mask = _pad([pair.target_ids for pair in pairs], pad_id)
-    decoder_input_ids = np.full_like(target_ids, bos_id)
-    decoder_input_ids[:, 1:] = target_ids[:, :-1]
-    decoder_input_ids[~target_mask] = pad_id
+    decoder_input_ids = target_ids.copy()
+    if is_shifted:
+        decoder_input_ids[:, :1] = bos_id
+        decoder_input_ids[:, 1:] = target_ids[:, :-1]
+        decoder_input_ids[~target_mask] = pad_id
     return Batch(
         source_ids=torch.from_numpy(source_ids),
         source_mask=torch.from_numpy(source_mask),
@@ -83,6 +108,7 @@ class Updates(Iterator[list[Batch]]):
         order: which pairs form which batch.
         accumulate: batches of one update.
         position: where to start.
+        is_shifted: as in `collate`.
         pin_memory: for a GPU.
     """
 
@@ -93,12 +119,13 @@ class Updates(Iterator[list[Batch]]):
         *,
         accumulate: int = 1,
         position: Sequence[int] = (0, 0),
+        is_shifted: bool = True,
         pin_memory: bool = False,
     ) -> None:
         if not order.num_pairs():
             raise ValueError("there is no pair to make batches of")
         self._order = order
-        self._collator = _Collator(pairs, order, accumulate, pin_memory)
+        self._collator = _Collator(pairs, order, accumulate, is_shifted, pin_memory)
         self._position = Position(*position)
         self._num_batches: tuple[int, int] | None = None
         self._ahead: _Ahead | None = None
@@ -146,6 +173,7 @@ class _Collator:
     pairs: EncodedPairs
     order: EpochOrder
     accumulate: int
+    is_shifted: bool
     pin_memory: bool
 
     def updates(self, start: Position) -> Iterator[tuple[list[Batch], Position]]:
@@ -164,7 +192,12 @@ class _Collator:
 
     def _collate(self, indices: Indices) -> Batch:
         pairs = [self.pairs[index] for index in indices.tolist()]
-        batch = collate(pairs, bos_id=Tokenizer.bos_id, pad_id=Tokenizer.pad_id)
+        batch = collate(
+            pairs,
+            bos_id=Tokenizer.bos_id,
+            pad_id=Tokenizer.pad_id,
+            is_shifted=self.is_shifted,
+        )
         return batch.pin_memory() if self.pin_memory else batch
 
 

@@ -1,6 +1,8 @@
 """The pairs that the model is measured on, and never trained on."""
 
+import logging
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import groupby
 
 from transformer_cli.config import CleaningConfig, Config, FilesData, HubData, SplitName
@@ -9,11 +11,24 @@ from transformer_cli.data.corpus import has_split, may_leak, read_pairs
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.errors import DataError
 
+logger = logging.getLogger(__name__)
 
-def held_out_pairs(
-    config: Config, split: SplitName, report: CleaningReport | None = None
-) -> list[SentencePair]:
-    """The pairs of the validation or test split, as they are scored.
+
+@dataclass(frozen=True, slots=True)
+class HeldOutSplit:
+    """The pairs of a split, and what became of the others."""
+
+    pairs: list[SentencePair]
+    reading: ReadingReport
+    cleaning: CleaningReport
+
+    def table(self) -> list[tuple[str, int, str]]:
+        """Rows for people: what was skipped, noticed, dropped or altered; how many pairs; an example."""
+        return [*self.reading.table()[1:], *self.cleaning.table()[1:-1]]
+
+
+def held_out_pairs(config: Config, split: SplitName) -> list[SentencePair]:
+    """The pairs of the validation or test split, as they are scored; warns of those that reading left out.
 
     Pairs of a corpus that is one split are all kept, normalised, but for empty ones; pairs drawn from
     a corpus are cleaned like the training pairs.
@@ -21,41 +36,49 @@ def held_out_pairs(
     Raises:
         DataError: there is no such split, or nothing in it.
     """
-    pairs = _read(config, split, CleaningReport() if report is None else report)
-    if not pairs:
-        raise DataError(
-            f"the config has no {split} pairs",
-            hint=f"add a corpus with split: {split} under data.corpora, "
-            f"or raise data.{split}_share so that some are drawn",
+    found = _read(config, split)
+    _refuse_nothing(found, split)
+    for reason, finding in found.reading.skipped.items():
+        logger.warning(
+            "%s split: left out, %s: %d, first %s", split, reason, finding.count, finding.example
         )
-    return pairs
+    return found.pairs
 
 
-def _read(config: Config, split: SplitName, report: CleaningReport) -> list[SentencePair]:
-    pairs: list[SentencePair] = []
-    if has_split(config.data, split):
-        rows = read_pairs(config.data, split, seed=config.seed, report=ReadingReport())
-        for is_drawn, group in groupby(rows, key=lambda pair: _is_drawn(config, pair)):
-            rules = config.data.cleaning if is_drawn else _normalized_only(config.data.cleaning)
-            pairs += clean(group, rules, report)
-    return pairs
-
-
-def all_held_out_pairs(
-    config: Config,
-) -> dict[SplitName, tuple[list[SentencePair], CleaningReport]]:
-    """The held-out splits that there are, with what was dropped from them.
+def all_held_out_pairs(config: Config) -> dict[SplitName, HeldOutSplit]:
+    """The held-out splits that there are.
 
     There is always a validation split; of a small corpus, no pair may have been drawn for the test split.
+
+    Raises:
+        DataError: there is no validation split, or nothing in it.
     """
-    report = CleaningReport()
-    found: dict[SplitName, tuple[list[SentencePair], CleaningReport]] = {
-        "validation": (held_out_pairs(config, "validation", report), report)
-    }
+    found: dict[SplitName, HeldOutSplit] = {"validation": _read(config, "validation")}
+    _refuse_nothing(found["validation"], "validation")
     if has_split(config.data, "test"):
-        report = CleaningReport()
-        found["test"] = (_read(config, "test", report), report)
+        found["test"] = _read(config, "test")
     return found
+
+
+def _read(config: Config, split: SplitName) -> HeldOutSplit:
+    found = HeldOutSplit([], ReadingReport(), CleaningReport())
+    if has_split(config.data, split):
+        rows = read_pairs(config.data, split, seed=config.seed, report=found.reading)
+        for is_drawn, group in groupby(rows, key=lambda pair: _is_drawn(config, pair)):
+            rules = config.data.cleaning if is_drawn else _normalized_only(config.data.cleaning)
+            found.pairs.extend(clean(group, rules, found.cleaning))
+    return found
+
+
+def _refuse_nothing(found: HeldOutSplit, split: SplitName) -> None:
+    if found.pairs:
+        return
+    lost = "; ".join(f"{what}: {count:,}" for what, count, _ in found.table() if count)
+    raise DataError(
+        f"the config has no {split} pairs" + (f"; {lost}" if lost else ""),
+        hint=f"add a corpus with split: {split} under data.corpora, "
+        f"or raise data.{split}_share so that some are drawn",
+    )
 
 
 def held_out_digests(config: Config, pairs: Iterable[SentencePair]) -> set[bytes]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from transformer_cli.config import Config, FilesData, HubData, SequencesData
+from transformer_cli.config import Config, FilesData, HubData
 from transformer_cli.data import fingerprint as fingerprints
 from transformer_cli.data.cleaning import CleaningReport, check_dropped_share, clean
 from transformer_cli.data.corpus import read_pairs
@@ -48,7 +48,7 @@ class PreparedData:
     def train_text(self) -> Iterator[SentencePair]:
         """The cleaned training pairs, read from the corpus again."""
         held_out = all_held_out_pairs(self.config)
-        pairs = chain.from_iterable(pairs for pairs, _ in held_out.values())
+        pairs = chain.from_iterable(split.pairs for split in held_out.values())
         digests = held_out_digests(self.config, pairs)
         return _cleaned(self.config, digests, ReadingReport(), CleaningReport())
 
@@ -96,9 +96,9 @@ def prepare_data(
 def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
     report = DataReport()
     held_out = all_held_out_pairs(config)
-    report.num_pairs = {split: len(pairs) for split, (pairs, _) in held_out.items()}
-    report.held_out = {split: found.table()[1:-1] for split, (_, found) in held_out.items()}
-    pairs = chain.from_iterable(pairs for pairs, _ in held_out.values())
+    report.num_pairs = {split: len(found.pairs) for split, found in held_out.items()}
+    report.held_out = {split: found.table() for split, found in held_out.items()}
+    pairs = chain.from_iterable(found.pairs for found in held_out.values())
     text = folder / TEXT
     _write_cleaned_text(config, text, held_out_digests(config, pairs), report)
     if tokenizers is None:
@@ -110,9 +110,9 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
     text.unlink()
     _check_lengths(config, report)
     report.num_pairs = {"train": report.source.train.num_sentences, **report.num_pairs}
-    validation, _ = held_out["validation"]
-    encoded = encode_pairs(validation, *tokenizers, end_symbol=_has_end_symbol(config))
-    report.count(encoded, "validation", has_end=_has_end_symbol(config))
+    validation = held_out["validation"].pairs
+    encoded = encode_pairs(validation, *tokenizers, end_symbol=config.data.has_end_symbol)
+    report.count(encoded, "validation", has_end=config.data.has_end_symbol)
     train = EncodedCorpus.open(folder / TRAIN, num_corpora=_num_corpora(config))
     order = epoch_order(
         train.lengths, train.corpus_sizes, config.data, config.training, config.seed
@@ -155,7 +155,7 @@ def _encoded(
     report: DataReport,
 ) -> Iterator[tuple[list[TokenPair], list[int]]]:
     """Pairs as ids with the number of their corpus, without those that are too long."""
-    has_end = _has_end_symbol(config)
+    has_end = config.data.has_end_symbol
     for pairs in chunks:
         kept, corpora = [], []
         for pair, ids in zip(
@@ -231,10 +231,6 @@ def _write_json_lines(path: Path, pairs: Iterable[SentencePair]) -> None:
 def _read_json_lines(path: Path) -> list[SentencePair]:
     with path.open(encoding="utf-8", newline="\n") as lines:
         return [SentencePair(*json.loads(line)) for line in lines]
-
-
-def _has_end_symbol(config: Config) -> bool:
-    return not isinstance(config.data, SequencesData) or config.data.end_symbol
 
 
 def _num_corpora(config: Config) -> int:

@@ -54,7 +54,7 @@ class DataReport:
     cleaning: list[Row] = field(default_factory=list)
     """Training split: what each rule dropped or altered, leakage from held-out splits included."""
     held_out: dict[str, list[Row]] = field(default_factory=dict)
-    """Split -> what was dropped from it or altered in it."""
+    """Split -> what was skipped in its files, dropped from it or altered in it."""
     num_too_long: int = 0
     """Training pairs dropped for having more tokens than model.max_length."""
     longest_example: str = ""
@@ -86,7 +86,7 @@ class DataReport:
             *(
                 line
                 for split, rows in self.held_out.items()
-                for line in _table(f"cleaning the {split} split", rows)
+                for line in _table(f"reading and cleaning the {split} split", rows)
             ),
             *_table("", self._too_long()),
             *self._tokenizer_lines(),

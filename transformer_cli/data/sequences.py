@@ -3,11 +3,13 @@
 import random
 from collections.abc import Callable, Iterator
 from hashlib import sha256
+from itertools import islice
 
 from transformer_cli.config.data import SequencesData, SplitName
 from transformer_cli.data.pairs import SentencePair
 
 NUM_HELD_OUT_PAIRS = 1000
+NUM_PER_LENGTH = 100
 
 _VERSION = 1  # of what is generated from a seed
 _TARGETS: dict[str, Callable[[list[int]], list[int]]] = {
@@ -44,6 +46,19 @@ def generate_sequences(
         while _share(symbols) not in share:
             symbols = _draw(data, numbers)
         yield SentencePair(_text(symbols), _text(_TARGETS[data.task](symbols)))
+
+
+def sequences_of_length(data: SequencesData, length: int, *, seed: int) -> list[SentencePair]:
+    """The task on fresh sequences of one length, 100 of them, the same for the same seed.
+
+    They are not of train, where there are enough sequences to choose from; to memorise, there is
+    nothing fresh, and these are the pairs of that length that were to be memorised.
+    """
+    if data.task == "memorise":
+        pairs = generate_sequences(data, "train", seed=seed)
+        return [pair for pair in pairs if len(pair.source.split()) == length]
+    of_length = data.model_copy(update={"min_length": length, "max_length": length})
+    return list(islice(generate_sequences(of_length, "test", seed=seed), NUM_PER_LENGTH))
 
 
 def fingerprint(data: SequencesData, *, seed: int) -> str:

@@ -165,8 +165,12 @@ def _cut_line(
         position = end + 1
 
 
-def _unclosed(path: Path, line: int) -> DataError:
-    return DataError(
+class _UnclosedQuote(DataError):
+    pass
+
+
+def _unclosed(path: Path, line: int) -> _UnclosedQuote:
+    return _UnclosedQuote(
         f"{path}:{line}: a quote opens a field here and does not close",
         hint="double the quotes that are part of a sentence, or save as TSV",
     )
@@ -192,5 +196,5 @@ def _num_columns(path: Path, delimiter: bytes) -> list[int]:
     try:
         rows = islice(_csv_rows(path, delimiter), _NUM_SNIFFED_ROWS)
         return [len(row) for _, row in rows if row is not None and row != [b""]]
-    except DataError:
+    except _UnclosedQuote:  # with another delimiter it may close; a damaged file stays one
         return []

@@ -124,13 +124,8 @@ class Translator:
         return [(encoded.get(part) or self._encode(part))[:limit] for part in parts]
 
     def _encode(self, text: str) -> TokenIds:
-        end = (self.source_tokenizer.eos_id,) if self.has_end_symbol else ()
+        end = (self.source_tokenizer.eos_id,) if self.data.has_end_symbol else ()
         return (*self.source_tokenizer.encode(text), *end)
-
-    @property
-    def has_end_symbol(self) -> bool:
-        """Whether sequences end with [EOS]."""
-        return not isinstance(self.data, SequencesData) or self.data.end_symbol
 
     def _search_all(self, sentences: Iterable[TokenIds]) -> dict[TokenIds, list[Alternative]]:
         found: dict[TokenIds, list[Alternative]] = {}
@@ -168,7 +163,7 @@ class Translator:
     def _symbols(self) -> Symbols:
         tokenizer = self.target_tokenizer
         forbidden_ids = () if self.decoding.allow_unknown else (tokenizer.unk_id,)
-        if self.has_end_symbol:
+        if self.data.has_end_symbol:
             return Symbols(tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id, forbidden_ids)
         return Symbols(tokenizer.pad_id, tokenizer.bos_id, None, (*forbidden_ids, tokenizer.eos_id))
 

@@ -24,11 +24,16 @@ def attention_picture(translator: Translator, source: str, predicted: str) -> "F
         [SentencePair(source, predicted)],
         source_tokenizer,
         target_tokenizer,
-        end_symbol=translator.has_end_symbol,
+        end_symbol=translator.data.has_end_symbol,
     )
     if not (len(pairs[0].source_ids) and len(pairs[0].target_ids)):
         return None
-    batch = collate(pairs, bos_id=target_tokenizer.bos_id, pad_id=target_tokenizer.pad_id)
+    batch = collate(
+        pairs,
+        bos_id=target_tokenizer.bos_id,
+        pad_id=target_tokenizer.pad_id,
+        is_shifted=translator.data.has_shifted_input,
+    )
     batch = batch.to(translator.machine.device)
     weights = cross_attention(
         translator.model, batch.source_ids, batch.source_mask, batch.decoder_input_ids

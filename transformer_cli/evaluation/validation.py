@@ -114,7 +114,12 @@ def _loss(translator: Translator, pairs: Sequence[SentencePair]) -> tuple[float,
         for batch_pairs in length_batches(
             _encode(translator, pairs), _length, max_tokens=max_tokens
         ):
-            batch = collate(batch_pairs, bos_id=bos_id, pad_id=pad_id).to(translator.machine.device)
+            batch = collate(
+                batch_pairs,
+                bos_id=bos_id,
+                pad_id=pad_id,
+                is_shifted=translator.data.has_shifted_input,
+            ).to(translator.machine.device)
             logits = translator.model(batch.source_ids, batch.source_mask, batch.decoder_input_ids)
             sums = sum_loss(logits, batch.target_ids, pad_id=pad_id, label_smoothing=0.0)
             negative_log_likelihood += sums.negative_log_likelihood.item()
@@ -132,7 +137,7 @@ def _encode(translator: Translator, pairs: Sequence[SentencePair]) -> list[Token
         ],
         translator.source_tokenizer,
         translator.target_tokenizer,
-        end_symbol=translator.has_end_symbol,
+        end_symbol=translator.data.has_end_symbol,
     )
     num_cut = sum(_length(pair) > limit for pair in encoded)
     if num_cut:

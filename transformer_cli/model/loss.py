@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from transformer_cli.config.training import SmoothedOver
 from transformer_cli.model.norms import at_least_float32
 
 
@@ -15,7 +16,12 @@ class LossSums(NamedTuple):
 
 
 def sum_loss(
-    logits: Tensor, target_ids: Tensor, *, pad_id: int, label_smoothing: float
+    logits: Tensor,
+    target_ids: Tensor,
+    *,
+    pad_id: int,
+    label_smoothing: float,
+    smoothed_over: SmoothedOver = "vocabulary",
 ) -> LossSums:
     """Sum the cross-entropy over real tokens; the caller divides by a token count.
 
@@ -23,9 +29,11 @@ def sum_loss(
         logits: (B, T, V).
         target_ids: (B, T), holding `pad_id` where there is no token.
         pad_id: its positions add nothing to either sum.
-        label_smoothing: share of probability spread evenly over the vocabulary.
+        label_smoothing: share of probability that the smoothed label spreads evenly.
+        smoothed_over: "vocabulary" spreads it over all V symbols, the true one included; "others" over
+            the V - 2 that are neither the true one nor padding.
 
-    Source: Vaswani et al. 2017, section 5.4; Szegedy et al. 2016.
+    Source: Vaswani et al. 2017, section 5.4; Szegedy et al. 2016; "others": The Annotated Transformer.
     """
     log_probabilities = at_least_float32(logits).log_softmax(-1)
     is_real = target_ids != pad_id
@@ -33,8 +41,12 @@ def sum_loss(
     likelihood = of_truth.masked_fill(~is_real, 0.0).sum()
     if label_smoothing == 0.0:
         return LossSums(-likelihood, -likelihood.detach())
-    # The sum over the vocabulary and not its mean, whose gradient would fill a tensor of that size.
-    of_all = log_probabilities.sum(-1).masked_fill(~is_real, 0.0).sum()
-    share_of_each = label_smoothing / logits.size(-1)
-    objective = -(1.0 - label_smoothing) * likelihood - share_of_each * of_all
-    return LossSums(objective, -likelihood.detach())
+    # The sum over the symbols and not their mean, whose gradient would fill a tensor of that size.
+    of_all = log_probabilities.sum(-1)  # (B, T)
+    num_symbols = logits.size(-1)
+    if smoothed_over == "others":
+        of_all = of_all - of_truth - log_probabilities[..., pad_id]
+        num_symbols -= 2
+    share_of_each = label_smoothing / num_symbols
+    spread = share_of_each * of_all.masked_fill(~is_real, 0.0).sum()
+    return LossSums(-(1.0 - label_smoothing) * likelihood - spread, -likelihood.detach())

@@ -13,6 +13,7 @@ from transformer_cli.storage.reading import SealedFolder, open_sealed
 from transformer_cli.storage.writing import (
     Content,
     make_folders,
+    move,
     point_link,
     remove,
     replace_file,
@@ -36,6 +37,7 @@ __all__ = [
     "cut_json_lines",
     "errors_explained",
     "make_folders",
+    "move",
     "open_sealed",
     "point_link",
     "read_json_lines",

@@ -165,6 +165,15 @@ def remove(paths: Iterable[Path], *, fs: FileSystem = REAL) -> None:
                 _remove_tree(path, fs)
 
 
+def move(paths: Iterable[Path], folder: Path, *, fs: FileSystem = REAL) -> None:
+    """Give files and folders a place in another folder of the same disk, under their names."""
+    for path in paths:
+        with errors_explained(path, fs=fs):
+            fs.rename(path, folder / path.name)
+            fs.flush_path(folder)
+            fs.flush_path(path.parent)
+
+
 def sweep(folder: Path, *, fs: FileSystem = REAL) -> list[str]:
     """Delete what killed processes left in a folder; only for the holder of the run's lock."""
     if not folder.is_dir():

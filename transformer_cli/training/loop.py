@@ -12,6 +12,7 @@ from transformer_cli.data.batching import Updates
 from transformer_cli.errors import TrainingStoppedError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine, seed_everything
+from transformer_cli.training.alarms import Alarms
 from transformer_cli.training.optimizer import learning_rate, set_learning_rate
 from transformer_cli.training.progress import (
     Meter,
@@ -71,7 +72,7 @@ def train(experiment: Experiment, progress: Progress, meter: Meter, hooks: Hooks
         TrainingStoppedError: too many updates in a row had a gradient that is not finite.
     """
     training = experiment.training
-    stopwatch = _Stopwatch(meter)
+    stopwatch, alarms = _Stopwatch(meter), Alarms()
     is_saved = True
 
     def ends_here() -> bool:
@@ -92,14 +93,18 @@ def train(experiment: Experiment, progress: Progress, meter: Meter, hooks: Hooks
                 hooks.save(progress, meter)
             is_saved = True
         if is_saved and ends_here():
+            alarms.at_end()
             return progress
         report = _update(experiment, progress.step + 1)
         progress = progress.after_step(experiment.updates.position)
         is_saved = False
         meter.add(report)
         hooks.tick(progress.step)
+        alarms.after_step(progress.step, report)
         if progress.step % training.log_every == 0 or reaches_limit(progress, training):
-            hooks.report(_training_report(experiment, progress, meter, report, stopwatch))
+            figures = _training_report(experiment, progress, meter, report, stopwatch)
+            hooks.report(figures)
+            alarms.after_report(figures.step, figures.loss, num_skipped=figures.num_skipped)
             meter.start_interval()
             stopwatch.start_lap(meter)
         # To read the count costs a wait for an accelerator, so there it is read now and then.
@@ -120,8 +125,7 @@ def _update(experiment: Experiment, step: int) -> StepReport:
         experiment.optimizer,
         next(experiment.updates),
         experiment.machine,
-        label_smoothing=training.label_smoothing,
-        clip_norm=training.clip_norm,
+        training,
     )
 
 

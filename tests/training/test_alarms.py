@@ -1,0 +1,45 @@
+"""What is told of a training that goes astray, and what is not."""
+
+import pytest
+
+from transformer_cli.training.alarms import Alarms
+
+
+@pytest.mark.parametrize(
+    ("losses", "is_told"),
+    [
+        ([9.0, 6.0, 4.0, 4.2], False),
+        ([4.0, 6.1], True),
+        ([4.0, 5.9], False),
+        ([0.01, 0.9], False),
+        ([0.01, 1.1], True),
+        ([2.0, 2000.0], True),
+        ([2.0, float("inf")], True),
+        ([50.0], False),
+    ],
+)
+def test_a_jump_is_told_and_noise_is_not(
+    losses: list[float], is_told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    alarms = Alarms()
+    for step, loss in enumerate(losses):
+        alarms.after_report(step, loss, num_skipped=0)
+    assert ("the training loss has jumped from" in caplog.text) is is_told
+
+
+def test_a_loss_that_stays_high_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    alarms = Alarms()
+    for step, loss in enumerate([2.0, 8.0, 8.0, 8.1]):
+        alarms.after_report(step, loss, num_skipped=0)
+    assert caplog.text.count("jumped from 2.00 to 8.00") == 1
+    assert len(caplog.records) == 1
+
+
+def test_a_report_with_skipped_updates_is_no_measure(caplog: pytest.LogCaptureFixture) -> None:
+    """What was skipped added tokens and no loss, so the next report seems to be a jump."""
+    alarms = Alarms()
+    for step, (loss, num_skipped) in enumerate([(4.0, 0), (0.0, 3), (4.0, 3), (4.0, 3)]):
+        alarms.after_report(step, loss, num_skipped=num_skipped)
+    assert caplog.text == ""
+    alarms.after_report(9, 9.0, num_skipped=3)
+    assert "step 9: the training loss has jumped" in caplog.text

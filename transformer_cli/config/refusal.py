@@ -1,0 +1,163 @@
+"""What is said of settings that are refused: where they stand, what is wrong, and what was meant."""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+
+from transformer_cli.config.data import FilesData, HubData, PhrasebookData, SequencesData
+from transformer_cli.config.tree import Config
+from transformer_cli.config.yaml_reader import Mapping as ReadMapping
+
+Location = tuple[int | str, ...]
+
+_SOURCES: dict[str, type[BaseModel]] = {
+    "phrasebook": PhrasebookData,
+    "sequences": SequencesData,
+    "files": FilesData,
+    "hub": HubData,
+}
+_PLAIN_REASONS = {
+    "string_pattern_mismatch": "only letters, digits, '.', '_' and '-', and a letter or digit first",
+    "model_type": "a section of settings is expected",
+    "dict_type": "a section of settings is expected",
+    "model_attributes_type": "a section of settings is expected",
+    "tuple_type": "a list is expected",
+    "bool_type": "true or false is expected",
+    "union_tag_invalid": f"{', '.join(_SOURCES)} are what there is",
+}
+
+
+class _Problem(NamedTuple):
+    """One thing that is wrong, in the words of the config."""
+
+    location: Location
+    kind: str
+    reason: str
+    found: Any
+
+
+def describe(
+    error: ValidationError, settings: dict[str, Any], origin: str
+) -> tuple[str, str | None]:
+    """All that is wrong, a line each, and one hint: the first suggestion."""
+    lines, hints = [], []
+    for problem in _problems(error):
+        where = ".".join(map(str, problem.location))
+        text = f"{_place_of(settings, problem.location, origin)}: "
+        if problem.kind == "extra_forbidden":
+            text += f"{where} is not a setting"
+            suggestion = _suggestion(problem.location, settings)
+            if suggestion:
+                text += f"; did you mean {suggestion}?"
+        elif problem.kind == "missing":
+            text += f"{where} is missing"
+            hints.append(f"add {where}; tfm info --config en-it.yaml shows a complete config")
+        else:
+            text += f"{where}: {problem.reason}" if where else problem.reason
+            if not isinstance(problem.found, dict | BaseModel):
+                text += f", found {_shorten(problem.found)}"
+            elif overrides := _overrides_in(problem.found):
+                text += f" (with {', '.join(overrides)})"
+        lines.append(text)
+    shown = lines[:10] + ([f"... and {len(lines) - 10} more"] if len(lines) > 10 else [])
+    return "\n".join(shown), hints[0] if hints else "docs/configuration.md lists every setting"
+
+
+def _problems(error: ValidationError) -> list[_Problem]:
+    """Without mere consequences: a list whose items are wrong is called too short as well."""
+    problems: dict[Location, _Problem] = {}
+    for problem in map(_in_plain_words, error.errors()):
+        known = problems.get(problem.location)
+        # Of a setting that may be a number or text, the reason that fits its type says more.
+        if known is None or (known.kind.endswith("_type") and not problem.kind.endswith("_type")):
+            problems[problem.location] = problem
+    return [
+        problem
+        for problem in problems.values()
+        if problem.kind != "too_short"
+        or not any(
+            other[: len(problem.location)] == problem.location and other != problem.location
+            for other in problems
+        )
+    ]
+
+
+def _in_plain_words(error: Mapping[str, Any]) -> _Problem:
+    """Pydantic puts the chosen kind of data and the types of a union into the path; people did not."""
+    kind, found = error["type"], error["input"]
+    location = tuple(
+        part
+        for index, part in enumerate(error["loc"])
+        if not (index == 1 and part in _SOURCES and error["loc"][0] == "data")
+        and not (isinstance(part, str) and _is_type(part))
+    )
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        location = (*location, "source")
+        is_missing = kind == "union_tag_not_found" or not isinstance(found, dict)
+        kind = "missing" if is_missing else kind
+        found = found.get("source") if isinstance(found, dict) else found
+    reason = _PLAIN_REASONS.get(kind, error["msg"].removeprefix("Value error, "))
+    return _Problem(location, kind, reason, found)
+
+
+def _is_type(part: str) -> bool:
+    return "[" in part or part in (
+        "int",
+        "str",
+        "float",
+        "bool",
+        "constrained-int",
+        "constrained-str",
+    )
+
+
+def _place_of(settings: Any, location: Sequence[int | str], origin: str) -> str:
+    """The line of the file where a setting stands, or the override that set it."""
+    place = origin
+    for part in location:
+        if isinstance(settings, ReadMapping) and part in settings.lines:
+            line = settings.lines[str(part)]
+            place = f"{origin}:{line}" if isinstance(line, int) else line
+        try:
+            settings = settings[part]
+        except (KeyError, IndexError, TypeError):
+            break
+    return place
+
+
+def _overrides_in(section: Any) -> list[str]:
+    lines = section.lines.values() if isinstance(section, ReadMapping) else ()
+    return [line for line in lines if isinstance(line, str)]
+
+
+def _suggestion(location: Sequence[int | str], settings: dict[str, Any]) -> str | None:
+    """The nearest setting of the same section, or else one of that name elsewhere."""
+    *parents, name = (str(part) for part in location)
+    known = list(setting_paths(settings.get("data")))
+    same_section = [path for path in known if path.split(".")[:-1] == parents]
+    close = difflib.get_close_matches(".".join([*parents, name]), same_section, n=1, cutoff=0.75)
+    elsewhere = [path for path in known if path.split(".")[-1] == name]
+    return next(iter([*close, *elsewhere]), None)
+
+
+def setting_paths(data: Any = None) -> Iterable[str]:
+    """Every setting as a dotted path; those of `data` for the source that it names."""
+    source = data.get("source") if isinstance(data, dict) else None
+    chosen = _SOURCES.get(source, PhrasebookData) if isinstance(source, str) else PhrasebookData
+    for name, field in Config.model_fields.items():
+        section = chosen if name == "data" else field.annotation
+        yield from _paths(name, section)
+
+
+def _paths(prefix: str, annotation: Any) -> Iterable[str]:
+    yield prefix
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        for name, field in annotation.model_fields.items():
+            yield from _paths(f"{prefix}.{name}", field.annotation)
+
+
+def _shorten(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
