@@ -43,7 +43,10 @@ def altered(before: Config, path: str) -> Config:
         section = getattr(section, parent)
         sections.append(section)
     value = getattr(section, name)
-    new: Any = 1 if value is None else 2 * value if isinstance(value, str | tuple) else value + 1
+    if isinstance(value, tuple):
+        new: Any = (*value, 1)
+    else:
+        new = 1 if value is None else 2 * value if isinstance(value, str) else value + 1
     changed: BaseModel = section.model_copy(update={name: new})
     for parent, owner in zip(reversed(parents), reversed(sections[:-1]), strict=True):
         changed = owner.model_copy(update={parent: changed})

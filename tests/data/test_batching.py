@@ -114,6 +114,19 @@ def test_a_batch_equals_the_one_that_a_loop_over_tokens_makes(
     assert batch.num_target_tokens == sum(len(pair.target_ids) for pair in pairs)
 
 
+def test_unshifted_the_decoder_reads_what_it_is_to_predict() -> None:
+    pairs = PairList([TokenPair([5, 6], [7, 8, 9]), TokenPair([8], [9])])
+    batch = collate(pairs, bos_id=BOS, pad_id=PAD, is_shifted=False)
+    assert torch.equal(batch.decoder_input_ids, batch.target_ids)
+    assert batch.target_ids.tolist() == [[7, 8, 9], [9, PAD, PAD]]
+    order = EpochOrder(pairs.lengths, pairs.corpus_sizes, [1.0], Budget(sentences=2), seed=3)
+    for is_shifted in (True, False):
+        with Updates(pairs, order, is_shifted=is_shifted) as made:
+            [of_stream] = next(made)
+        is_same = torch.equal(of_stream.decoder_input_ids, of_stream.target_ids)
+        assert is_same != is_shifted
+
+
 def test_a_batch_moves_with_everything_in_it() -> None:
     batch = collate([TokenPair([5, EOS], [7, EOS])], bos_id=BOS, pad_id=PAD).to("meta")
     assert {

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ParamSpec, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -31,6 +31,9 @@ from transformer_cli.training.optimizer import (
 from transformer_cli.training.progress import Meter, Progress
 
 logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -93,11 +96,25 @@ class TrainingSession:
         )
         return self.talk
 
-    def hooks(self, is_stop_requested: Callable[[], bool]) -> Hooks:
-        """What the loop does to the world."""
+    def hooks(self, is_stop_requested: Callable[[], bool], alive: Callable[[], None]) -> Hooks:
+        """What the loop does to the world; `alive` is told of each beginning and end."""
         assert self.talk is not None, "open the console first"
+
+        def watched(work: Callable[P, T]) -> Callable[P, T]:
+            def wrapped(*arguments: P.args, **options: P.kwargs) -> T:
+                alive()
+                done = work(*arguments, **options)
+                alive()
+                return done
+
+            return wrapped
+
         return Hooks(
-            self.talk.tick, self.talk.show_training, self._validate, self._save, is_stop_requested
+            tick=watched(self.talk.tick),
+            report=self.talk.show_training,
+            validate=watched(self._validate),
+            save=watched(self._save),
+            is_stop_requested=is_stop_requested,
         )
 
     def _validate(self, step: int) -> float:

@@ -18,6 +18,7 @@ from transformer_cli.runtime import Machine, environment, prepare_machine, signa
 from transformer_cli.storage import make_folders, replace_file
 from transformer_cli.training.loop import train
 from transformer_cli.training.progress import is_finished, limits_reached
+from transformer_cli.training.watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
 
@@ -85,8 +86,13 @@ def _train_in(run_folder: Path, config: Config, data: PreparedData, machine: Mac
             run_folder, session.progress.step, reached,
         )  # fmt: skip
         return
-    with signals_as_requests() as request, session.console(), session.experiment.updates:
-        hooks = session.hooks(lambda: request.signal_number is not None)
+    with (
+        signals_as_requests() as request,
+        session.console(),
+        session.experiment.updates,
+        Watchdog(config.runtime.stuck_after_seconds) as watchdog,
+    ):
+        hooks = session.hooks(lambda: request.signal_number is not None, watchdog.alive)
         progress = train(session.experiment, session.progress, session.meter, hooks)
     if request.signal_number is not None and not is_finished(progress, config.training):
         raise InterruptedBySignal(

@@ -155,3 +155,5 @@ class RuntimeConfig(Section):
     """CPU threads; absent: all cores."""
     compile: Switch = False
     """torch.compile each layer: pays off in long runs on a GPU."""
+    stuck_after_seconds: Positive | None = None
+    """End a training in which no step, validation or save has begun or ended for so long, with exit code 75 and the place where each thread stood, so that a scheduler can start it again; absent: never. Longer than the longest validation."""

@@ -271,9 +271,9 @@ def was_doing_when(draw: Draw) -> Both:
 
 PATTERNS = (
     Pattern("where_can", where_can, 50),
-    Pattern("knows_where", knows_where, 40),
-    Pattern("knows_where.question", partial(knows_where, asks=True), 20),
-    Pattern("tell_me_where", tell_me_where, 30),
+    Pattern("knows_where", knows_where, 80),
+    Pattern("knows_where.question", partial(knows_where, asks=True), 40),
+    Pattern("tell_me_where", tell_me_where, 50),
     Pattern("says_that_person", says_that_person, 60),
     Pattern("who_is", who_is, 30),
     *in_tenses("why_is", why_is, {"present": 30, "past": 20}),

@@ -155,22 +155,28 @@ def misses(draw: Draw, *, asks: bool = False) -> Both:
 def misses_you(draw: Draw, *, asks: bool = False) -> Both:
     """ "I miss you a lot", "Mi manchi molto"."""
     subject = person_subject(draw)
-    missed = draw.choose((("you", 1), ("him", 2), ("her", 2), ("them", 5), ("me", 0), ("us", 3)))
-    if subject.person == missed[1] or {subject.person, missed[1]} == {0, 3}:
-        raise DeadEndError
     if asks and subject.person in {0, 3}:
         raise DeadEndError
     negative = not asks and draw.choose((True, False, False, False))
     tense = draw.choose(("present", "present", "future"))
+    english, italian = missing(draw, subject, tense, negative=negative, asks=asks)
+    return finished(draw, english, italian, "?" if asks else ".")
+
+
+def missing(
+    draw: Draw, subject: NounPhrase, tense: str, *, negative: bool, asks: bool = False
+) -> Both:
+    """The clause "I miss you a lot", "mi manchi molto"."""
+    missed = draw.choose((("you", 1), ("him", 2), ("her", 2), ("them", 5), ("me", 0), ("us", 3)))
+    if subject.person == missed[1] or {subject.person, missed[1]} == {0, 3}:
+        raise DeadEndError
     tail = draw.choose((("", ""), ("", ""), ("a lot", "molto"), ("so much", "così tanto")))
     phrase = VerbPhrase(the_verb("mancare", "miss"), joined_words(missed[0], tail[0]))
     make = question if asks else partial(statement, negative=negative)
     english = make(subject, phrase, tense)[0]
     dative, clitic = to_whom(subject)
     verb = (present if tense == "present" else future)("mancare", missed[1])
-    no = "non" if negative else ""
-    italian = joined_words(dative, no, clitic, verb, tail[1])
-    return finished(draw, english, italian, "?" if asks else ".")
+    return english, joined_words(dative, "non" if negative else "", clitic, verb, tail[1])
 
 
 def is_interested(draw: Draw, *, asks: bool = False) -> Both:
@@ -220,8 +226,8 @@ PATTERNS = (
     Pattern("likes_doing.question", partial(likes_doing, asks=True), 25),
     Pattern("misses", misses, 60),
     Pattern("misses.question", partial(misses, asks=True), 22),
-    Pattern("misses_you", misses_you, 40),
-    Pattern("misses_you.question", partial(misses_you, asks=True), 25),
+    Pattern("misses_you", misses_you, 120),
+    Pattern("misses_you.question", partial(misses_you, asks=True), 40),
     Pattern("is_interested", is_interested, 20),
     Pattern("is_interested.question", partial(is_interested, asks=True), 30),
     Pattern("hurts", hurts, 40),

@@ -8,6 +8,7 @@ from transformer_cli.data.phrasebook.adverbials import (
     NOTHING,
     Both,
     at_place,
+    at_time,
     in_named_place,
     inside,
     sometimes_when,
@@ -37,6 +38,8 @@ def with_subject(
         raise DeadEndError
     phrase = VerbPhrase(the_verb(*verb_names), *words)
     time = sometimes_when(draw, tense, phrase.verb)
+    if words[0].startswith("at ") and time[0].startswith("at "):
+        raise DeadEndError  # two times of day
     if asks:
         sentence = question(subject, phrase, tense)
     elif looks_past(phrase.verb, tense, subject) and not time[0]:
@@ -143,8 +146,10 @@ def feels(draw: Draw, tense: str) -> Both:
 
 
 def leaves(draw: Draw, tense: str, *, asks: bool = False) -> Both:
-    """ "She leaves for Rome", "Parte per Roma"; "arrives in", "goes out with"."""
-    kind = draw.choose(("leave", "arrive", "go out", "stay"))
+    """ "She leaves for Rome", "Parte per Roma"; "arrives in", "goes out with", "leaves at two"."""
+    kind = draw.choose(("leave", "leave at", "arrive", "go out", "stay"))
+    if kind == "leave at":
+        return with_subject(draw, ("partire", "leave"), at_time(draw), tense, asks=asks)
     if kind == "stay":
         return with_subject(draw, ("rimanere", "stay"), at_place(draw), tense, asks=asks)
     if kind == "go out":
@@ -211,7 +216,7 @@ PATTERNS = (
     *in_tenses(
         "leaves",
         leaves,
-        {"present": 30, "past": 50, "future": 40, "want": 25, "must": 15},
+        {"present": 40, "past": 60, "future": 50, "want": 30, "must": 25, "have_to": 35},
         asks=True,
     ),
 )

@@ -172,6 +172,6 @@ PATTERNS = (
     Pattern("transport.present", partial(transport, tense="present"), 40),
     Pattern("transport.past", partial(transport, tense="past"), 25),
     Pattern("transport.future", partial(transport, tense="future"), 25),
-    Pattern("opens.present", partial(opens, tense="present"), 25),
+    Pattern("opens.present", partial(opens, tense="present"), 40),
     Pattern("opens.future", partial(opens, tense="future"), 15),
 )

@@ -28,11 +28,20 @@ from transformer_cli.data.phrasebook.patterns_being import (
 )
 from transformer_cli.data.phrasebook.patterns_having import STATES
 from transformer_cli.data.phrasebook.patterns_joined import some_act
-from transformer_cli.data.phrasebook.patterns_liking import liking
+from transformer_cli.data.phrasebook.patterns_liking import liking, missing
 from transformer_cli.data.phrasebook.patterns_verbs import looks_past
 from transformer_cli.data.phrasebook.patterns_weather import weather_words
 
-PERSONAL = ("act",) * 6 + ("quality", "quality", "state", "place", "having", "wish", "liking")
+PERSONAL = ("act",) * 6 + (
+    "quality",
+    "quality",
+    "state",
+    "place",
+    "having",
+    "wish",
+    "liking",
+    "missing",
+)
 IMPERSONAL = ("thing", "thing", "thing_place", "there_is", "weather")
 
 
@@ -56,6 +65,10 @@ def personal_clause(draw: Draw, subject: NounPhrase, tense: str, *, may_like: bo
         if not may_like or tense == "future":
             raise DeadEndError
         return liking(draw, subject, tense, negative=negative)
+    if kind == "missing":
+        if not may_like or tense == "past":
+            raise DeadEndError
+        return missing(draw, subject, tense, negative=negative)
     if kind == "state":
         english, italian = draw.choose(STATES)
         draw.expect(english)
