@@ -3,14 +3,18 @@
 Applied in the process itself, before it begins; nothing of this is in the product.
 """
 
+import atexit
+import errno
 import importlib
 import os
 import resource
 import signal
 import socket
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +25,27 @@ POINTS = {
     "step": "transformer_cli.training.loop:train_step",
     "validation": "transformer_cli.commands.session:validate",
     "save": "transformer_cli.storage.manifest:Manifest.encode",  # all files written, no manifest yet
+    "verification": "transformer_cli.checkpoint.checkpoints:Checkpoints._verify_saved",
+    "rotation": "transformer_cli.checkpoint.checkpoints:Checkpoints._rotate",
+    "report": "transformer_cli.console:append_json_line",
     "encoding": "transformer_cli.data.preparation:encode_pairs",
     "translation": "transformer_cli.decoding.translator:Translator.translate",
 }
+DISK = "transformer_cli.storage.filesystem:FileSystem."
+"""One operation on the disk, by its name; "disk" as a point counts all of them."""
+OPERATIONS = (
+    "make_folder",
+    "create_file",
+    "open_to_append",
+    "write",
+    "flush",
+    "flush_path",
+    "rename",
+    "link",
+    "remove_file",
+    "remove_folder",
+)
+POINTS |= {operation: DISK + operation for operation in OPERATIONS}
 
 
 def at(point: str, number: int, action: str, *arguments: Any) -> None:
@@ -34,22 +56,36 @@ def at(point: str, number: int, action: str, *arguments: Any) -> None:
         if count == number:
             do(*arguments)
 
-    _wrap(point, before)
+    _wrap_all(OPERATIONS if point == "disk" else (point,), before)
 
 
-def _wrap(point: str, before: Callable[[int], None]) -> None:
-    module, _, path = POINTS[point].partition(":")
+def each(point: str, action: str, *arguments: Any) -> None:
+    """At every passage of a point, do something."""
+    _wrap_all(OPERATIONS if point == "disk" else (point,), lambda _: ACTIONS[action](*arguments))
+
+
+def _wrap_all(points: Sequence[str], before: Callable[[int], None]) -> None:
+    count = 0
+
+    def counted() -> None:
+        nonlocal count
+        count += 1
+        before(count)
+
+    for point in points:
+        _wrap(POINTS[point], counted)
+
+
+def _wrap(place: str, before: Callable[[], None]) -> None:
+    module, _, path = place.partition(":")
     *owners, name = path.split(".")
     owner: Any = importlib.import_module(module)
     for part in owners:
         owner = getattr(owner, part)
     original = getattr(owner, name)
-    count = 0
 
     def wrapped(*arguments: Any, **options: Any) -> Any:
-        nonlocal count
-        count += 1
-        before(count)
+        before()
         return original(*arguments, **options)
 
     setattr(owner, name, wrapped)
@@ -75,6 +111,22 @@ def _raise(kind: str, message: str) -> None:
     raise {"MemoryError": MemoryError, "RuntimeError": RuntimeError}[kind](message)
 
 
+def _fail(name: str) -> None:
+    code = getattr(errno, name)
+    raise OSError(code, os.strerror(code))
+
+
+def _fail_from_now_on(operation: str, name: str) -> None:
+    """An operation on the disk never works again."""
+    _wrap(POINTS[operation], lambda: _fail(name))
+
+
+def _note(place: str, text: str) -> None:
+    """Add a line to a file."""
+    with open(place, "a", encoding="utf-8") as file:
+        file.write(f"{text}\n")
+
+
 def _call(host: str) -> None:
     socket.create_connection((host, 9), timeout=1)
 
@@ -84,11 +136,108 @@ def _fill_disk() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
 
+def _fill_folder(folder: str) -> None:
+    """Leave no byte free on the file system on which a folder lies."""
+    with open(Path(folder, "filler"), "ab", buffering=0) as filler:
+        for size in (1 << 16, 1 << 10, 1):
+            with suppress(OSError):
+                while filler.write(bytes(size)):
+                    pass
+
+
+def note_saves(place: str) -> None:
+    """Write down the step of each save that was acknowledged."""
+    from transformer_cli.checkpoint import Checkpoints
+
+    original = Checkpoints.save
+
+    def save(self: Checkpoints, snapshot: Any, *arguments: Any) -> Path:
+        folder = original(self, snapshot, *arguments)
+        _note(place, str(snapshot.step))
+        return folder
+
+    Checkpoints.save = save  # type: ignore[method-assign]
+
+
+def limit(name: str, most: int) -> None:
+    """A limit as `ulimit` sets it: "RLIMIT_NOFILE", 64."""
+    resource.setrlimit(getattr(resource, name), (most, most))
+
+
+def limit_memory(more_bytes: int) -> None:
+    """From now on the process gets so much more address space than it has, and no more."""
+    in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    limit("RLIMIT_AS", in_use + more_bytes)
+
+
+def limit_files(most: int) -> None:
+    """No file can be opened beyond so many more than are open."""
+    limit("RLIMIT_NOFILE", len(os.listdir("/proc/self/fd")) - 1 + most)
+
+
+def _start(kind: str) -> None:
+    """Something that is still there at the end."""
+    if kind == "thread":
+        threading.Thread(target=time.sleep, args=(60,), name="late", daemon=True).start()
+    elif os.fork() == 0:
+        parent = os.getppid()
+        while os.getppid() == parent:
+            time.sleep(0.01)
+        os._exit(0)
+
+
+def umask(mask: int) -> None:
+    os.umask(mask)
+
+
+def pretend_free(num_bytes: int) -> None:
+    """Every file system says that so much is free."""
+    from transformer_cli.storage import FileSystem
+
+    FileSystem.free_bytes = lambda self, path: num_bytes  # type: ignore[method-assign]
+
+
+def note_processes(place: str) -> None:
+    """Write down whatever starts a process, whoever does it, and the threads that are there at the end."""
+
+    def hear(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in PROCESS_EVENTS:
+            _note(place, event)
+
+    def look() -> None:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if used.ru_maxrss:
+            _note(place, "a child has ended")
+        for task in Path("/proc/self/task").iterdir():
+            if (task / "children").read_text():
+                _note(place, "a child is there")
+        for thread in threading.enumerate():
+            # A progress bar's own only watches, and is told to end when all others have.
+            if thread is not threading.main_thread() and thread.name != "tqdm_monitor":
+                _note(place, f"thread {thread.name!r}")
+
+    sys.addaudithook(hear)
+    atexit.register(look)
+
+
+PROCESS_EVENTS = frozenset(
+    {"os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.exec", "os.system", "subprocess.Popen"}
+)  # fmt: skip
+
+
 ACTIONS: dict[str, Callable[..., None]] = {
     "signal": _signal,
     "signal_group": _signal_group,
     "pause": _pause,
     "raise": _raise,
+    "fail": _fail,
+    "fail_from_now_on": _fail_from_now_on,
+    "note": _note,
+    "sleep": time.sleep,
+    "fill_folder": _fill_folder,
+    "limit_files": limit_files,
+    "limit_memory": limit_memory,
+    "start": _start,
     "fill_disk": _fill_disk,
     "call": _call,
 }
@@ -143,3 +292,17 @@ def ascii_streams() -> None:
     """As in a locale that knows no accents."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="ascii", errors="strict")  # type: ignore[union-attr]
+
+
+def little_memory(max_sentences: int) -> None:
+    """A model that is trained finds no memory for more sentences at once."""
+    from transformer_cli.model.transformer import Transformer
+
+    original = Transformer.forward
+
+    def forward(self: Transformer, source_ids: Any, *arguments: Any) -> Any:
+        if self.training and len(source_ids) > max_sentences:
+            raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")
+        return original(self, source_ids, *arguments)
+
+    Transformer.forward = forward  # type: ignore[method-assign]

@@ -24,6 +24,7 @@ app = typer.Typer(
     epilog="Start with: tfm train --config en-it.yaml, then: tfm translate 'The red cars are in front of the station.'",
 )
 
+OUT_OF_MEMORY = ("MemoryError", "allocate memory", "bad_alloc", "new thread", "ThreadPool")
 ConfigOption = Annotated[
     str,
     typer.Option(
@@ -244,25 +245,25 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end_by_signal)
-    is_debug = "--debug" in sys.argv[1:]
     try:
         try:
             app(prog_name="tfm")
         finally:
             sys.stdout.flush()
     except TfmError as error:
-        _give_up(f"tfm: {error}", error.exit_code, is_debug)
-    except BrokenPipeError:
-        # The reader of our output has gone; Python must not complain once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        sys.exit(1)
-    except OSError as error:
-        _give_up(f"tfm: {error}\n  hint: --debug shows where", 74, is_debug)
-    except Exception as error:
+        _give_up(f"tfm: {error}", error.exit_code)
+    except (BrokenPipeError, SystemExit) as end:  # typer makes the latter of the former
+        if BrokenPipeError in (type(end), type(end.__context__)):  # the reader of our output left:
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end as `cat` would; shells show 141
+            signal.raise_signal(signal.SIGPIPE)
+        raise
+    except BaseException as error:  # a panic in Rust is no Exception
         if _is_out_of_memory(error):
-            _give_up("tfm: out of memory\n  hint: lower the size of the batches", 75, is_debug)
+            _give_up("tfm: out of memory\n  hint: lower the size of the batches", 75)
+        if isinstance(error, OSError):
+            _give_up(f"tfm: {error}\n  hint: --debug shows where", 74)
         what = f"tfm: an error of ours, please report it: {type(error).__name__}: {error}"
-        _give_up(f"{what}\n  hint: --debug shows where", 70, is_debug)
+        _give_up(f"{what}\n  hint: --debug shows where", 70)
 
 
 def _prepare_streams() -> None:
@@ -282,16 +283,16 @@ def _end_by_signal(signal_number: int, frame: FrameType | None) -> NoReturn:
     sys.exit(128 + signal_number)
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def _is_out_of_memory(error: BaseException) -> bool:
     """Python's own, that of a GPU, and that of a CPU, which is only told by its text."""
-    text = f"{type(error).__name__}: {error}"
-    return any(mark in text for mark in ("MemoryError", "OutOfMemory", "allocate memory"))
+    return any(mark in f"{type(error).__name__}: {error}" for mark in OUT_OF_MEMORY)
 
 
-def _give_up(message: str, exit_code: int, is_debug: bool) -> NoReturn:
-    if is_debug:
+def _give_up(message: str, exit_code: int) -> NoReturn:
+    if "--debug" in sys.argv[1:]:
         traceback.print_exc()
-    typer.echo(message, err=True)
+    with contextlib.suppress(OSError):  # nobody may be listening
+        typer.echo(message, err=True)
     sys.exit(exit_code)
 
 

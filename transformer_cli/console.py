@@ -32,14 +32,19 @@ class TrainingConsole:
         self.num_steps = num_steps
         self.bar: tqdm[Any] | None = None
         self.board: _EventFile | None = None
+        self.is_recording = True
         self.is_warned = False
 
     def __enter__(self) -> "TrainingConsole":
         try:
             # What an earlier process logged after the step that we resume at happens again.
             cut_json_lines(self.metrics_file, after_step=self.first_step)
+        except TfmError as error:
+            self.is_recording = False  # or steps would stand there twice
+            self._warn(error)
+        try:
             self.board = _EventFile(self.tensorboard_folder, first_step=self.first_step)
-        except (OSError, TfmError) as error:
+        except OSError as error:
             self._warn(error)
         self.bar = tqdm(
             total=self.num_steps,
@@ -123,6 +128,8 @@ class TrainingConsole:
             self._on_board(step, "scalar", name, value)
 
     def _record(self, line: Mapping[str, Any]) -> None:
+        if not self.is_recording:
+            return
         try:
             append_json_line(self.metrics_file, line)
         except TfmError as error:
@@ -141,7 +148,8 @@ class TrainingConsole:
 
     def _warn(self, error: Exception) -> None:
         if not self.is_warned:
-            logger.warning("metrics cannot be written any more (%s); the run goes on", error)
+            reason = error.message if isinstance(error, TfmError) else error
+            logger.warning("metrics cannot be written any more (%s); the run goes on", reason)
         self.is_warned = True
 
 
@@ -158,10 +166,14 @@ class _EventFile:
         folder.mkdir(parents=True, exist_ok=True)
         number = len(list(folder.iterdir()))
         self._file = (folder / f"events.out.tfevents.{number:06d}").open("xb", buffering=0)
-        self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
         # What an earlier file holds from this step on is void.
         start = SessionLog(status=SessionLog.START)
-        self._write(Event(wall_time=time.time(), step=first_step + 1, session_log=start))
+        try:
+            self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
+            self._write(Event(wall_time=time.time(), step=first_step + 1, session_log=start))
+        except OSError:
+            self.close()
+            raise
 
     def add(self, step: int, kind: str, *content: Any, **options: Any) -> None:
         """Add what a function of `torch.utils.tensorboard.summary` makes: a scalar, a text, an image."""

@@ -24,6 +24,7 @@ from transformer_cli.errors import DataError, StorageError, TrainingStoppedError
 from transformer_cli.storage import MANIFEST_NAME, Manifest
 from transformer_cli.storage.manifest import parse_manifest
 
+from ..faults import RecordingFileSystem
 from .snapshots import EXPECTED, newest_step, saved, snapshot
 
 NAMES = [
@@ -210,6 +211,26 @@ def test_from_scratch_keeps_the_old_checkpoints_elsewhere(tmp_path: Path) -> Non
     assert checkpoints.move_away() == tmp_path / "checkpoints-old-2"
     assert open_checkpoint(tmp_path / "checkpoints-old-1" / "step-00000020").step == 20
     assert checkpoints.move_away() is None
+
+
+def test_what_goes_along_with_old_checkpoints_is_renamed_and_flushed(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    saved(run, 10)
+    (run / "data").mkdir()
+    (run / "metrics.jsonl").write_text("{}\n")
+    fs = RecordingFileSystem(tmp_path)
+    assert Checkpoints(run, fs=fs).move_away(along=("metrics.jsonl", "data", "missing"))
+    assert [(operation.kind, operation.path, operation.other) for operation in fs.operations] == [
+        ("rename", "run/checkpoints", "run/checkpoints-old-1"),
+        ("flush", "run", ""),
+        ("rename", "run/metrics.jsonl", "run/checkpoints-old-1/metrics.jsonl"),
+        ("flush", "run/checkpoints-old-1", ""),
+        ("flush", "run", ""),
+        ("rename", "run/data", "run/checkpoints-old-1/data"),
+        ("flush", "run/checkpoints-old-1", ""),
+        ("flush", "run", ""),
+    ]
+    assert [path.name for path in run.iterdir()] == ["checkpoints-old-1"]
 
 
 def test_an_invalid_checkpoint_is_moved_aside_when_its_step_comes_again(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.checkpoint import find_run
-from transformer_cli.errors import MissingInputError
+from transformer_cli.errors import MissingInputError, StorageError
 
 from .snapshots import saved
 
@@ -62,8 +62,34 @@ def test_where_there_is_no_run_training_is_the_hint(tmp_path: Path) -> None:
             find_run(None, folder)
         assert caught.value.hint == "train one first: tfm train --config en-it.yaml"
     (tmp_path / "a" / "checkpoints").mkdir(parents=True)
-    with pytest.raises(MissingInputError, match="none of a has a whole checkpoint"):
+    with pytest.raises(MissingInputError, match="none of a has a checkpoint under"):
         find_run(None, tmp_path)
+
+
+def test_checkpoints_of_which_none_is_whole_are_no_missing_input(tmp_path: Path) -> None:
+    """A12: which they are, what is wrong with them, and what to do."""
+    (first,), (second,) = saved(tmp_path / "a", 10), saved(tmp_path / "b", 20)
+    (first / "MANIFEST.json").unlink()
+    os.truncate(second / "model.safetensors", 5)
+    (tmp_path / "c" / "checkpoints").mkdir(parents=True)
+    with pytest.raises(StorageError, match="no checkpoint is valid:") as caught:
+        find_run(None, tmp_path)
+    assert caught.value.exit_code == 74
+    assert f"\n    {first}/MANIFEST.json: missing\n" in caught.value.message
+    assert f"\n    {second}/model.safetensors: 5 bytes instead of" in caught.value.message
+    assert "--from-scratch" in str(caught.value.hint)
+    saved(tmp_path / "c", 5)
+    assert find_run(None, tmp_path) == tmp_path / "c"
+
+
+def test_many_damaged_checkpoints_are_not_all_listed(tmp_path: Path) -> None:
+    for number in range(10):
+        (folder,) = saved(tmp_path / f"run-{number}", 10)
+        (folder / "state.json").unlink()
+    with pytest.raises(StorageError) as caught:
+        find_run(None, tmp_path)
+    assert caught.value.message.count("\n") == 9
+    assert caught.value.message.endswith("\n    and 2 more")
 
 
 def test_a_run_is_given_by_name_by_path_or_by_one_checkpoint(
@@ -84,6 +110,19 @@ def test_a_name_that_is_nearly_right_is_suggested(tmp_path: Path) -> None:
     with pytest.raises(MissingInputError, match="en-ti: no such run") as caught:
         find_run("en-ti", tmp_path)
     assert caught.value.hint == "did you mean en-it?"
+
+
+def test_a_name_that_is_like_none_is_told_those_that_there_are(tmp_path: Path) -> None:
+    saved(tmp_path / "en-it", 10)
+    saved(tmp_path / "spoken", 10)
+    with pytest.raises(MissingInputError) as caught:
+        find_run("nope", tmp_path)
+    assert caught.value.hint == "the runs there are: en-it, spoken"
+    for number in range(10):
+        (tmp_path / f"more-{number}" / "checkpoints").mkdir(parents=True)
+    with pytest.raises(MissingInputError) as caught:
+        find_run("zzz", tmp_path)
+    assert str(caught.value.hint).endswith(" and 4 more")
 
 
 def test_a_run_that_has_not_saved_yet_is_told_from_none(tmp_path: Path) -> None:

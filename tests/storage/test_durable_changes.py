@@ -1,0 +1,48 @@
+"""Everything that changes the disk durably goes through one folder of the package."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import transformer_cli
+
+PACKAGE = Path(transformer_cli.__file__).parent
+FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if "storage" not in path.parts]
+# What changes names or makes files; of a `FileSystem`, that is as it should be.
+CHANGES = {"rename", "renames", "unlink", "rmdir", "rmtree", "copyfile", "copytree", "hardlink_to",
+           "symlink_to", "symlink", "mkdir", "makedirs", "write_text", "write_bytes", "truncate",
+           "ftruncate"}  # fmt: skip
+# Words that mean something else elsewhere.
+CHANGES_OF_OS = {"replace", "remove", "removedirs", "link", "move", "copy", "copy2"}
+# They write in a folder that `staged_folder` makes appear as a whole, or curves, which may be lost.
+STAGED = {"data/fingerprint.py", "data/preparation.py", "console.py"}
+
+
+def durable_changes(text: str) -> list[str]:
+    """Calls that reach the disk without asking the storage layer."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        owner, name = ast.unparse(node.func.value), node.func.attr
+        is_file_system = owner.split(".")[-1] in ("fs", "_fs")
+        is_change = name in CHANGES or (owner in ("os", "shutil") and name in CHANGES_OF_OS)
+        if is_change and not is_file_system:
+            found.append(f"{owner}.{name}")
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_nothing_but_storage_changes_the_disk(path: Path) -> None:
+    changes = durable_changes(path.read_text(encoding="utf-8"))
+    if str(path.relative_to(PACKAGE)) not in STAGED:
+        assert changes == []
+
+
+@pytest.mark.parametrize(
+    "line", ["old.rename(new)", "os.replace(a, b)", "Path(x).write_text(y)", "shutil.rmtree(z)"]
+)
+def test_the_search_finds_what_it_looks_for(line: str) -> None:
+    assert durable_changes(line)
+    assert not durable_changes("fs.rename(a, b)\nself._fs.rename(a, b)\ntext.replace('a', 'b')")
