@@ -176,3 +176,23 @@ def test_a_decision_is_short_and_says_why_what_and_what_follows(record: Path) ->
 def test_decisions_have_numbers_of_their_own() -> None:
     numbers = [record.name[:4] for record in DECISIONS]
     assert len(set(numbers)) == len(numbers)
+
+
+TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
+CASES = dict(zip("ABCDEFGH", (20, 14, 12, 10, 16, 14, 6, 10), strict=True))  # of each group
+
+
+@each_document
+def test_every_test_that_is_mentioned_exists(document: Path) -> None:
+    for path, name in TEST.findall(document.read_text(encoding="utf-8")):
+        assert (ROOT / path).is_file(), path
+        assert name in names_in(ROOT / path), f"{path}::{name}"
+
+
+def test_the_page_on_reliability_has_every_case_with_a_test_or_what_it_waits_for() -> None:
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| ([A-H]\d+) \|(.*)$", page, re.MULTILINE))
+    wanted = {f"{group}{i}" for group, number in CASES.items() for i in range(1, number + 1)}
+    assert rows.keys() == wanted
+    for case, row in rows.items():
+        assert TEST.search(row) or "waits for" in row, case

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from transformer_cli import errors
-from transformer_cli.errors import InterruptedBySignal, TfmError, UsageError
+from transformer_cli.errors import InterruptedBySignal, TfmError, UsageError, is_out_of_memory
 
 KINDS = [
     kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, TfmError)
@@ -37,3 +37,24 @@ def test_a_signal_gives_its_own_code(number: int, code: int) -> None:
     assert error.exit_code == code
     assert UsageError.exit_code == 2
     assert "the same command continues" in str(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 8 bytes"),
+        RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("std::bad_alloc"),
+        RuntimeError("can't start new thread"),
+        type("PanicException", (BaseException,), {})("ThreadPoolBuildError { kind: IOError }"),
+    ],
+    ids=str,
+)
+def test_memory_that_does_not_suffice_is_told_by_type_or_text(error: BaseException) -> None:
+    assert is_out_of_memory(error)
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), RuntimeError("a shape that does not fit")])
+def test_other_errors_are_not_taken_for_it(error: Exception) -> None:
+    assert not is_out_of_memory(error)

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NoReturn
 import typer
 
 from transformer_cli import __version__
-from transformer_cli.errors import TfmError, UsageError
+from transformer_cli.errors import TfmError, UsageError, is_out_of_memory
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,7 +24,6 @@ app = typer.Typer(
     epilog="Start with: tfm train --config en-it.yaml, then: tfm translate 'The red cars are in front of the station.'",
 )
 
-OUT_OF_MEMORY = ("MemoryError", "allocate memory", "bad_alloc", "new thread", "ThreadPool")
 ConfigOption = Annotated[
     str,
     typer.Option(
@@ -258,7 +257,7 @@ def main() -> None:
             signal.raise_signal(signal.SIGPIPE)
         raise
     except BaseException as error:  # a panic in Rust is no Exception
-        if _is_out_of_memory(error):
+        if is_out_of_memory(error):
             _give_up("tfm: out of memory\n  hint: lower the size of the batches", 75)
         if isinstance(error, OSError):
             _give_up(f"tfm: {error}\n  hint: --debug shows where", 74)
@@ -281,11 +280,6 @@ def _end_by_signal(signal_number: int, frame: FrameType | None) -> NoReturn:
     with contextlib.suppress(OSError):
         os.write(2, f"tfm: ended by {signal.Signals(signal_number).name}\n".encode())
     sys.exit(128 + signal_number)
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    """Python's own, that of a GPU, and that of a CPU, which is only told by its text."""
-    return any(mark in f"{type(error).__name__}: {error}" for mark in OUT_OF_MEMORY)
 
 
 def _give_up(message: str, exit_code: int) -> NoReturn:

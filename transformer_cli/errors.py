@@ -77,3 +77,10 @@ class InterruptedBySignal(TfmError):
     def __init__(self, signal_number: int, message: str) -> None:
         super().__init__(message, hint="the same command continues where it stopped")
         self.exit_code = 128 + signal_number
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory did not suffice: Python's own, a GPU's, and those that only their text tells."""
+    marks = ("MemoryError", "OutOfMemory", "out of memory", "allocate memory", "bad_alloc", "new thread", "ThreadPool")  # fmt: skip
+    text = f"{type(error).__name__}: {error}"
+    return any(mark in text for mark in marks)

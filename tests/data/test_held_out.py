@@ -4,9 +4,10 @@ from typing import Any
 import pytest
 
 from transformer_cli.config import Config
-from transformer_cli.data.cleaning import CleaningReport, pair_digest
+from transformer_cli.data.cleaning import pair_digest
 from transformer_cli.data.held_out import all_held_out_pairs, held_out_digests, held_out_pairs
 from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.preparation import prepare_data
 from transformer_cli.errors import DataError
 
 
@@ -36,15 +37,15 @@ def test_a_corpus_that_is_a_split_keeps_all_but_empty_pairs(tmp_path: Path) -> N
         write(tmp_path, "val", ROWS) | {"split": "validation"},
     ]
     config = config_of({"source": "files", "root": str(tmp_path), "corpora": corpora})
-    report = CleaningReport()
-    pairs = held_out_pairs(config, "validation", report)
-    assert pairs == [
+    found = all_held_out_pairs(config)["validation"]
+    assert held_out_pairs(config, "validation") == found.pairs
+    assert found.pairs == [
         SentencePair("Caf\u00e9.", "Coffee.", 1),
         SentencePair("ciao", "ciao", 1),
         SentencePair("ciao", "ciao", 1),
         SentencePair("uno", "one " * 300, 1),
     ]
-    assert report.dropped["drop_empty"].count == 1
+    assert found.cleaning.dropped["drop_empty"].count == 1
 
 
 def test_drawn_pairs_are_cleaned_like_training_pairs(tmp_path: Path) -> None:
@@ -73,11 +74,11 @@ def test_all_held_out_splits_are_those_that_the_config_has(tmp_path: Path) -> No
     shares = {"validation_share": 0.0, "test_share": 0.0}
     data = {"source": "files", "root": str(tmp_path), "corpora": corpora} | shares
     found = all_held_out_pairs(config_of(data))
-    assert {split: pairs for split, (pairs, _) in found.items()} == {
+    assert {split: one.pairs for split, one in found.items()} == {
         "validation": [SentencePair("c", "d", 1)],
         "test": [SentencePair("e", "f", 2)],
     }
-    assert found["validation"][1].num_dropped == 1
+    assert found["validation"].cleaning.num_dropped == 1
     assert set(all_held_out_pairs(config_of(data | {"corpora": corpora[:2]}))) == {"validation"}
     with pytest.raises(DataError, match="no validation pairs"):
         all_held_out_pairs(config_of(data | {"corpora": corpora[::2]}))
@@ -99,6 +100,40 @@ def test_a_small_corpus_may_have_no_test_pair(tmp_path: Path) -> None:
     files = {"source": "files", "root": str(tmp_path), "corpora": [train, validation]}
     config = config_of(files | shares)
     found = all_held_out_pairs(config)
-    assert [len(found[split][0]) for split in ("validation", "test")] == [1, 0]
+    assert [len(found[split].pairs) for split in ("validation", "test")] == [1, 0]
     with pytest.raises(DataError, match="no test pairs"):
         held_out_pairs(config, "test")
+
+
+def test_pairs_that_reading_skips_are_reported_for_held_out_splits_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody should wonder why 998 sentences are scored of a file with 1,000 lines."""
+    good = [(f"s{n}", f"t{n}") for n in range(3)]
+    corpora = [
+        write(tmp_path, "train", good) | {"split": "train"},
+        write(tmp_path, "val", [("v", "w"), ("a\0b", "c")]) | {"split": "validation"},
+        write(tmp_path, "test", [("x", "y"), ("p\0", "q"), ("\0", "r")]) | {"split": "test"},
+    ]
+    config = config_of({"source": "files", "root": str(tmp_path), "corpora": corpora})
+    found = all_held_out_pairs(config)
+    for split, count, line in (("validation", 1, 2), ("test", 2, 2)):
+        path = tmp_path / f"{'val' if split == 'validation' else split}.tsv"
+        assert ("skipped: a NUL byte", count, f"{path}:{line}") in found[split].table()
+    assert len(held_out_pairs(config, "test")) == 1
+    assert f"test split: left out, a NUL byte: 2, first {tmp_path}/test.tsv:2" in caplog.text
+    report = prepare_data(config, tmp_path / "run" / "data").report
+    told = "\n".join(report.lines())
+    assert "reading and cleaning the validation split:" in told
+    assert f"skipped: a NUL byte          1  {tmp_path}/val.tsv:2" in told
+
+
+def test_a_split_of_which_nothing_is_left_says_what_became_of_it(tmp_path: Path) -> None:
+    corpora = [
+        write(tmp_path, "train", [("a", "b")]),
+        write(tmp_path, "val", [("", ""), ("\0", "")]) | {"split": "validation"},
+    ]
+    shares = {"validation_share": 0.0}
+    config = config_of({"source": "files", "root": str(tmp_path), "corpora": corpora} | shares)
+    with pytest.raises(DataError, match=r"no validation pairs; skipped: a NUL byte: 1; .*empty: 1"):
+        all_held_out_pairs(config)

@@ -1,8 +1,14 @@
+import bz2
 import csv
+import gzip
 import io
+import lzma
+import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard as zstd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +34,7 @@ def _read(
 ) -> list[RawPair]:
     path = folder / f"a.{kind}"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
+    kind = kind.partition(".")[0]  # what follows is a compression
     return list(read_table(path, kind, fields or _fields(), has_header=has_header))
 
 
@@ -210,3 +217,22 @@ def test_blank_rows_are_empty_pairs_and_long_ones_are_left_out_in_their_place(
         RawPair(3, None, None),
         RawPair(4, b"d", b"e"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".zst", zstd.compress)],
+    ids=str,
+)  # fmt: skip
+def test_a_compressed_table_that_is_cut_short_is_told_as_such(
+    suffix: str, compress: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    """E10: also where its rows are all there, and so few that the delimiter is looked for in all of them."""
+    words = random.Random(1).sample(range(10**9), 1200)
+    rows = [f"{words[n : n + 10]}".replace(",", "") + f",{words[n]}" for n in range(0, 1200, 20)]
+    whole = compress("\n".join(rows).encode())
+    assert len("\n".join(rows)) > 4096, "more than is looked at as a beginning"
+    for missing in (1, 2, 4, 8, 9, 20, len(whole) // 2):
+        with pytest.raises(DataError, match="cut short: its last"):
+            _read(tmp_path, whole[:-missing], f"csv{suffix}")
+    assert len(_read(tmp_path, whole, f"csv{suffix}")) == 60

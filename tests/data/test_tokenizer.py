@@ -143,7 +143,7 @@ def test_each_sign_of_a_script_without_spaces_is_a_word() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("special", SPECIALS)
+@pytest.mark.parametrize("special", [*SPECIALS, "</s>", "<pad>", "<2de>"])
 def test_the_name_of_a_special_in_a_text_is_plain_text_also_after_a_reload(
     kind: str, special: str
 ) -> None:
@@ -233,3 +233,13 @@ def test_a_panic_of_the_engine_becomes_an_error(error: BaseException) -> None:
 def test_other_errors_stay_what_they_are(error: BaseException) -> None:
     with pytest.raises(type(error)), engine_failures_explained("cannot be built"):
         raise error
+
+
+def test_a_panic_for_want_of_memory_may_be_tried_again() -> None:
+    with (
+        pytest.raises(TryAgainError, match="out of memory"),
+        engine_failures_explained("cannot be built"),
+    ):
+        raise PanicException(
+            "The global thread pool has not been initialized: ThreadPoolBuildError"
+        )

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.data.tokenizer import train_tokenizer
+from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.data.word_split import SPECIALS
 from transformer_cli.errors import ConfigError, DataError
 
@@ -101,3 +101,18 @@ def test_no_subword_reaches_over_the_edge_of_a_word(kind: str) -> None:
     for index in range(len(SPECIALS), tokenizer.vocab_size):
         name = tokenizer.tokens([index])[0]
         assert len(name) == 1 or name.isalpha() or "\ufffd" in name, name
+
+
+@pytest.mark.parametrize("kind", ["wordlevel", "bpe", "unigram"])
+def test_an_endless_word_is_no_entry_and_the_tokenizer_can_be_read_again(kind: str) -> None:
+    """A file with such an entry would be refused, and with it the run that it belongs to."""
+    texts = ["x" * 1_000_001, "uno due", "uno " + "y" * 3000 + " tre"] * 2
+    config = TokenizerConfig.model_validate({"kind": kind, "vocab_size": 300})
+    tokenizer = train_tokenizer(texts, config)
+    again = Tokenizer.from_json(tokenizer.to_json())
+    assert again.vocab_size == tokenizer.vocab_size <= 300
+    for text in (*texts, "uno tre"):
+        assert again.encode(text) == tokenizer.encode(text)
+    if kind == "wordlevel":
+        assert tokenizer.encode("x" * 1_000_001) == [tokenizer.unk_id]
+        assert tokenizer.tokens(tokenizer.encode("uno tre")) == ["uno", "tre"]

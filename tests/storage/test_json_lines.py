@@ -2,12 +2,15 @@
 
 import errno
 import json
+import tracemalloc
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from transformer_cli.errors import StorageError, TryAgainError
 from transformer_cli.storage import append_json_line, cut_json_lines, read_json_lines
+from transformer_cli.storage.json_lines import MAX_LINE_BYTES
 
 from ..faults import FailingFileSystem
 
@@ -85,3 +88,18 @@ def test_a_full_disk_leaves_whole_lines(path: Path) -> None:
 def test_a_failing_disk_is_an_error(path: Path) -> None:
     with pytest.raises(StorageError, match="Input/output error"):
         append_json_line(path, {"step": 4}, fs=FailingFileSystem("write", 1, errno.EIO))
+
+
+def test_a_line_without_an_end_needs_no_memory_and_hides_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    with path.open("wb") as file:
+        file.write(b'{"step": 1}\n{"step": ')
+        file.truncate(1 << 28)  # zeros that take no place on the disk
+        file.seek(0, 2)
+        file.write(b'\n{"step": 2}\n')
+    tracemalloc.start()
+    records = list(islice(read_json_lines(path), 2))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert records == [{"step": 1}, {"step": 2}]
+    assert peak < 20 * MAX_LINE_BYTES

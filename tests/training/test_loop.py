@@ -65,7 +65,7 @@ def test_a_report_is_the_mean_over_the_tokens_since_the_last() -> None:
 def test_the_speed_is_that_of_this_process() -> None:
     """What was trained before a resume took none of its time."""
     one, world, meter = experiment(settings(max_steps=3)), World(), Meter(MACHINE.device)
-    meter.num_target_tokens = meter.num_source_tokens = 10**12
+    meter.num_target_tokens_seen = meter.num_source_tokens_seen = 10**12
     with one.updates:
         train(one, Progress(), meter, world.hooks())
     assert 0 < world.reports[0].target_tokens_per_second < 10**9

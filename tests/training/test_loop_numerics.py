@@ -1,16 +1,18 @@
 """What the loop does with numbers that are not finite or jump (D1, D2, D4, D5, D6)."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 
+from transformer_cli.config import TrainingConfig
 from transformer_cli.data.batching import TokenPair
 from transformer_cli.errors import TrainingStoppedError
 from transformer_cli.training.loop import Experiment
 from transformer_cli.training.optimizer import learning_rate
+from transformer_cli.training.progress import Progress
 
 from .tiny_world import PAIRS, World, assert_equal, experiment, run, settings, tensors_of
 
@@ -68,11 +70,12 @@ def test_an_update_without_a_target_token_changes_no_weight() -> None:
     world = World(watch=lambda name, step: name == "tick" and states.append(tensors_of(one)))
     run(one, world)
     for before, after, report in zip(states, states[1:], world.reports, strict=False):
-        if report.loss:
+        if math.isfinite(report.loss):
             assert not torch.equal(before["output.weight"], after["output.weight"])
         else:
             assert_equal(before, after)
-    assert sorted(bool(report.loss) for report in world.reports) == [False] * 4 + [True] * 2
+    finite = sorted(math.isfinite(report.loss) for report in world.reports)
+    assert finite == [False] * 4 + [True] * 2
 
 
 def test_a_score_that_is_not_a_number_is_never_the_best() -> None:
@@ -89,34 +92,53 @@ def test_a_score_that_is_never_a_number_ends_the_run_when_patience_does() -> Non
     assert (progress.step, progress.best_goodness) == (6, ())
 
 
+def trained_with_spike(
+    training: TrainingConfig, spiked_step: int
+) -> tuple[World, Progress, dict[int, dict[str, torch.Tensor]]]:
+    """The logits of one update are a thousandfold, and so are its loss and its gradients."""
+    one, num_calls = experiment(training), iter(range(2, 100))  # two calls of the model per update
+
+    def spike(*call: Any) -> torch.Tensor:
+        return call[-1] * (1000.0 if next(num_calls) // 2 == spiked_step else 1.0)
+
+    one.model.register_forward_hook(spike)
+    states: dict[int, dict[str, torch.Tensor]] = {}
+    world = World(watch=lambda call, step: states.update({step: tensors_of(one)}))
+    return world, run(one, world), states
+
+
 def test_a_loss_spike_is_clipped_told_and_its_batch_not_repeated(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """D4: a batch whose loss is a thousandfold moves the weights no further than any other."""
+    """D4."""
     training = settings(log_every=1, clip_norm=0.5, validate_every=100)
-    ends, positions = {}, {}
-    for name in ("calm", "spike"):
-        one = experiment(training)
-        steps = iter(range(2, 100))  # the model is called twice for each update
-
-        def spike(*call: Any, steps: Iterator[int] = steps, name: str = name) -> torch.Tensor:
-            is_due = name == "spike" and next(steps) // 2 == 5
-            return call[-1] * 1000.0 if is_due else call[-1]
-
-        one.model.register_forward_hook(spike)
-        states: dict[int, dict[str, torch.Tensor]] = {}
-        world = World(watch=lambda call, step, s=states, o=one: s.update({step: tensors_of(o)}))
-        positions[name] = run(one, world).position
-        ends[name] = world.reports, states
-    reports, states = ends["spike"]
-    assert reports[4].loss > 100 * reports[3].loss
-    assert reports[4].gradient_norm > 100 * reports[3].gradient_norm
-    weights = list(experiment(training).model.state_dict())
-    moved = [
-        max(float((of_kind[5][name] - of_kind[4][name]).abs().max()) for name in weights)
-        for of_kind in (states, ends["calm"][1])
-    ]
-    assert moved[0] < 2 * moved[1], "clipped: of the size of any other update"
-    assert positions["spike"] == positions["calm"], "every batch was consumed once"
-    assert reports[8].loss < 2 * ends["calm"][0][8].loss
+    calm, progress_of_calm, _ = trained_with_spike(training, 99)
+    assert caplog.text == ""
+    world, progress, states = trained_with_spike(training, 5)
     assert caplog.text.count("step 5: the training loss has jumped") == 1
+    assert world.reports[4].loss > 100 * world.reports[3].loss
+    assert world.reports[4].gradient_norm > 100 * world.reports[3].gradient_norm
+    assert progress.position == progress_of_calm.position, "every batch was consumed once"
+    assert world.reports[8].loss < 2 * calm.reports[8].loss, "it goes on as if nothing had been"
+    largest = 5 * (1 - training.betas[1]) * 0.5**2  # of five clipped gradients
+    assert largest_second_moment(states[5]) <= largest
+    unclipped = settings(log_every=1, clip_norm=None, validate_every=100)
+    _, _, states = trained_with_spike(unclipped, 5)
+    assert largest_second_moment(states[5]) > 100 * largest, "the negative control"
+
+
+def largest_second_moment(state: dict[str, torch.Tensor]) -> float:
+    return max(float(value.max()) for name, value in state.items() if name.endswith("exp_avg_sq"))
+
+
+def test_a_skipped_update_lowers_no_reported_loss() -> None:
+    """The mean is over the tokens of the updates that count; where none does, there is no mean."""
+    losses = []
+    for bad_steps in ((), (2,), (1, 2, 3)):
+        one = poisoned(experiment(settings(max_steps=3, log_every=3)), bad_steps.__contains__)
+        world = World()
+        run(one, world)
+        losses += [report.loss for report in world.reports]
+    clean, one_skipped, all_skipped = losses
+    assert one_skipped == pytest.approx(clean, rel=0.1)  # and not two thirds of it
+    assert math.isnan(all_skipped)

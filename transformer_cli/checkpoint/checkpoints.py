@@ -78,7 +78,7 @@ class Checkpoints:
         if newest is None and listing.skipped:
             raise StorageError(
                 f"{self.folder}: no checkpoint is valid:{listing.reasons()}",
-                hint="--from-scratch puts them aside and begins anew",
+                hint="bring the files back, upgrade tfm where a reason says so, or put them aside with --from-scratch",
             )
         self._skipped = listing.skipped
         return newest

@@ -17,7 +17,12 @@ from transformer_cli.data.order import epoch_order, padding_share
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.report import DataReport
 from transformer_cli.data.text_file import read_side, read_text, write_text
-from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
+from transformer_cli.data.tokenizer import (
+    MAX_CHARACTERS_PER_TOKEN,
+    Tokenizer,
+    train_tokenizer,
+)
+from transformer_cli.data.vocabulary import SANE_CHARACTERS
 from transformer_cli.errors import DataError
 from transformer_cli.storage import make_folders, staged_folder
 
@@ -156,19 +161,30 @@ def _encoded(
 ) -> Iterator[tuple[list[TokenPair], list[int]]]:
     """Pairs as ids with the number of their corpus, without those that are too long."""
     has_end = config.data.has_end_symbol
+    # Lines beyond all measure take seconds and gigabytes to encode; that they are too long is known before.
+    most_characters = max(SANE_CHARACTERS, MAX_CHARACTERS_PER_TOKEN * config.model.max_length)
     for pairs in chunks:
-        kept, corpora = [], []
+        kept, corpora, sane = [], [], []
+        for pair in pairs:
+            if max(len(pair.source), len(pair.target)) > most_characters:
+                _count_too_long(pair, report)
+            else:
+                sane.append(pair)
         for pair, ids in zip(
-            pairs, encode_pairs(pairs, *tokenizers, end_symbol=has_end), strict=True
+            sane, encode_pairs(sane, *tokenizers, end_symbol=has_end), strict=True
         ):
             if max(len(ids.source_ids), len(ids.target_ids)) > config.model.max_length:
-                report.num_too_long += 1
-                report.longest_example = report.longest_example or _excerpt(pair)
+                _count_too_long(pair, report)
                 continue
             kept.append(ids)
             corpora.append(pair.corpus)
         report.count(kept, "train", has_end=has_end)
         yield kept, corpora
+
+
+def _count_too_long(pair: SentencePair, report: DataReport) -> None:
+    report.num_too_long += 1
+    report.longest_example = report.longest_example or _excerpt(pair)
 
 
 def _excerpt(pair: SentencePair) -> str:

@@ -11,10 +11,12 @@ from transformer_cli.config import TokenizerConfig
 from transformer_cli.data import tokenizer_file
 from transformer_cli.data.vocabulary import learn_model
 from transformer_cli.data.word_split import SPECIALS, UNK, install, stands_alone
-from transformer_cli.errors import DataError, TfmError
+from transformer_cli.errors import DataError, TfmError, TryAgainError, is_out_of_memory
 
 MAX_KNOWN_WORDS = 500_000
 MAX_KNOWN_CHARACTERS = 40
+# A text with more per token that a model may read is not encoded to find out that it is too long.
+MAX_CHARACTERS_PER_TOKEN = 64
 
 
 class Tokenizer:
@@ -143,9 +145,11 @@ def engine_failures_explained(what: str) -> Iterator[None]:
     except TfmError:
         raise
     except BaseException as error:
-        if type(error) is Exception or type(error).__name__ == "PanicException":
-            raise DataError(f"{what}: {error}") from error
-        raise
+        if type(error) is not Exception and type(error).__name__ != "PanicException":
+            raise
+        if is_out_of_memory(error):
+            raise TryAgainError(f"{what}: out of memory", hint="close other programs") from error
+        raise DataError(f"{what}: {error}") from error
 
 
 def _engine_model(model: dict[str, Any]) -> models.Model:

@@ -1,6 +1,7 @@
 """What goes into a vocabulary: whole words, or the parts of words that text is best written with."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -8,12 +9,14 @@ from tokenizers import Tokenizer as Engine
 from tokenizers import models, pre_tokenizers, trainers
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.data.tokenizer_file import model_entry
+from transformer_cli.data.tokenizer_file import MAX_ENTRIES, model_entry
 from transformer_cli.data.word_split import SPECIALS, UNK, install, is_one_piece
 from transformer_cli.errors import ConfigError
 
 SUBWORD_VOCAB_SIZE = 8000
-_NO_LIMIT = 2**31 - 1
+# A longer text is no sentence, and a word of a million characters would make a file that is refused.
+SANE_CHARACTERS = 10_000
+_PIECES = re.compile(r"(?s).{1,999}(?:\s|\Z)|.{1,1000}")  # cut at white space where there is some
 _BYTES = pre_tokenizers.ByteLevel.alphabet()
 
 
@@ -23,6 +26,7 @@ def learn_model(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]
     Raises:
         ConfigError: the vocabulary is too small for its kind.
     """
+    texts = _of_sane_length(texts)
     if config.kind == "wordlevel":
         return _learn_words(texts, config)
     vocab_size = config.vocab_size or SUBWORD_VOCAB_SIZE
@@ -38,9 +42,18 @@ def learn_model(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]
     return _learn_scores(texts, vocab_size)
 
 
+def _of_sane_length(texts: Iterable[str]) -> Iterator[str]:
+    """Texts beyond all measure in pieces: time and memory of learning grow with the square of a length."""
+    for text in texts:
+        if len(text) <= SANE_CHARACTERS:
+            yield text
+        else:
+            yield from _PIECES.findall(text)
+
+
 def _learn_words(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]:
     trainer = trainers.WordLevelTrainer(
-        vocab_size=config.vocab_size or _NO_LIMIT,
+        vocab_size=min(config.vocab_size or MAX_ENTRIES, MAX_ENTRIES),
         min_frequency=config.min_frequency,
         special_tokens=list(SPECIALS),
         show_progress=False,

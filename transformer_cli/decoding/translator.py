@@ -16,7 +16,7 @@ from torch import Tensor
 from transformer_cli.checkpoint import load_trained
 from transformer_cli.config import DataConfig, DecodingConfig, RuntimeConfig, SequencesData
 from transformer_cli.data.normalization import is_blank, normalize
-from transformer_cli.data.tokenizer import Tokenizer
+from transformer_cli.data.tokenizer import MAX_CHARACTERS_PER_TOKEN, Tokenizer
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.long_lines import split_line
 from transformer_cli.decoding.search import Hypotheses, Symbols, beam_search, greedy_search
@@ -29,7 +29,6 @@ logger = logging.getLogger(__name__)
 WINDOW_LINES = 2000
 # Whatever somebody may take for the end of a line.
 _LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
-MAX_CHARACTERS_PER_TOKEN = 64
 
 TokenIds = tuple[int, ...]
 

@@ -10,6 +10,8 @@ from typing import Any
 from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
 from transformer_cli.storage.writing import replace_file
 
+MAX_LINE_BYTES = 1 << 20
+
 
 def append_json_line(path: Path, record: Mapping[str, Any], *, fs: FileSystem = REAL) -> None:
     """Add a line; numbers that are not finite become null, which JSON can say.
@@ -33,12 +35,14 @@ def append_json_line(path: Path, record: Mapping[str, Any], *, fs: FileSystem = 
 
 
 def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects, oldest first; lines that are not whole are left out."""
+    """The objects, oldest first; lines that are not whole or too long to be ours are left out."""
     if not path.exists():
         return
     with errors_explained(path, fs=REAL), path.open("rb") as file:
-        for line in file:
-            record = _parse(line)
+        is_begun = False
+        while piece := file.readline(MAX_LINE_BYTES):
+            record = None if is_begun else _parse(piece)
+            is_begun = not piece.endswith(b"\n")
             if record is not None:
                 yield record
 

@@ -36,8 +36,8 @@ class Alarms:
         before, is_whole = self.last_loss, num_skipped == self.num_skipped
         # What was skipped added no loss: such a report says too little to be compared with.
         self.last_loss, self.num_skipped = loss if is_whole else None, num_skipped
-        if before is None or loss <= max(JUMP_FACTOR * before, before + JUMP_NATS):
-            return
+        if before is None or not loss > max(JUMP_FACTOR * before, before + JUMP_NATS):
+            return  # nor is a loss that is not a number a jump
         logger.warning(
             "step %d: the training loss has jumped from %.2f to %.2f; if it stays there, lower "
             "training.learning_rate, raise training.warmup_steps or set training.clip_norm",

@@ -1,5 +1,6 @@
 """The loop: update, report, validate, save, until the run is finished or asked to stop."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -138,7 +139,7 @@ def _training_report(
 ) -> TrainingReport:
     sums = {name: value.item() for name, value in meter.sums.items()}
     source_speed, target_speed = stopwatch.tokens_per_second(meter)
-    num_tokens = max(meter.num_target_tokens, 1)
+    num_tokens = sums["num_target_tokens"] or math.nan  # where all updates were skipped
     return TrainingReport(
         step=progress.step,
         epoch=progress.position.epoch,
@@ -170,15 +171,15 @@ class _Stopwatch:
 
     def start_lap(self, meter: Meter) -> None:
         self.lap_started_at = time.perf_counter()
-        self.num_source_tokens = meter.num_source_tokens
-        self.num_target_tokens = meter.num_target_tokens
+        self.num_source_tokens = meter.num_source_tokens_seen
+        self.num_target_tokens = meter.num_target_tokens_seen
 
     def tokens_per_second(self, meter: Meter) -> tuple[float, float]:
         """Of source and target."""
         seconds = max(time.perf_counter() - self.lap_started_at, 1e-9)
         return (
-            (meter.num_source_tokens - self.num_source_tokens) / seconds,
-            (meter.num_target_tokens - self.num_target_tokens) / seconds,
+            (meter.num_source_tokens_seen - self.num_source_tokens) / seconds,
+            (meter.num_target_tokens_seen - self.num_target_tokens) / seconds,
         )
 
     @contextmanager

@@ -57,7 +57,7 @@ class Progress:
             epoch, batch = map(int, values["position"])
             best = tuple(float(value) for value in values["best_goodness"])
             return cls(position=Position(epoch, batch), best_goodness=best, **numbers)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"state.json: not the state of a training run: {error!r}") from error
 
 
@@ -106,7 +106,8 @@ def is_validation_due(progress: Progress, training: TrainingConfig) -> bool:
 class Meter:
     """Sums since the last report, on the device; read only when a report is made."""
 
-    FIELDS = ("objective", "negative_log_likelihood", "num_skipped", "num_skipped_in_a_row")
+    LOSSES = ("objective", "negative_log_likelihood")
+    FIELDS = (*LOSSES, "num_target_tokens", "num_skipped", "num_skipped_in_a_row")
 
     def __init__(self, device: torch.device) -> None:
         # float64 where there is one: sums over many steps, and exact in the state of a run.
@@ -114,33 +115,30 @@ class Meter:
         self.sums: dict[str, Tensor] = {
             name: torch.zeros((), dtype=dtype, device=device) for name in self.FIELDS
         }
-        self.num_source_tokens = 0
-        self.num_target_tokens = 0
+        # What went through the model in this process, skipped or not: for the speed.
+        self.num_source_tokens_seen = 0
+        self.num_target_tokens_seen = 0
 
     def add(self, report: StepReport) -> None:
         """Count one update; one whose gradient is not finite counts as skipped and no more."""
         is_skipped = ~report.is_finite
-        for name in ("objective", "negative_log_likelihood"):
+        for name in self.LOSSES:
             value = getattr(report, name).to(self.sums[name].dtype)
             self.sums[name] += torch.where(is_skipped, 0.0, value)
+        self.sums["num_target_tokens"] += report.num_target_tokens * report.is_finite
         self.sums["num_skipped"] += is_skipped
         in_a_row = self.sums["num_skipped_in_a_row"]
         self.sums["num_skipped_in_a_row"] = (in_a_row + 1) * is_skipped
-        self.num_source_tokens += report.num_source_tokens
-        self.num_target_tokens += report.num_target_tokens
+        self.num_source_tokens_seen += report.num_source_tokens
+        self.num_target_tokens_seen += report.num_target_tokens
 
     def start_interval(self) -> None:
         """Forget what was reported; skipped updates are counted over the whole run."""
-        for name in ("objective", "negative_log_likelihood"):
+        for name in (*self.LOSSES, "num_target_tokens"):
             self.sums[name] = torch.zeros_like(self.sums[name])
-        self.num_source_tokens = self.num_target_tokens = 0
 
     def to_json(self) -> dict[str, float]:
-        tokens = {
-            "num_source_tokens": self.num_source_tokens,
-            "num_target_tokens": self.num_target_tokens,
-        }
-        return {name: value.item() for name, value in self.sums.items()} | tokens
+        return {name: value.item() for name, value in self.sums.items()}
 
     def restore(self, values: Mapping[str, float]) -> None:
         """Put back what `to_json` gave.
@@ -151,7 +149,5 @@ class Meter:
         try:
             for name in self.FIELDS:
                 self.sums[name].fill_(float(values[name]))
-            self.num_source_tokens = int(values["num_source_tokens"])
-            self.num_target_tokens = int(values["num_target_tokens"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"state.json: not the state of a training run: {error!r}") from error

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from transformer_cli.config import TrainingConfig
 from transformer_cli.data.batching import Batch
-from transformer_cli.errors import TryAgainError
+from transformer_cli.errors import TryAgainError, is_out_of_memory
 from transformer_cli.model.loss import LossSums, sum_loss
 from transformer_cli.runtime import Machine
 
@@ -92,7 +92,7 @@ def _in_parts_that_fit(
         try:
             return work(batches), num_halvings
         except (RuntimeError, MemoryError) as error:
-            if not _is_out_of_memory(error):
+            if not is_out_of_memory(error):
                 raise
             batches = _halves_of_all(batches, error)
             num_halvings += 1
@@ -107,13 +107,6 @@ def _halves_of_all(batches: Sequence[Batch], error: Exception) -> list[Batch]:
             hint="lower training.batch_tokens or model.max_length, or close other programs",
         ) from error
     return halves
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    """Python's own, that of a GPU, and those that are only told by their text, as on a CPU."""
-    is_told_by_type = isinstance(error, MemoryError | torch.OutOfMemoryError)
-    marks = ("allocate memory", "out of memory")
-    return is_told_by_type or any(mark in str(error) for mark in marks)
 
 
 def _update_unless(is_bad: Tensor, optimizer: torch.optim.Optimizer) -> None:

@@ -1,0 +1,246 @@
+"""Every setting refuses what its schema does not allow, and says which setting it was and where (G1, G3).
+
+The settings, their types and their bounds are read off the JSON schema of the whole config, so a new
+setting is tested from the day it appears.
+"""
+
+import copy
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from transformer_cli.config import Config, to_yaml
+from transformer_cli.config.loading import check_settings
+from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.errors import ConfigError
+
+Path = tuple[str | int, ...]
+SCHEMA = Config.model_json_schema()
+DATA: dict[str, dict[str, Any]] = {
+    "phrasebook": {"source": "phrasebook"},
+    "sequences": {"source": "sequences"},
+    "files": {"source": "files", "corpora": [{"path": "a.tsv"}]},
+    "hub": {"source": "hub", "corpora": [{"dataset": "a/b"}]},
+}
+# Texts of YAML; each is good for some settings and bad for the others.
+VALUES = [
+    "-1", "0", "1.5", "-0.5", ".nan", "nan", ".inf", "1e400", "-1e400", "1e300", str(10**30), str(-(10**30)),
+    "nothing-of-the-kind", "''", '" "', "true", "null", "yes", "[]", "[1]", "[[]]", "{}", "{a: 1}",
+    '"' + "x" * 5000 + '"',
+]  # fmt: skip
+
+
+class Setting(NamedTuple):
+    """One setting of a config whose data come from `source`."""
+
+    source: str
+    path: Path
+    schema: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.source}-{'.'.join(map(str, self.path))}"
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    while "$ref" in schema:
+        schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+    return schema
+
+
+def settings_below(source: str, path: Path, schema: dict[str, Any]) -> Iterator[Setting]:
+    """This setting and those inside it: of sections their fields, of lists their first item."""
+    schema = resolved(schema)
+    if "discriminator" in schema:
+        schema = resolved({"$ref": schema["discriminator"]["mapping"][source]})
+    if path:
+        yield Setting(source, path, schema)
+    for name, field in schema.get("properties", {}).items():
+        yield from settings_below(source, (*path, name), field)
+    if "properties" in resolved(schema.get("items", {})):
+        yield from settings_below(source, (*path, 0), schema["items"])
+
+
+def every_setting() -> Iterator[Setting]:
+    for source in DATA:
+        for setting in settings_below(source, (), SCHEMA):
+            if setting.path[0] == "data" or source == "phrasebook":
+                yield setting
+
+
+SETTINGS = list(every_setting())
+
+
+def accepts(schema: dict[str, Any], value: Any) -> bool:
+    """What the schema says of a value."""
+    schema = resolved(schema)
+    if "anyOf" in schema:
+        return any(accepts(one, value) for one in schema["anyOf"])
+    if "enum" in schema or "const" in schema:
+        return value in schema.get("enum", [schema.get("const")])
+    match schema["type"]:
+        case "integer":
+            return type(value) is int and _is_within(schema, value)
+        case "number":
+            return (
+                type(value) in (int, float) and math.isfinite(value) and _is_within(schema, value)
+            )
+        case "string":
+            return (
+                isinstance(value, str)
+                and schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", math.inf)
+                and re.search(schema.get("pattern", ""), value) is not None
+            )
+        case "boolean":
+            return isinstance(value, bool)
+        case "null":
+            return value is None
+        case "array":
+            least, most = schema.get("minItems", 0), schema.get("maxItems", math.inf)
+            if not isinstance(value, list) or not least <= len(value) <= most:
+                return False
+            items = schema.get("prefixItems") or [schema["items"]] * len(value)
+            return all(map(accepts, items, value))
+    assert schema["type"] == "object", schema
+    known, required = schema["properties"], schema.get("required", [])
+    return isinstance(value, dict) and set(required) <= set(value) <= set(known)
+
+
+def _is_within(schema: dict[str, Any], value: float) -> bool:
+    return (
+        schema.get("minimum", -math.inf) <= value <= schema.get("maximum", math.inf)
+        and schema.get("exclusiveMinimum", -math.inf) < value
+        and value < schema.get("exclusiveMaximum", math.inf)
+    )
+
+
+MARK = "the-value-under-test"
+
+
+def config_text(setting: Setting) -> tuple[str, int]:
+    """A config in which this setting alone has a mark for a value, and the line of that setting."""
+    settings: dict[str, Any] = {
+        "name": "a",
+        "training": {"max_steps": 10, "batch_sentences": 4},
+        "data": copy.deepcopy(DATA[setting.source]),
+    }
+    section: Any = settings
+    for part in setting.path[:-1]:
+        section = section[part] if isinstance(part, int) else section.setdefault(part, {})
+    section[setting.path[-1]] = MARK
+    text = yaml.safe_dump(settings, sort_keys=False)
+    [line] = (number for number, one in enumerate(text.split("\n"), start=1) if MARK in one)
+    return text, line
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_what_the_schema_does_not_allow_is_refused_with_key_and_line(setting: Setting) -> None:
+    text, line = config_text(setting)
+    num_refused = 0
+    for value in VALUES:
+        if accepts(setting.schema, parse_yaml(value, "a.yaml")):
+            continue
+        settings = parse_yaml(text.replace(MARK, value), "a.yaml")
+        with pytest.raises(ConfigError) as caught:
+            check_settings(settings, "a.yaml")
+        assert caught.value.exit_code == 78
+        key = re.escape(".".join(map(str, setting.path)))
+        # In what is a list or a section, the key may go on to the part that is wrong.
+        # An item of a list has no key of its own: its line may be that of the list.
+        lines = f"({line}|{line - 1})" if isinstance(setting.path[-1], int) else str(line)
+        place = rf"^a\.yaml:{lines}: {key}(\.[\w.]+)?( is |: )"
+        assert re.search(place, caught.value.message, re.MULTILINE), (value, caught.value.message)
+        assert len(caught.value.message) < 1000
+        num_refused += 1
+    assert num_refused >= 8
+
+
+def test_all_kinds_of_data_and_the_entries_of_corpora_are_among_the_settings() -> None:
+    """The test above is as good as its list."""
+    names = set(map(str, SETTINGS))
+    assert {
+        "phrasebook-seed", "phrasebook-training.betas", "phrasebook-data.num_pairs",
+        "sequences-data.num_symbols", "files-data.corpora.0.source_field", "files-data.cleaning.max_words",
+        "hub-data.corpora.0.max_pairs", "hub-data.validation_share", "phrasebook-runtime.threads",
+    } <= names  # fmt: skip
+    assert len(names) > 120
+
+
+def numbers_and_texts(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    schema = resolved(schema)
+    for one in (*schema.get("anyOf", ()), *schema.get("prefixItems", ())):
+        yield from numbers_and_texts(one)
+    if schema.get("type") == "array" and "items" in schema:
+        yield from numbers_and_texts(schema["items"])
+    elif schema.get("type") in ("integer", "number", "string", "array"):
+        yield schema
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_every_number_text_and_list_has_an_upper_bound(setting: Setting) -> None:
+    for schema in numbers_and_texts(setting.schema):
+        known = {"maximum", "exclusiveMaximum", "maxLength", "maxItems", "pattern", "enum", "const"}
+        assert known & set(schema), schema
+        if schema["type"] in ("integer", "number"):
+            assert schema.get("maximum", schema.get("exclusiveMaximum")) <= 10**10
+            assert "minimum" in schema or "exclusiveMinimum" in schema
+    if setting.schema.get("type") == "array":
+        assert "maxItems" in setting.schema
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_what_the_schema_allows_at_its_bounds_is_not_refused_as_such(setting: Setting) -> None:
+    """The negative control: a schema that refuses everything would pass the tests above."""
+    text, line = config_text(setting)
+    key = ".".join(map(str, setting.path))
+    for schema in (setting.schema, *setting.schema.get("anyOf", ())):
+        bounds = [schema[bound] for bound in ("minimum", "maximum") if bound in schema]
+        for value in bounds if schema.get("type") in ("integer", "number") else ():
+            settings = parse_yaml(text.replace(MARK, json.dumps(value)), "a")
+            assert f"a:{line}: {key}: Input should be" not in refusal(settings)
+
+
+def refusal(settings: Any) -> str:
+    """Of a config that may be good, or in which another setting does not fit."""
+    try:
+        check_settings(settings, "a")
+    except ConfigError as error:
+        return error.message
+    return ""
+
+
+@pytest.mark.parametrize("word", ["no", "on", "off", "yes", "0777", "12:30", "1_000", "0x10", "1e"])
+@pytest.mark.parametrize(
+    "setting", ["training.max_steps", "training.learning_rate", "runtime.compile"]
+)
+def test_words_that_other_readers_take_for_numbers_or_truth_are_refused_where_those_belong(
+    setting: str, word: str
+) -> None:
+    """G1: of a number or a switch, the message has key, line and what was found."""
+    text, line = config_text(Setting("phrasebook", tuple(setting.split(".")), {}))
+    with pytest.raises(ConfigError) as caught:
+        check_settings(parse_yaml(text.replace(MARK, word), "a.yaml"), "a.yaml")
+    assert re.match(rf"a\.yaml:{line}: {setting}: .*, found '{word}'", caught.value.message)
+
+
+@pytest.mark.parametrize("word", ["no", "on", "yes", "off"])
+def test_the_same_words_are_text_where_text_belongs(word: str) -> None:
+    """G1: Norwegian is a language, and a round trip keeps it one."""
+    text, _ = config_text(Setting("files", ("data", "source_language"), {}))
+    config = check_settings(parse_yaml(text.replace(MARK, word), "a"), "a")
+    assert config.data.source_language == word
+    assert check_settings(parse_yaml(to_yaml(config), "a"), "a") == config
+
+
+@pytest.mark.parametrize(
+    ("written", "number"),
+    [("1e-4", 1e-4), ("1E-4", 1e-4), ("+1e-4", 1e-4), ("1.e-4", 1e-4), ("2", 2.0), ("0.5", 0.5)],
+)
+def test_a_number_may_be_written_as_people_write_it(written: str, number: float) -> None:
+    text, _ = config_text(Setting("phrasebook", ("training", "learning_rate"), {}))
+    config = check_settings(parse_yaml(text.replace(MARK, written), "a"), "a")
+    assert config.training.learning_rate == number

@@ -1,0 +1,117 @@
+"""A run that is stopped and continued any number of times, anywhere, however far data are prepared ahead (C2, C4, C10)."""
+
+import json
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transformer_cli.data import batching
+from transformer_cli.model.dropout import Dropout
+from transformer_cli.training.loop import train
+from transformer_cli.training.optimizer import optimizer_tensors, restore_optimizer
+from transformer_cli.training.progress import Meter, Progress
+
+from .tiny_world import MACHINE, World, assert_equal, experiment, tensors_of
+from .tiny_world import settings as training_settings
+
+TRAINING = training_settings(clip_norm=0.5, max_steps=12, log_every=5, patience=9)
+Found = tuple[dict[str, torch.Tensor], list[tuple[Any, ...]], Progress]
+
+
+def trained_with_stops(cuts: list[int], *, forgets: str = "") -> Found:
+    """Stopped after each of these steps; what goes on knows nothing but what JSON and tensors say.
+
+    Args:
+        forgets: a part of the state that is not handed on.
+    """
+    progress, meter_state, tensors, moments = Progress(), Meter(MACHINE.device).to_json(), None, {}
+    reports: list[tuple[Any, ...]] = []
+    for cut in [*sorted(cuts), TRAINING.max_steps]:
+        assert cut is not None
+        one = experiment(TRAINING, tuple(progress.position))
+        if tensors is not None:
+            one.model.load_state_dict(tensors)
+            restore_optimizer(one.model, one.optimizer, moments)
+        meter = Meter(MACHINE.device)
+        meter.restore(meter_state)
+        world = World(watch=lambda call, step, cut=cut: (call, step) == ("tick", cut))
+        with one.updates:
+            progress = train(one, progress, meter, world.hooks())
+        progress = Progress.from_json(json.loads(json.dumps(progress.to_json())))
+        if forgets == "the position":
+            progress = Progress.from_json(progress.to_json() | {"position": (0, 0)})
+        meter_state = json.loads(json.dumps(meter.to_json()))
+        tensors = {name: value.clone() for name, value in one.model.state_dict().items()}
+        moments = {
+            n: value.clone() for n, value in optimizer_tensors(one.model, one.optimizer).items()
+        }
+        if forgets == "the moments":
+            moments = {name: torch.zeros_like(value) for name, value in moments.items()}
+        reports += [(r.step, r.epoch, r.loss, r.objective, r.gradient_norm) for r in world.reports]
+    return tensors_of(one), reports, progress
+
+
+WHOLE = trained_with_stops([])
+
+
+@settings(max_examples=10)
+@given(cuts=st.lists(st.integers(1, 11), unique=True, min_size=1, max_size=6))
+def test_a_run_stopped_anywhere_and_often_ends_bit_for_bit_alike(cuts: list[int]) -> None:
+    tensors, reports, progress = trained_with_stops(cuts)
+    assert_equal(tensors, WHOLE[0])
+    assert reports == WHOLE[1]
+    assert progress == WHOLE[2]
+
+
+@pytest.mark.parametrize("forgets", ["the position", "the moments"])
+def test_the_comparison_notices_what_is_forgotten(forgets: str) -> None:
+    tensors, _, _ = trained_with_stops([3, 7], forgets=forgets)
+    assert any(not torch.equal(value, WHOLE[0][name]) for name, value in tensors.items())
+
+
+@pytest.mark.parametrize("num_ahead", [1, 2, 64])
+def test_how_far_batches_are_prepared_ahead_changes_nothing(
+    num_ahead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C4: also across a stop, where what was prepared and not used is thrown away."""
+    monkeypatch.setattr(batching, "UPDATES_AHEAD", num_ahead)
+    assert_equal(trained_with_stops([])[0], WHOLE[0])
+    assert_equal(trained_with_stops([2, 5])[0], WHOLE[0])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # of PyTorch, about itself
+@pytest.mark.parametrize("halves", [(False, True), (True, False), (True, True)])
+def test_compiled_and_plain_layers_continue_each_other(halves: tuple[bool, bool]) -> None:
+    """C10: names and shapes are the same, and values to rounding; dropout is off, for its bits may differ."""
+    training = training_settings(max_steps=6, validate_every=100, save_every=100)
+    found = []
+    for plan in ((False, False), halves):
+        tensors: dict[str, torch.Tensor] = {}
+        moments: dict[str, torch.Tensor] = {}
+        progress = Progress()
+        torch.compiler.reset()
+        for cut, is_compiled in zip((3, 6), plan, strict=True):
+            one = experiment(training, tuple(progress.position))
+            for module in one.model.modules():
+                if isinstance(module, Dropout):
+                    module.share = 0.0
+            if tensors:
+                one.model.load_state_dict(tensors)
+                restore_optimizer(one.model, one.optimizer, moments)
+            if is_compiled:
+                for layer in (*one.model.encoder.layers, *one.model.decoder.layers):
+                    layer.compile(backend="aot_eager")
+            world = World(watch=lambda call, step, cut=cut: (call, step) == ("tick", cut))
+            with one.updates:
+                progress = train(one, progress, Meter(MACHINE.device), world.hooks())
+            tensors = {name: value.clone() for name, value in one.model.state_dict().items()}
+            moments = optimizer_tensors(one.model, one.optimizer)
+        found.append(tensors | moments)
+    assert list(found[0]) == list(found[1])
+    assert not any("_orig_mod" in name for name in found[0])
+    for name, value in found[0].items():
+        torch.testing.assert_close(found[1][name], value, rtol=1e-4, atol=1e-5)
