@@ -9,7 +9,7 @@ from tokenizers import Tokenizer as Engine
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.data.tokenizer import Tokenizer, engine_failures_explained, train_tokenizer
 from transformer_cli.data.word_split import SPECIALS
-from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.errors import ConfigError, DataError, TryAgainError
 
 TEXTS = [
     "L'acqua dell'isola è blu, e l'isola è bella.",
