@@ -148,7 +148,9 @@ def test_validate_gives_json_to_programs(trained: Tfm) -> None:
         finished = trained("validate", "--json", "--split", split, "--beam-size", "1")
         assert len(finished.lines) == 1
         found = json.loads(finished.text)
-        assert list(found) == ["run", "split", "num_sentences", "loss", "perplexity", "scores"]
+        names = ["run", "split", "num_sentences", "loss", "perplexity", "scores", "exact_match"]
+        assert list(found) == names
+        assert [row["length"] for row in found["exact_match"]] == [3, 4, 5, 6]
         assert (found["run"], found["split"], found["num_sentences"]) == ("copying", split, 1000)
         assert [score["name"] for score in found["scores"]] == ["BLEU", "chrF", "TER", "CER", "WER"]
         assert all(list(score) == ["name", "value", "signature"] for score in found["scores"])
