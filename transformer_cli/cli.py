@@ -1,6 +1,7 @@
 """Arguments in, exit codes out; a command's code is imported only when it runs."""
 
 import contextlib
+import errno
 import io
 import os
 import signal
@@ -260,7 +261,11 @@ def main() -> None:
         if is_out_of_memory(error):
             _give_up("tfm: out of memory\n  hint: lower the size of the batches", 75)
         if isinstance(error, OSError):
-            _give_up(f"tfm: {error}\n  hint: --debug shows where", 74)
+            place, is_full = error.filename or "standard output", error.errno == errno.ENOSPC
+            hint = "make room, then try again" if is_full else "--debug shows where"
+            _give_up(
+                f"tfm: {place}: {error.strerror or error}\n  hint: {hint}", 75 if is_full else 74
+            )
         what = f"tfm: an error of ours, please report it: {type(error).__name__}: {error}"
         _give_up(f"{what}\n  hint: --debug shows where", 70)
 

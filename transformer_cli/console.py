@@ -97,9 +97,9 @@ class TrainingConsole:
 
     def show_validation(self, step: int, report: ValidationReport) -> None:
         """One validation: its figures, and sample translations as text."""
-        scores = "  ".join(f"{score.name} {score.value:.2f}" for score in report.scores)
+        scores = "".join(f"  {score.name} {score.value:.2f}" for score in report.scores)
         logger.info(
-            "step %d  validation: loss %.4f  perplexity %.2f  %s",
+            "step %d  validation: loss %.4f  perplexity %.2f%s",
             step, report.loss, report.perplexity, scores,
         )  # fmt: skip
         self._record({"kind": "validation", "step": step} | report.as_json())

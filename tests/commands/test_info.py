@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from transformer_cli.commands.info import show_info
-from transformer_cli.config import load_config
+from transformer_cli.config import SequencesData, load_config
 from transformer_cli.config.loading import shipped_configs
 from transformer_cli.errors import MissingInputError, UsageError
 from transformer_cli.model.transformer import Transformer
@@ -26,7 +26,8 @@ def test_every_shipped_config_is_shown_with_its_size(
 ) -> None:
     found = facts(capsys, name)
     config = load_config(name)
-    size = config.tokenizer.vocab_size or 8000
+    is_task = isinstance(config.data, SequencesData)
+    size = config.data.num_symbols + 4 if is_task else config.tokenizer.vocab_size or 8000
     with torch.device("meta"):
         model = Transformer(config.model, size, size)
     assert found["parameters"] == sum(p.numel() for p in model.parameters())

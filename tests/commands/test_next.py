@@ -41,3 +41,16 @@ def test_greedy_search_takes_the_most_probable_symbol(translator: Translator) ->
 def test_a_blank_source_is_refused(translator: Translator) -> None:
     with pytest.raises(UsageError, match="blank"):
         next_symbol(translator, "  ", "a")
+
+
+def test_what_the_model_does_not_know_is_told_and_a_last_blank_is_no_symbol(
+    translator: Translator, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain, with_blank = (next_symbol(translator, "a b", prefix) for prefix in ("a", "a "))
+    assert torch.equal(plain, with_blank)
+    assert not caplog.records
+    next_symbol(translator, "a x y", "b z")
+    assert [record.getMessage() for record in caplog.records] == [
+        "symbols of the source that the model does not know: 2",
+        "symbols of the prefix that the model does not know: 1",
+    ]

@@ -120,7 +120,9 @@ def test_a_longer_run_is_the_same_run_but_for_a_cosine() -> None:
         if is_accepted:
             assert accept_changes(short, long) == ["training.max_steps: was 10, now 20"]
         else:
-            with pytest.raises(ConfigError, match=r"training\.max_steps: was 10, now 20"):
+            with pytest.raises(
+                ConfigError, match=r"was 10, now 20 \(the cosine curve ends there\)"
+            ):
                 accept_changes(short, long)
 
 
@@ -136,3 +138,11 @@ def test_another_corpus_is_accepted_on_request_alone() -> None:
 def test_the_list_of_the_harmless_names_settings_only() -> None:
     known = {*setting_paths(SETTINGS["data"])}
     assert [path for path in HARMLESS if path not in known] == []
+
+
+def test_values_stand_as_one_writes_them_in_a_config() -> None:
+    before, now = config(), config(model__attention_bias=False, model__final_norm=True)
+    with pytest.raises(ConfigError) as refused:
+        accept_changes(before, now)
+    assert "model.attention_bias: was true, now false" in refused.value.message
+    assert "model.final_norm: was absent, now true" in refused.value.message

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from transformer_cli.commands.summary import published_table
-from transformer_cli.config import PublishedConfig
+from transformer_cli.commands.summary import exact_match_table, published_table
+from transformer_cli.config import PublishedConfig, SequencesData
 
 
 def test_published_figures_stand_beside_those_of_the_same_step_and_kind(tmp_path: Path) -> None:
@@ -26,3 +26,10 @@ def test_published_figures_stand_beside_those_of_the_same_step_and_kind(tmp_path
 
 def test_without_published_figures_nothing_is_said(tmp_path: Path) -> None:
     assert not list(published_table(PublishedConfig(), tmp_path / "missing.jsonl"))
+
+
+def test_no_sequence_of_a_length_is_said_in_words() -> None:
+    data = SequencesData(source="sequences", task="memorise")
+    assert list(exact_match_table([], data)) == [
+        "memorise: no sequence has one of the lengths asked for"
+    ]

@@ -91,8 +91,8 @@ def test_a_setting_of_another_section_is_suggested() -> None:
         ("tokenizer: {kind: unigram, min_frequency: 2}", "no effect"),
         ("decoding: {num_best: 9}", "above beam_size"),
         ("seed: -1", "greater than or equal to 0"),
-        ("seed: 1.5", "valid integer"),
-        ("seed: yes", "valid integer"),
+        ("seed: 1.5", "a whole number is expected"),
+        ("seed: yes", "a whole number is expected"),
         ("runtime: {device: tpu}", "'auto', 'cpu', 'cuda' or 'mps'"),
     ],
 )
@@ -198,3 +198,24 @@ def test_any_text_is_a_value_or_a_clean_refusal(text: str) -> None:
     except ConfigError:
         return
     assert not isinstance(value, float) or not math.isnan(value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "blamed"),
+    [
+        (["name=junk", "model.tie_embeddings=all"], "(with --set model.tie_embeddings=all)"),
+        (["seed=2", "model.num_heads=5"], "(with --set model.num_heads=5)"),
+        (["modle.positions=rotary"], "--set modle.positions=rotary: modle is not a setting"),
+        (["model.d_model=: :"], "--set model.d_model=: :: expected"),
+        (["model.d_model=1e3"], "a whole number is expected, written out"),
+        (["validation.sequence_lengths=[]"], "at least one item is expected"),
+    ],
+)
+def test_the_override_that_is_at_fault_is_named_and_no_other(
+    overrides: list[str], blamed: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_config("copy.yaml", overrides)
+    assert blamed in refused.value.message
+    assert "name=junk" not in refused.value.message
+    assert "seed=2" not in refused.value.message

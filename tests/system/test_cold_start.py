@@ -96,3 +96,11 @@ def test_a_cold_resume_equals_a_warm_run(tfm: Tfm) -> None:
     assert process.returncode in (143, 0)
     assert run(command, tfm.folder, stderr=subprocess.DEVNULL).returncode == 0
     assert essence(tfm.folder / "runs/tiny") == warm
+
+
+def test_a_full_disk_behind_standard_output_is_told_and_may_be_tried_again(tfm: Tfm) -> None:
+    command = f"{' '.join(TFM)} info --config copy.yaml > /dev/full"
+    finished = run(["bash", "-c", command], tfm.folder, stderr=subprocess.PIPE)
+    assert finished.returncode == 75
+    talk = finished.stderr.decode()
+    assert talk.startswith("tfm: standard output: No space left on device\n  hint: make room")

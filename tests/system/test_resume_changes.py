@@ -36,10 +36,10 @@ def write_files_experiment(folder: Path) -> str:
         ("training.batch_sentences", "8", "4"),
         ("training.accumulate", "2", "1"),
         ("model.d_model", "16", "32"),
-        ("tokenizer.vocab_size", "None", "12"),
+        ("tokenizer.vocab_size", "absent", "12"),
         ("data.num_symbols", "10", "9"),
         ("seed", "3", "4"),
-        ("training.best_metric", "'loss'", "'bleu'"),
+        ("training.best_metric", "loss", "bleu"),
     ],
 )
 def test_a_harmful_change_is_refused_with_old_and_new_value(
@@ -49,7 +49,7 @@ def test_a_harmful_change_is_refused_with_old_and_new_value(
     tfm("train", "--config", config, "--set", "training.max_steps=4")
     before = essence(tfm.folder / "runs/tiny")
     kept = (tfm.folder / "runs/tiny/config.yaml").read_bytes()
-    finished = tfm("train", "--config", config, "--set", f"{setting}={new.strip(chr(39))}")
+    finished = tfm("train", "--config", config, "--set", f"{setting}={new}")
     assert finished.exit_code == 78
     assert f"{setting}: was {old}, now {new}" in finished.talk
     assert "--from-scratch" in finished.talk
@@ -124,6 +124,9 @@ def test_changed_data_is_noticed_and_taken_only_on_demand(tfm: Tfm, change: str)
         case _:
             dev.write_text("".join(number_lines(range(2001, 2010))))
     checkpoint = newest_checkpoint(tfm.folder / "runs/tiny")
+    scored = tfm("validate")
+    assert scored.exit_code == 0
+    assert "the data is not what this run was trained on" in scored.talk
     finished = tfm("train", "--config", config)
     assert finished.exit_code == 65
     assert ("dev.tsv" if change == "validation edited" else "train.tsv") in finished.talk

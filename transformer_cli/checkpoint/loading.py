@@ -82,7 +82,8 @@ def load_trained(
             f"{folder}: this run has no checkpoint yet", hint="train it: tfm train"
         )
     raise StorageError(
-        f"{folder}: no checkpoint is valid:{listing.reasons()}", hint="take another run: --run"
+        f"{folder}: no checkpoint is valid:{listing.reasons()}",
+        hint="bring the files back, take another run (--run), or begin anew: tfm train --from-scratch",
     )
 
 

@@ -59,7 +59,10 @@ def _named(run: str, runs_folder: Path) -> Path:
         if (place / CHECKPOINTS).is_dir() or (place / MANIFEST_NAME).is_file():
             return place
     if any(place.is_dir() for place in places):
-        raise MissingInputError(f"{run}: this run has no checkpoint yet", hint=_TRAIN)
+        raise MissingInputError(
+            f"{run}: this run has no checkpoint yet",
+            hint="wait for its first save, or go on with its tfm train, which ends with one",
+        )
     raise MissingInputError(
         f"{run}: no such run, neither under {runs_folder}/ nor as a path",
         hint=_hint_on_names(run, _run_names(runs_folder)),

@@ -10,7 +10,8 @@ import torch
 
 from transformer_cli.checkpoint import Checkpoints, find_run, load_trained
 from transformer_cli.commands.loading import CONFIG_FILE, RUNS, run_folder_of
-from transformer_cli.config import Config, load_config, to_yaml
+from transformer_cli.config import Config, SequencesData, load_config, to_yaml
+from transformer_cli.data.word_split import SPECIALS
 from transformer_cli.errors import UsageError
 from transformer_cli.model.transformer import Transformer
 
@@ -26,7 +27,7 @@ def show_info(
     """Print what is known about a run, or about a config that has not been trained."""
     if config_path is not None:
         config = load_config(config_path, overrides)
-        vocab_size = config.tokenizer.vocab_size or 8000
+        vocab_size = config.tokenizer.vocab_size or _usual_vocabulary(config)
         with torch.device("meta"):
             model = Transformer(config.model, vocab_size, vocab_size)
         facts: dict[str, Any] = {
@@ -74,12 +75,20 @@ def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
             f"best_{best.manifest.metric}": round(best.score or 0.0, 4),
         }
         scores = best.state().get("validation", {}).get("scores", [])
-        facts["validation"] = {score["name"]: round(score["value"], 2) for score in scores}
+        if scores:
+            facts["validation"] = {score["name"]: round(score["value"], 2) for score in scores}
     for name in ("metrics.jsonl", "train.log", "tensorboard"):
         if (run_folder / name).exists():
             facts[name] = str(run_folder / name)
     named = run_folder / CONFIG_FILE
     return (load_config(named) if named.is_file() else trained.config), trained.model, facts
+
+
+def _usual_vocabulary(config: Config) -> int:
+    """Of a synthetic task its symbols and the specials; of text what subwords usually have."""
+    if isinstance(config.data, SequencesData):
+        return config.data.num_symbols + len(SPECIALS)
+    return 8000
 
 
 def _count(model: Transformer) -> int:

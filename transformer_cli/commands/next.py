@@ -1,6 +1,7 @@
 """`tfm next`: what a model expects to come next, given a source and the beginning of a target."""
 
 import json
+import logging
 import sys
 from collections.abc import Sequence
 
@@ -11,6 +12,8 @@ from transformer_cli.commands.loading import load_for_inference
 from transformer_cli.data.normalization import is_blank, normalize
 from transformer_cli.decoding.translator import Translator, inference
 from transformer_cli.errors import UsageError
+
+logger = logging.getLogger(__name__)
 
 
 def show_next(
@@ -31,7 +34,9 @@ def show_next(
         return
     lines = [f"{value:>8.4f}  {'█' * round(40 * value):<40}  {name}" for name, value in rows]
     remaining = len(probabilities) - len(rows)
-    sys.stdout.write("\n".join([*lines, f"{rest:>8.4f}  {remaining:,} others"]) + "\n")
+    if remaining:
+        lines.append(f"{rest:>8.4f}  {remaining:,} others")
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 def next_symbol(translator: Translator, source: str, prefix: str) -> Tensor:
@@ -47,7 +52,15 @@ def next_symbol(translator: Translator, source: str, prefix: str) -> Tensor:
     source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
     end = [source_tokenizer.eos_id] if translator.data.has_end_symbol else []
     source_ids = [*source_tokenizer.encode(text), *end]
-    prefix_ids = [target_tokenizer.bos_id, *target_tokenizer.encode(normalize(prefix, rules))]
+    # White space at its end would be a symbol of its own, where the next one brings it along.
+    beginning = normalize(prefix, rules).rstrip()
+    prefix_ids = [target_tokenizer.bos_id, *target_tokenizer.encode(beginning)]
+    for what, ids, tokenizer in (
+        ("source", source_ids, source_tokenizer),
+        ("prefix", prefix_ids, target_tokenizer),
+    ):
+        if num_unknown := ids.count(tokenizer.unk_id):
+            logger.warning("symbols of the %s that the model does not know: %d", what, num_unknown)
     device = translator.machine.device
     sources = torch.tensor([source_ids], device=device)  # (1, S)
     with inference(translator.model, translator.machine):

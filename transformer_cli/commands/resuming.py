@@ -1,5 +1,6 @@
 """Whether a run may go on with a changed config: harmless changes are taken, harmful ones refused."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ def accept_changes(before: Config, now: Config, *, accept_data_change: bool = Fa
     harmless = (*HARMLESS, "data") if accept_data_change else HARMLESS
     harmful = [key for key in changed if not _is_harmless(key, now, harmless)]
     if harmful:
-        lines = "".join(f"\n    {_change(key, old, new)}" for key in harmful)
+        lines = "".join(f"\n    {_change(key, old, new)}{_reason(key)}" for key in harmful)
         raise ConfigError(
             f"runs/{now.name}: this run was started with other settings:{lines}",
             hint="undo the change, give the new experiment its own name (--set name=...), "
@@ -54,8 +55,19 @@ def _is_harmless(key: str, now: Config, harmless: Sequence[str]) -> bool:
     return any(key == prefix or key.startswith(prefix + ".") for prefix in harmless)
 
 
+def _reason(key: str) -> str:
+    return " (the cosine curve ends there)" if key == "training.max_steps" else ""
+
+
 def _change(key: str, old: dict[str, Any], new: dict[str, Any]) -> str:
-    return f"{key}: was {old.get(key)!r}, now {new.get(key)!r}"
+    return f"{key}: was {_as_written(old.get(key))}, now {_as_written(new.get(key))}"
+
+
+def _as_written(value: Any) -> str:
+    """As it stands in a config."""
+    if value is None:
+        return "absent"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:

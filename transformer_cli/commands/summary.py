@@ -48,6 +48,9 @@ def tell_summary(run_folder: Path, config: Config, machine: Machine) -> None:
 def exact_match_table(rows: Sequence[ExactMatch], data: SequencesData) -> Iterator[str]:
     """Lines for people."""
     which = "its own" if data.task == "memorise" else "fresh"
+    if not rows:
+        yield f"{data.task}: no sequence has one of the lengths asked for"
+        return
     yield f"{data.task} on {which} sequences, generated, by length:"
     yield f"{'length':>10}{'sequences':>12}{'exact match':>14}{'right symbols':>16}"
     for row in rows:

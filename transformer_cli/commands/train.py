@@ -80,10 +80,13 @@ def _train_in(run_folder: Path, config: Config, data: PreparedData, machine: Mac
     replace_file(run_folder / "environment.json", json.dumps(described, indent=1).encode())
     session = TrainingSession.open(run_folder, config, data, machine)
     if is_finished(session.progress, config.training):
+        tell_summary(run_folder, config, machine)
         reached = ", ".join(limits_reached(session.progress, config.training))
+        is_for_good = config.training.schedule == "cosine"  # whose curve ends at max_steps
+        go_on = "To train longer, take another name" if is_for_good else "To go on, raise that"
         logger.info(
-            "%s is finished: %d steps, %s. To go on, raise that; to begin anew, --from-scratch",
-            run_folder, session.progress.step, reached,
+            "%s is finished: %d steps, %s. %s; to begin anew, --from-scratch",
+            run_folder, session.progress.step, reached, go_on,
         )  # fmt: skip
         return
     with (

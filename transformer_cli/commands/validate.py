@@ -6,11 +6,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformer_cli.commands.loading import LoadedRun, load_for_inference
+from transformer_cli.commands.loading import LoadedRun, load_for_inference, run_folder_of
 from transformer_cli.commands.summary import exact_match_table
 from transformer_cli.config import FilesData, SequencesData, SplitName
 from transformer_cli.config.data import FileCorpus
 from transformer_cli.data.corpus import has_split, read_pairs
+from transformer_cli.data.fingerprint import changes, fingerprint
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.preparation import held_out_pairs
 from transformer_cli.errors import DataError
@@ -70,7 +71,22 @@ def _pairs_of_split(loaded: LoadedRun, split: SplitName) -> list[SentencePair]:
             hint=f"train with a corpus of split: {split} or a data.{split}_share, "
             "or score two files: --source FILE --reference FILE",
         )
+    _warn_of_other_data(loaded)
     return held_out_pairs(loaded.config, split)
+
+
+def _warn_of_other_data(loaded: LoadedRun) -> None:
+    """Scores on a corpus that has changed compare with no earlier ones."""
+    run_folder = run_folder_of(loaded.trained.folder)
+    if run_folder is None:
+        return
+    try:
+        trained_on = json.loads((run_folder / "environment.json").read_bytes())["data"]
+        changed = changes(trained_on, fingerprint(loaded.config))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return  # a note for people, which may be gone
+    if changed:
+        logger.warning("the data is not what this run was trained on: %s", "; ".join(changed))
 
 
 def _pairs_of_files(source: Path, reference: Path) -> list[SentencePair]:

@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -152,8 +153,12 @@ def _apply_override(settings: dict[str, Any], override: str) -> None:
         )
     section: Any = settings
     for depth, name in enumerate(names[:-1]):
-        section = _enter(section, name, ".".join(names[: depth + 1]))
-    value = parse_yaml(text, f"--set {key}")
+        section = _enter(section, name, ".".join(names[: depth + 1]), override)
+    try:
+        value = parse_yaml(text, "")
+    except ConfigError as error:
+        problem = re.sub(r"^(:\d+)?: ", "", error.message)  # a line number says nothing here
+        raise ConfigError(f"--set {override}: {problem}") from error
     if isinstance(section, list):
         index = _index(section, names[-1], key)
         section[index] = value
@@ -164,7 +169,7 @@ def _apply_override(settings: dict[str, Any], override: str) -> None:
         raise ConfigError(f"--set {override}: {'.'.join(names[:-1])} is not a section")
 
 
-def _enter(section: Any, name: str, where: str) -> Any:
+def _enter(section: Any, name: str, where: str, override: str) -> Any:
     if isinstance(section, list):
         return section[_index(section, name, where)]
     if not isinstance(section, dict):
@@ -172,6 +177,8 @@ def _enter(section: Any, name: str, where: str) -> Any:
     if section.get(name) is None:
         section[name] = Mapping()
         section[name].lines = {}
+        if isinstance(section, Mapping):
+            section.lines[name] = f"--set {override}"
     return section[name]
 
 

@@ -1,7 +1,9 @@
 """What is said of settings that are refused: where they stand, what is wrong, and what was meant."""
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
@@ -25,6 +27,10 @@ _PLAIN_REASONS = {
     "model_attributes_type": "a section of settings is expected",
     "tuple_type": "a list is expected",
     "bool_type": "true or false is expected",
+    "int_type": "a whole number is expected, written out, such as 1000",
+    "float_type": "a number is expected",
+    "string_type": "text is expected",
+    "too_short": "at least one item is expected",
     "union_tag_invalid": f"{', '.join(_SOURCES)} are what there is",
 }
 
@@ -58,7 +64,7 @@ def describe(
             text += f"{where}: {problem.reason}" if where else problem.reason
             if not isinstance(problem.found, dict | BaseModel):
                 text += f", found {_shorten(problem.found)}"
-            elif overrides := _overrides_in(problem.found):
+            elif overrides := _overrides_behind(problem.reason, problem.found):
                 text += f" (with {', '.join(overrides)})"
         lines.append(text)
     shown = lines[:10] + ([f"... and {len(lines) - 10} more"] if len(lines) > 10 else [])
@@ -127,9 +133,14 @@ def _place_of(settings: Any, location: Sequence[int | str], origin: str) -> str:
     return place
 
 
-def _overrides_in(section: Any) -> list[str]:
-    lines = section.lines.values() if isinstance(section, ReadMapping) else ()
-    return [line for line in lines if isinstance(line, str)]
+def _overrides_behind(reason: str, section: Any) -> list[str]:
+    """The overrides in a section, or below it, of settings that the reason speaks of."""
+    if not isinstance(section, ReadMapping):
+        return []
+    words = re.findall(r"\w+", reason)
+    own = [line for name, line in section.lines.items() if isinstance(line, str) and name in words]
+    below = (_overrides_behind(reason, value) for value in section.values())
+    return [*own, *chain.from_iterable(below)]
 
 
 def _suggestion(location: Sequence[int | str], settings: dict[str, Any]) -> str | None:

@@ -106,7 +106,7 @@ class ValidationConfig(Section):
     sequence_lengths: (
         Annotated[tuple[SequenceLength, ...], Field(min_length=1, max_length=1000)] | None
     ) = None
-    """For data.source sequences: source lengths, in symbols, for which exact match on 100 fresh sequences each is told; absent: all lengths of the data. Longer ones than in training are allowed."""
+    """For data.source sequences: source lengths, in symbols, for which exact match on 100 fresh sequences each is told (task memorise: on those that were learned); absent: all lengths of the data. Longer ones than in training are allowed."""
 
 
 class DecodingConfig(Section):
