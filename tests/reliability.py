@@ -117,6 +117,8 @@ def measure_kills(machinery: Machinery, num_kills: int) -> tuple[Tfm, str]:
         require(step >= reached, f"kill {number + 1}: step {step} after step {reached}")
         num_ahead += step > reached
         reached = step
+        if (number + 1) % 10 == 0:
+            say(f"  {number + 1} kills, step {reached}")
     require_equal(end_of(killed), essence(run_of(whole)), "after the kills")
     digests = essence(run_of(whole))
     return whole, (
@@ -267,6 +269,8 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="on which disk; left out: the temporary one")
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # Ended by a signal, it still takes away what it made.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     say(f"python tests/reliability.py --seed {options.seed}")
     with tempfile.TemporaryDirectory(prefix="tfm-reliability-", dir=options.folder) as name:
         folder = Path(name)

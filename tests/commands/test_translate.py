@@ -2,12 +2,14 @@
 
 import io
 import logging
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transformer_cli.commands.translate import decoded_lines
+from transformer_cli.commands.translate import decoded_lines, run_translation
+from transformer_cli.errors import DataError, MissingInputError
 
 pieces = st.sampled_from(
     [b"a", b"\n", b"\r", b"\r\n", b"\xff", b"\xc3", b"\xc3\xa8", b"\x00", b"\xef\xbb\xbf",
@@ -41,3 +43,37 @@ def test_replaced_bytes_are_told_once_for_all(caplog: pytest.LogCaptureFixture) 
     assert [record.getMessage() for record in caplog.records] == [
         "x.txt: lines that are not UTF-8, their bad bytes replaced: 2"
     ]
+
+
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
+def test_utf_16_is_told_once_and_as_soon_as_it_comes(
+    mark: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = decoded_lines(io.BytesIO(b"fine\n" + mark + b"a\n" + mark + b"b\n"), "x.txt")
+    assert next(lines) == "fine"
+    assert not caplog.records
+    assert next(lines) == "\ufffd\ufffda"
+    (record,) = caplog.records
+    assert record.getMessage().startswith("x.txt:2: UTF-16 text, where UTF-8 is expected")
+    assert "iconv -f UTF-16 -t UTF-8" in record.getMessage()
+    assert list(lines) == ["\ufffd\ufffdb"]
+    assert "UTF-16" not in "".join(record.getMessage() for record in caplog.records[1:])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_file_that_says_itself_to_be_utf_16_is_refused_before_a_model_is_sought(
+    encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # no run is here
+    path = tmp_path / "in.txt"
+
+    def translate(content: bytes) -> None:
+        path.write_bytes(content)
+        run_translation(path, None, run=None, overrides=(), as_json=False)
+
+    with pytest.raises(DataError, match=r"in\.txt: UTF-16 text, where UTF-8 is") as refusal:
+        translate("\ufeffHello\nyou\n".encode(encoding))
+    assert "iconv -f UTF-16 -t UTF-8 in.txt" in str(refusal.value.hint)
+    for content in (b"Hello\n", b"\xef\xbb\xbfHello\n", b"\xff\n", b"\xff", b"", b"a\xff\xfe"):
+        with pytest.raises(MissingInputError):
+            translate(content)

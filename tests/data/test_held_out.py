@@ -61,8 +61,37 @@ def test_a_split_that_the_config_does_not_have_is_an_error(tmp_path: Path) -> No
     config = config_of({"source": "files", "root": str(tmp_path), "corpora": corpora})
     with pytest.raises(DataError, match="no test pairs") as refusal:
         held_out_pairs(config, "test")
-    assert refusal.value.hint is not None
-    assert "data.test_share" in refusal.value.hint
+    # Nothing is drawn from a corpus that is a split: no share can help.
+    assert refusal.value.hint == "add a corpus with split: test under data.corpora"
+
+
+DIFFERENT = [(f"s{number}", f"t{number}") for number in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "shares", "hint"),
+    [
+        (DIFFERENT, {"validation_share": 0.0}, "raise data.validation_share (now 0) so that"),
+        (DIFFERENT, {"validation_share": 1e-9}, "raise data.validation_share (now 1e-09) so that"),
+        (DIFFERENT[:1] * 50, {}, "different pairs that it can be drawn from: 1, and equal pairs"),
+        (DIFFERENT[:3], {"validation_share": 1e-9}, "can be drawn from: 3, and equal"),
+        (
+            [("", f"t{number}") for number in range(50)],
+            {"validation_share": 0.5},
+            "each pair that was drawn for it was dropped; look at the rules under data.cleaning",
+        ),
+    ],
+)
+def test_the_hint_to_a_split_of_which_nothing_was_drawn_fits_the_cause(
+    rows: list[tuple[str, str]], shares: dict[str, float], hint: str, tmp_path: Path
+) -> None:
+    files = {"source": "files", "root": str(tmp_path), "corpora": [write(tmp_path, "all", rows)]}
+    with pytest.raises(DataError, match="no validation pairs") as refusal:
+        all_held_out_pairs(config_of(files | shares))
+    assert hint in str(refusal.value.hint)
+    assert "add a corpus with split: validation" in str(refusal.value.hint)
+    is_raising_told = "raise data.validation_share" in str(refusal.value.hint)
+    assert is_raising_told == ("can be drawn from" not in hint)
 
 
 def test_all_held_out_splits_are_those_that_the_config_has(tmp_path: Path) -> None:
@@ -135,5 +164,43 @@ def test_a_split_of_which_nothing_is_left_says_what_became_of_it(tmp_path: Path)
     ]
     shares = {"validation_share": 0.0}
     config = config_of({"source": "files", "root": str(tmp_path), "corpora": corpora} | shares)
-    with pytest.raises(DataError, match=r"no validation pairs; skipped: a NUL byte: 1; .*empty: 1"):
+    with pytest.raises(
+        DataError, match=r"no validation pairs; skipped: a NUL byte: 1; .*empty: 1"
+    ) as refusal:
         all_held_out_pairs(config)
+    assert str(refusal.value.hint).startswith("data.corpora.1 has no pair that can be used")
+
+
+def test_rows_of_a_corpus_whose_splits_are_drawn_are_told_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is read for each split, but a row that was skipped is one row."""
+    rows = [(f"s{n}", f"t{n}") for n in range(400)]
+    rows[7], rows[9], rows[11] = ("a\0b", "c"), ("x" * (1 << 21), "y"), ("d\re", "f")
+    corpora = [
+        write(tmp_path, "all", rows),
+        write(tmp_path, "val", [("v", "w"), ("a\0b", "c")]) | {"split": "validation"},
+    ]
+    shares = {"validation_share": 0.05, "test_share": 0.05}
+    files = {"source": "files", "root": str(tmp_path), "corpora": corpora}
+    config = config_of(files | shares)
+    report = prepare_data(config, tmp_path / "run" / "data").report
+    told = report.lines()
+    for where, times in (("all.tsv:8", 1), ("all.tsv:10", 1), ("all.tsv:12", 1), ("val.tsv:2", 1)):
+        assert sum(f"{tmp_path}/{where}" in line for line in told) == times, where
+    assert ("skipped: a NUL byte", 1, f"{tmp_path}/val.tsv:2") in report.held_out["validation"]
+    counts = {what: count for what, count, _ in report.reading}
+    num_drawn = counts["drawn for validation"], counts["drawn for test"]
+    assert num_drawn == (report.num_pairs["validation"] - 1, report.num_pairs["test"])
+    assert min(num_drawn) > 5
+    assert [what for what in counts if "drawn" in what] == [
+        "drawn for validation",
+        "drawn for test",
+    ]
+    num_skipped = sum(count for what, count in counts.items() if what.startswith("skipped"))
+    assert num_skipped == 2
+    pairs_read = dict(row[:2] for row in report.cleaning)["pairs read"]
+    assert counts["rows read"] == 400 == num_skipped + sum(num_drawn) + pairs_read
+    caplog.clear()
+    held_out_pairs(config, "test")
+    assert not caplog.records, "none of the rows that were skipped was a test pair"

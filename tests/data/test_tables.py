@@ -84,10 +84,11 @@ def test_rows_are_cut_as_by_the_standard_reader(
         ('"a, b",x', "a, b"),
         ('a "b" c,x', 'a "b" c'),
         ('5" pipe,x', '5" pipe'),
-        ('"a"b,x', "ab"),
         ('"",x', ""),
         ('"""",x', '"'),
         (' "a",x', ' "a"'),
+        ('"a""",x', 'a"'),
+        ('"""a"" b",x', '"a" b'),
         ("a\rb,x", "a\rb"),
         ("a\u2028b,x", "a\u2028b"),
     ],
@@ -154,6 +155,67 @@ def test_a_quote_that_never_closes_stops_with_the_line_where_it_opens(tmp_path: 
         _read(tmp_path, b"\n".join(rows + [b"x" * 1000] * (MAX_LINE_BYTES // 1000)))
 
 
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ('English,Italian\nHello,Ciao\nGood,"Buono\nBye,Ciao\n', 3),
+        ('Good,"Buono\nBye,Ciao\n', 1),
+        ('"Good,Buono\nBye,Ciao\n', 1),
+        ('a;b\n1, 2;"3\n4, 5;6\n', 2),
+        ('a\tb\n1, 2\t"3\n4, 5\t6\n', 2),
+        ('a,b\n"one\ntwo","three\nc,d\n', 3),
+    ],
+)
+def test_a_quote_among_the_first_rows_that_never_closes_is_told_too(
+    content: str, line: int, tmp_path: Path
+) -> None:
+    """It must not hide the delimiter, so that columns are looked for in vain."""
+    with pytest.raises(DataError, match=rf"a\.csv:{line}: a quote opens .* and does not close"):
+        _read(tmp_path, content)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "found"),
+    [
+        ('"Hello,Ciao\n"The cat sleeps.","Il gatto dorme."\n', 1, "in line 2 .*'The cat sleeps"),
+        ('a,b\n"Hello,Ciao\n"The cat","Il gatto"\nc,d\n', 2, "in line 3 .*'The cat\"'"),
+        ('a,b\nc,"d" e\n', 2, "closes it is followed by ' e', where a comma"),
+        ('a,b\n"c\nd","e"f\n', 3, "closes it is followed by 'f'"),
+        ('a;b\n"c" or d;e\n', 2, "followed by ' or d', where a semicolon"),
+        ('"Hi", he said\tCiao\nc\td\n', 1, "followed by ', he said', where a tab"),
+        ('a,b\n"c""d"e,f\n', 2, "followed by 'e'"),
+        ("a,b\n" * 150 + '"c"d,e\n', 151, "followed by 'd'"),
+    ],
+)
+def test_text_behind_a_closing_quote_stops_with_the_line_where_the_quote_opens(
+    content: str, line: int, found: str, tmp_path: Path
+) -> None:
+    """A stray quote takes the rows up to the next one into one field: no such pair is handed on."""
+    with pytest.raises(DataError, match=rf"a\.csv:{line}: a quote opens .*{found}") as caught:
+        _read(tmp_path, content)
+    assert "double the quotes that are part of a sentence" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("kind", "delimiter", "hint"),
+    [
+        ("csv", ",", "a comma that is missing, or a line end or a single quote inside a sentence?"),
+        ("csv", ";", "a semicolon that is missing"),
+        ("tsv", "\t", "a tab that is missing, or a line end inside a sentence?"),
+    ],
+)
+def test_a_row_with_too_few_columns_is_told_what_may_be_missing(
+    kind: str, delimiter: str, hint: str, tmp_path: Path
+) -> None:
+    rows = [delimiter.join("ab"), "cd", delimiter.join("ef")]
+    with pytest.raises(DataError, match=r":2: 1 column, where the first row has 2") as caught:
+        _read(tmp_path, "\n".join(rows), kind)
+    assert hint in str(caught.value.hint)
+    rows = [delimiter.join("abc"), delimiter.join("de")]
+    with pytest.raises(DataError, match=r":2: 2 columns, where the first row has 3"):
+        _read(tmp_path, "\n".join(rows), kind)
+
+
 @pytest.mark.parametrize("kind", ["tsv", "csv"])
 def test_one_column_is_an_error(kind: str, tmp_path: Path) -> None:
     with pytest.raises(
@@ -179,6 +241,47 @@ def test_columns_are_found_by_name_by_number_and_by_default(
 ) -> None:
     content = "id\ten\tit\tnote\n1\tThe sea\tIl mare\tx\n2\tThe sky\tIl cielo\ty\n"
     assert _texts(_read(tmp_path, content, "tsv", fields, has_header)) == expected
+
+
+@pytest.mark.parametrize(
+    "header", ["English,Italian", "EN,DE", "source,Target", "english,id,italiano", "en_US,it-IT"]
+)
+def test_a_first_row_that_looks_like_a_header_and_is_read_as_a_pair_is_told_once(
+    header: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    content = f"{header}\n{header.replace(header[0], 'x')}\n"
+    fields = _fields(0, 2) if "id" in header else _fields()
+    for _ in range(3):  # once for each split
+        assert len(_read(tmp_path, content, fields=fields)) == 2
+    (record,) = caplog.records
+    told = record.getMessage()
+    assert told.startswith(f"{tmp_path}/a.csv: its first row, {header.split(',')[0]} and ")
+    assert "data.corpora.0.has_header: true" in told
+    assert "source_field" in told
+
+
+@pytest.mark.parametrize(
+    ("content", "fields", "has_header"),
+    [
+        ("English,Italian\na,b\n", _fields(), True),
+        ("English,Italian\na,b\n", _fields(), False),
+        ("English,Italian\na,b\n", _fields("English", "Italian"), None),
+        ("en,it\na,b\n", _fields(), None),  # taken as a header
+        ("Hello,Ciao\nEnglish,Italian\n", _fields(), None),
+        ("English,Inglese\na,b\n", _fields(), None),
+        ("No,No\na,b\n", _fields(), None),
+        ("1,English,Italian\n2,a,b\n", _fields(), None),  # other columns are read
+    ],
+)
+def test_a_first_row_that_is_no_header_or_known_as_one_is_not_worth_a_word(
+    content: str,
+    fields: Fields,
+    has_header: bool | None,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert _read(tmp_path, content, fields=fields, has_header=has_header)
+    assert not caplog.records
 
 
 def test_without_names_the_first_two_columns_are_taken(tmp_path: Path) -> None:

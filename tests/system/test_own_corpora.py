@@ -109,6 +109,42 @@ def test_every_pair_of_the_spreadsheet_arrives_whole(tfm: Tfm) -> None:
     assert {(pair["source"], pair["target"]) for pair in shown} < set(PAIRS)
 
 
+def test_the_report_adds_up_and_tells_of_a_skipped_row_once(tfm: Tfm) -> None:
+    config = write_config(tfm.folder, as_json_lines(tfm.folder))
+    path = tfm.folder / "pairs.jsonl"
+    row = json.dumps({"translation": {"en": "a\0b", "it": "c"}})
+    path.write_text(path.read_text(encoding="utf-8") + row + "\n", encoding="utf-8")
+    look = tfm("data", "--config", config, "--json")
+    assert look.exit_code == 0, look.talk
+    report = json.loads(look.text)["report"]
+    counts = {what: count for what, count, _ in report["reading"]}
+    read = {what: count for what, count, _ in report["cleaning"]}["pairs read"]
+    drawn = counts["drawn for validation"] + counts["drawn for test"]
+    assert drawn == report["num_pairs"]["validation"] + report["num_pairs"]["test"] > 0
+    assert counts["rows read"] == len(PAIRS) + 1 == read + drawn + 1
+    assert tfm("data", "--config", config).text.count("skipped: a NUL byte") == 1
+
+
+def test_a_spreadsheet_with_a_stray_quote_is_not_trained_on(tfm: Tfm) -> None:
+    corpora = as_spreadsheet(tfm.folder)
+    path = tfm.folder / "phrases.csv"
+    rows = path.read_bytes().split(b"\r\n")
+    rows[3] = b'"Hello,Ciao,'
+    path.write_bytes(b"\r\n".join(rows))
+    refused = tfm("train", "--config", write_config(tfm.folder, corpora))
+    assert refused.exit_code == 65
+    assert "phrases.csv:4: a quote opens a field here" in refused.talk
+    assert not (tfm.folder / "runs/mine/data").exists()
+
+
+def test_a_header_that_nobody_named_is_told_once(tfm: Tfm) -> None:
+    as_spreadsheet(tfm.folder)
+    look = tfm("data", "--config", write_config(tfm.folder, "[{path: phrases.csv}]"))
+    assert look.exit_code == 0, look.talk
+    assert look.talk.count("looks like names of columns") == 1
+    assert "data.corpora.0.has_header: true" in look.talk
+
+
 def test_a_config_without_a_test_split_says_so_and_what_to_do(tfm: Tfm) -> None:
     config = write_config(tfm.folder, as_two_text_files(tfm.folder))
     assert tfm("train", "--config", config).exit_code == 0

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from transformer_cli.commands.loading import load_for_inference
+from transformer_cli.data.lines import UTF_16_FOUND, UTF_16_MARKS, utf_16_error
 from transformer_cli.decoding.translator import Translation, Translator
 from transformer_cli.errors import CannotCreateError, MissingInputError, UsageError
 from transformer_cli.storage import staged_file
@@ -50,6 +51,9 @@ def _check_files(input_file: Path, output_file: Path | None) -> None:
         raise UsageError(
             f"{output_file}: the output would replace the input", hint="name another --output"
         )
+    with input_file.open("rb") as file:
+        if file.read(2) in UTF_16_MARKS:
+            raise utf_16_error(input_file)
 
 
 def _translations(
@@ -75,9 +79,22 @@ def _as_text(argument: str) -> str:
 
 
 def decoded_lines(file: BinaryIO, name: str) -> Iterator[str]:
-    """The lines of a file: split on line feeds only, and never lost; bad bytes become U+FFFD."""
+    """The lines of a file: split on line feeds only, and never lost; bad bytes become U+FFFD.
+
+    Text that says itself to be UTF-16 is told as such, when it comes.
+    """
     num_replaced = 0
-    for raw in _without_byte_order_mark(file):
+    is_utf_16_told = False
+    for number, raw in enumerate(_without_byte_order_mark(file), start=1):
+        if not is_utf_16_told and raw.startswith(UTF_16_MARKS):
+            is_utf_16_told = True
+            logger.warning(
+                "%s:%d: %s; what comes out of it makes no sense; convert it before: "
+                "iconv -f UTF-16 -t UTF-8 FILE | tfm translate",
+                name,
+                number,
+                UTF_16_FOUND,
+            )
         line = raw.removesuffix(b"\n").removesuffix(b"\r")
         try:
             yield line.decode("utf-8")

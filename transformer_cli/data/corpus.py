@@ -20,13 +20,20 @@ __all__ = ["ReadingReport", "SentencePair", "fingerprint", "has_split", "may_lea
 
 
 def read_pairs(
-    data: DataConfig, split: SplitName, *, seed: int, report: ReadingReport | None = None
+    data: DataConfig,
+    split: SplitName,
+    *,
+    seed: int,
+    report: ReadingReport | None = None,
+    report_of_drawn: ReadingReport | None = None,
 ) -> Iterator[SentencePair]:
     """The pairs of one split as they stand in the corpus, one after the other, not cleaned.
 
     Args:
         seed: of what is generated; files and the hub do not depend on it.
         report: collects what was skipped and what is unusual.
+        report_of_drawn: collects it for corpora whose splits are drawn, which are read for each split;
+            absent: `report` does.
 
     Raises:
         MissingInputError: a file or data set is not there.
@@ -44,9 +51,16 @@ def read_pairs(
             ),
         )
     report = ReadingReport() if report is None else report
-    for pair in _all_pairs(data, split, seed, report):
-        report.num_read += 1
-        yield pair
+    if isinstance(data, PhrasebookData | SequencesData):
+        for pair in _generated_pairs(data, split, seed):
+            report.num_read += 1
+            yield pair
+        return
+    for index, corpus in enumerate(data.corpora):
+        if corpus.split == split:
+            yield from _corpus_pairs(data, index, split, report)
+        elif corpus.split is None:
+            yield from _corpus_pairs(data, index, split, report_of_drawn or report)
 
 
 def has_split(data: DataConfig, split: SplitName) -> bool:
@@ -97,23 +111,19 @@ def fingerprint(data: DataConfig, *, seed: int) -> dict[str, str]:
     }
 
 
-def _all_pairs(
-    data: DataConfig, split: SplitName, seed: int, report: ReadingReport
+def _generated_pairs(
+    data: PhrasebookData | SequencesData, split: SplitName, seed: int
 ) -> Iterator[SentencePair]:
-    if isinstance(data, PhrasebookData):
-        from transformer_cli.data.phrasebook import generate_split
-
-        try:
-            for generated in generate_split(split, num_pairs=data.num_pairs, seed=seed):
-                yield SentencePair(generated.source, generated.target)
-        except ValueError as error:
-            raise ConfigError(f"data.num_pairs: {error}") from error
-    elif isinstance(data, SequencesData):
+    if isinstance(data, SequencesData):
         yield from sequences.generate_sequences(data, split, seed=seed)
-    else:
-        for index, corpus in enumerate(data.corpora):
-            if corpus.split in (None, split):
-                yield from _corpus_pairs(data, index, split, report)
+        return
+    from transformer_cli.data.phrasebook import generate_split
+
+    try:
+        for generated in generate_split(split, num_pairs=data.num_pairs, seed=seed):
+            yield SentencePair(generated.source, generated.target)
+    except ValueError as error:
+        raise ConfigError(f"data.num_pairs: {error}") from error
 
 
 def _corpus_pairs(
@@ -126,10 +136,18 @@ def _corpus_pairs(
         rows = read_files(data, index, report)
     else:
         rows = read_hub(data, index, report)
-    is_given = data.corpora[index].split == split
+    is_given = data.corpora[index].split is not None
     for source, target in rows:
         pair = SentencePair(source, target, index)
-        if is_given or split == draw_split(
-            pair, validation_share=data.validation_share, test_share=data.test_share
-        ):
+        drawn = (
+            split
+            if is_given
+            else draw_split(
+                pair, validation_share=data.validation_share, test_share=data.test_share
+            )
+        )
+        if drawn == split:
+            report.num_read += 1
             yield pair
+        else:
+            report.leave_to(drawn)

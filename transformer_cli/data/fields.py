@@ -1,10 +1,31 @@
 """Which fields of a row hold the two sides of a pair."""
 
 import difflib
+import logging
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from transformer_cli.errors import DataError
+
+logger = logging.getLogger(__name__)
+
+# What columns of sentence pairs are called, case aside; a language by its name or its code.
+_COLUMN_NAMES = frozenset(
+    """
+    source target src tgt trg reference translation original sentence text
+    arabic bulgarian catalan chinese croatian czech danish dutch english estonian finnish french
+    german greek hebrew hindi hungarian indonesian irish italian japanese korean latin latvian
+    lithuanian norwegian persian polish portuguese romanian russian serbian slovak slovenian spanish
+    swedish turkish ukrainian vietnamese
+    català čeština dansk deutsch eesti español français hrvatski italiano latviešu lietuvių magyar
+    nederlands norsk polski português română slovenčina slovenščina suomi svenska türkçe
+    ελληνικά български русский українська العربية עברית 中文 日本語 한국어
+    ar bg ca cs da de el en es et fa fi fr ga he hi hr hu id it ja ko la lt lv nl no pl pt ro ru sk sl
+    sr sv tr uk vi zh ara ces dan deu eng est fin fra hun ita jpn kor nld nor pol por ron rus spa swe
+    tur ukr zho
+    """.casefold().split()
+)
 
 
 class Fields(NamedTuple):
@@ -81,6 +102,29 @@ def unknown_field(name: str, found: Sequence[str], fields: Fields, where: str) -
     return DataError(
         f"{where}: no column {name}, found {', '.join(found) or 'none'}",
         hint=(f"did you mean {close[0]}? " if close else "") + _hint(fields),
+    )
+
+
+def tell_of_likely_header(source: str, target: str, fields: Fields, path: str) -> None:
+    """Warn where the two cells of a first row that is read as a pair look like names of columns."""
+    names = source.casefold(), target.casefold()
+    known = {*_COLUMN_NAMES, fields.source_language.casefold(), fields.target_language.casefold()}
+    if names[0] != names[1] and all(
+        name in known or name.replace("_", "-").split("-")[0] in known for name in names
+    ):
+        _tell_of_header(source, target, fields.setting, path)
+
+
+@cache  # a corpus is read once for each split; once is enough to be told
+def _tell_of_header(source: str, target: str, setting: str, path: str) -> None:
+    logger.warning(
+        "%s: its first row, %s and %s, looks like names of columns and is read as a pair; "
+        "if it is a header, set %s.has_header: true, or source_field and target_field to these "
+        "names; if it is a pair, has_header: false",
+        path,
+        source,
+        target,
+        setting,
     )
 
 

@@ -17,6 +17,8 @@ MAX_LINE_BYTES = 1 << 20
 Policy = Literal["error", "skip", "replace"]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+UTF_16_FOUND = "UTF-16 text, where UTF-8 is expected"
 _BEGINNING_BYTES = 4096
 _UNUSUAL = (
     (b"\r", "a carriage return inside a sentence"),
@@ -78,13 +80,18 @@ def _without_byte_order_mark(chunks: Iterable[bytes], path: Path) -> Iterator[by
 def _refuse_utf_16(beginning: bytes, path: Path) -> None:
     even, odd = beginning[0::2], beginning[1::2]
     nul_shares = [half.count(0) / len(half) if half else 0.0 for half in (even, odd)]
-    marked = beginning.startswith((b"\xff\xfe", b"\xfe\xff"))
+    marked = beginning.startswith(UTF_16_MARKS)
     if marked or (min(nul_shares) < 0.1 and max(nul_shares) > 0.7):
-        raise DataError(
-            f"{path}: UTF-16 text, where UTF-8 is expected",
-            hint=f"convert it: iconv -f UTF-16 -t UTF-8 {path.name} > new file; "
-            "or save it as UTF-8 where it was written",
-        )
+        raise utf_16_error(path)
+
+
+def utf_16_error(path: Path) -> DataError:
+    """What to say about a file that is UTF-16."""
+    return DataError(
+        f"{path}: {UTF_16_FOUND}",
+        hint=f"convert it: iconv -f UTF-16 -t UTF-8 {path.name} > new file; "
+        "or save it as UTF-8 where it was written",
+    )
 
 
 def decode_pairs(

@@ -35,12 +35,14 @@ class Finding:
 
 @dataclass(slots=True)
 class ReadingReport:
-    """Collects what reading did to a corpus; a drawn split reads, and reports on, all of it."""
+    """Collects what reading did to corpora; a drawn split reads, and reports on, all of its corpus."""
 
     num_rows: int = 0
     """Pairs found in the files, whichever split they belong to."""
     num_read: int = 0
     """Pairs handed on: those of the split asked for."""
+    drawn: dict[str, int] = field(default_factory=dict)
+    """Other split -> pairs that were drawn for it, and so not handed on."""
     skipped: dict[str, Finding] = field(default_factory=dict)
     """Reason why pairs were not handed on -> how many, and the place of the first."""
     noticed: dict[str, Finding] = field(default_factory=dict)
@@ -52,6 +54,10 @@ class ReadingReport:
 
     def skip(self, reason: str, place: str) -> None:
         _add(self.skipped, reason, place)
+
+    def leave_to(self, split: str) -> None:
+        """Count a pair that was drawn for another split."""
+        self.drawn[split] = self.drawn.get(split, 0) + 1
 
     def notice(self, what: str, place: str) -> None:
         _add(self.noticed, what, place)
@@ -65,6 +71,10 @@ class ReadingReport:
                 for what, found in self.skipped.items()
             ),
             *(
+                (f"drawn for {split}", count, "")
+                for split, count in sorted(self.drawn.items(), reverse=True)
+            ),
+            *(
                 (f"kept: {what}", found.count, found.example)
                 for what, found in self.noticed.items()
             ),
@@ -76,6 +86,7 @@ class ReadingReport:
             "num_rows": self.num_rows,
             "num_read": self.num_read,
             "skipped": dict(_plain(self.skipped)),
+            "drawn": dict(self.drawn),
             "noticed": dict(_plain(self.noticed)),
         }
 

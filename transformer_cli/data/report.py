@@ -50,11 +50,11 @@ class DataReport:
     num_pairs: dict[str, int] = field(default_factory=dict)
     """Split -> pairs that it has in the end."""
     reading: list[Row] = field(default_factory=list)
-    """Training split: what was found in the files."""
+    """Corpora of the training split, those whose splits are drawn included: what was found in the files."""
     cleaning: list[Row] = field(default_factory=list)
     """Training split: what each rule dropped or altered, leakage from held-out splits included."""
     held_out: dict[str, list[Row]] = field(default_factory=dict)
-    """Split -> what was skipped in its files, dropped from it or altered in it."""
+    """Split -> what was skipped in files that are this split, dropped from it or altered in it."""
     num_too_long: int = 0
     """Training pairs dropped for having more tokens than model.max_length."""
     longest_example: str = ""
