@@ -209,8 +209,9 @@ def note_processes(place: str) -> None:
         if used.ru_maxrss:
             _note(place, "a child has ended")
         for task in Path("/proc/self/task").iterdir():
-            if (task / "children").read_text():
-                _note(place, "a child is there")
+            with suppress(OSError):  # a task may end meanwhile
+                if (task / "children").read_text():
+                    _note(place, "a child is there")
         for thread in threading.enumerate():
             # A progress bar's own only watches, and is told to end when all others have.
             if thread is not threading.main_thread() and thread.name != "tqdm_monitor":

@@ -34,6 +34,8 @@ def run_translation(
     if output_file is not None and output_file.is_dir():
         raise CannotCreateError(f"{output_file}: a folder, where a file is to be written")
     translator = load_for_inference(run, overrides).translator
+    if translator.decoding.num_best > 1 and not as_json:
+        logger.warning("one translation per line: more (decoding.num_best) are shown with --json")
     with _opened_output(output_file) as output:
         # Arguments, and what a person types or a slow program pipes in, are answered line by line.
         for translation in _translations(translator, sentences):
