@@ -5,10 +5,12 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from .experiments import essence, write_tiny
 from .launcher import Launcher, Tfm
 
 # Tiny tensors hate threads; read when PyTorch is imported, here and in the processes that tests start.
@@ -47,3 +49,13 @@ def tfm(launcher: Launcher, memory_folder: Path) -> Iterator[Tfm]:
     """`tfm` in an empty folder of its own."""
     yield Tfm(launcher, Path(tempfile.mkdtemp(dir=memory_folder)))
     launcher.end_all()
+
+
+@pytest.fixture(scope="session")
+def uninterrupted(launcher: Launcher) -> dict[str, Any]:
+    """What the tiny experiment comes to when nothing happens."""
+    with tempfile.TemporaryDirectory(prefix="tfm-test-") as name:
+        folder = Path(name)
+        finished = Tfm(launcher, folder)("train", "--config", write_tiny(folder))
+        assert finished.exit_code == 0, finished.talk
+        return essence(folder / "runs/tiny")

@@ -13,19 +13,10 @@ from typing import Any
 import pytest
 
 from ..experiments import TINY, essence, metrics_of, newest_checkpoint, write_tiny
-from ..launcher import Finished, Launcher, Tfm
+from ..launcher import Finished, Tfm
 
 TRAIN = ("train", "--config", "tiny.yaml")
 FULL = "(No space left on device|File too large)"
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(launcher: Launcher, memory_folder: Path) -> dict[str, Any]:
-    folder = memory_folder / "uninterrupted"
-    folder.mkdir()
-    write_tiny(folder)
-    assert Tfm(launcher, folder)(*TRAIN).exit_code == 0
-    return essence(folder / "runs/tiny")
 
 
 @pytest.fixture

@@ -14,15 +14,6 @@ TRAIN = ("train", "--config", "tiny.yaml")
 MEBIBYTE = 1 << 20
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(launcher: Launcher, memory_folder: Path) -> dict[str, Any]:
-    folder = memory_folder / "uninterrupted"
-    folder.mkdir()
-    write_tiny(folder)
-    assert Tfm(launcher, folder)(*TRAIN).exit_code == 0
-    return essence(folder / "runs/tiny")
-
-
 def test_training_starts_no_process_and_ends_its_threads(tfm: Tfm) -> None:
     """B5, B6, B10: there is no worker that could be killed, hang, or need shared memory."""
     write_tiny(tfm.folder)

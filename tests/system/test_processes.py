@@ -7,15 +7,7 @@ from typing import Any
 import pytest
 
 from ..experiments import essence, newest_checkpoint, write_tiny
-from ..launcher import Launcher, Process, Tfm
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(launcher: Launcher, memory_folder: Path) -> dict[str, Any]:
-    folder = memory_folder / "uninterrupted"
-    folder.mkdir()
-    assert Tfm(launcher, folder)("train", "--config", write_tiny(folder)).exit_code == 0
-    return essence(folder / "runs/tiny")
+from ..launcher import Process, Tfm
 
 
 def end_of(tfm: Tfm) -> dict[str, Any]:

@@ -15,16 +15,6 @@ from ..launcher import Launcher, Tfm
 EXIT_CODES = {"SIGTERM": 143, "SIGINT": 130, "SIGKILL": -9}
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(launcher: Launcher, memory_folder: Path) -> dict[str, Any]:
-    """What the tiny experiment comes to when nothing happens."""
-    folder = memory_folder / "uninterrupted"
-    folder.mkdir()
-    finished = Tfm(launcher, folder)("train", "--config", write_tiny(folder))
-    assert finished.exit_code == 0, finished.talk
-    return essence(folder / "runs/tiny")
-
-
 def interrupt(tfm: Tfm, step: int, name: str = "SIGTERM") -> None:
     """Train the tiny experiment up to a signal that comes in the middle of a step."""
     config = write_tiny(tfm.folder)

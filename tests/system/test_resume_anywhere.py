@@ -1,7 +1,6 @@
 """The costly part of group C: every step as a place to stop, one thread and two."""
 
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,19 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ..experiments import essence, metrics_of, write_tiny
-from ..launcher import Launcher, Tfm
+from ..launcher import Tfm
 
 pytestmark = pytest.mark.slow
 EXIT_CODES = {"SIGTERM": 143, "SIGINT": 130, "SIGKILL": -9}
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(launcher: Launcher, memory_folder: Path) -> dict[str, Any]:
-    folder = memory_folder / "uninterrupted"
-    folder.mkdir()
-    finished = Tfm(launcher, folder)("train", "--config", write_tiny(folder))
-    assert finished.exit_code == 0, finished.talk
-    return essence(folder / "runs/tiny")
 
 
 @pytest.mark.parametrize("step", range(1, 14))
