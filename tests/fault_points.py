@@ -18,6 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from faults import WRITING
+
 # Where in the work of `tfm` a fault can strike: just before this is called.
 POINTS = {
     "config": "transformer_cli.commands.train:load_config",
@@ -33,19 +35,7 @@ POINTS = {
 }
 DISK = "transformer_cli.storage.filesystem:FileSystem."
 """One operation on the disk, by its name; "disk" as a point counts all of them."""
-OPERATIONS = (
-    "make_folder",
-    "create_file",
-    "open_to_append",
-    "write",
-    "flush",
-    "flush_path",
-    "rename",
-    "link",
-    "remove_file",
-    "remove_folder",
-)
-POINTS |= {operation: DISK + operation for operation in OPERATIONS}
+POINTS |= {operation: DISK + operation for operation in WRITING}
 
 
 def at(point: str, number: int, action: str, *arguments: Any) -> None:
@@ -56,12 +46,12 @@ def at(point: str, number: int, action: str, *arguments: Any) -> None:
         if count == number:
             do(*arguments)
 
-    _wrap_all(OPERATIONS if point == "disk" else (point,), before)
+    _wrap_all(WRITING if point == "disk" else (point,), before)
 
 
 def each(point: str, action: str, *arguments: Any) -> None:
     """At every passage of a point, do something."""
-    _wrap_all(OPERATIONS if point == "disk" else (point,), lambda _: ACTIONS[action](*arguments))
+    _wrap_all(WRITING if point == "disk" else (point,), lambda _: ACTIONS[action](*arguments))
 
 
 def _wrap_all(points: Sequence[str], before: Callable[[int], None]) -> None:

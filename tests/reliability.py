@@ -11,7 +11,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from disks import mounted
 from experiments import TINY, essence, metrics_of, newest_checkpoint, write_tiny
 from launcher import Launcher, Process, Tfm
 
@@ -248,16 +248,8 @@ def small_disk(folder: Path) -> Iterator[Path | None]:
     """A file system of a few megabytes where mounting one is allowed, and else none."""
     place = folder / "disk"
     place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={LARGEST_DISK}", "tmpfs", str(place)]
-    try:
-        is_mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        is_mounted = False
-    try:
+    with mounted(place, f"size={LARGEST_DISK}") as is_mounted:
         yield place if is_mounted else None
-    finally:
-        if is_mounted:
-            subprocess.run(["umount", str(place)], check=True)
 
 
 def main() -> int:

@@ -4,7 +4,6 @@ import errno
 import os
 import resource
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from transformer_cli.errors import CannotCreateError, StorageError, TfmError, Tr
 from transformer_cli.storage import FileSystem
 
 from ..crash_states import History, Tree, build
+from ..disks import mounted
 from ..faults import (
     FailingFileSystem,
     Operation,
@@ -251,17 +251,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 256 KB, where mounting one is allowed."""
     place = tmp_path / "disk"
     place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(place)]
-    try:
-        is_mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        is_mounted = False
-    if not is_mounted:
-        pytest.skip("mounting a file system needs root")
-    try:
+    with mounted(place, "size=256k") as is_mounted:
+        if not is_mounted:
+            pytest.skip("mounting a file system needs root")
         yield place
-    finally:
-        subprocess.run(["umount", str(place)], check=True)
 
 
 def test_on_a_disk_that_is_really_full_the_old_checkpoint_stays(small_disk: Path) -> None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from transformer_cli.commands.summary import exact_match_table, published_table
-from transformer_cli.config import PublishedConfig, SequencesData
+from transformer_cli.config import PublishedConfig
 
 
 def test_published_figures_stand_beside_those_of_the_same_step_and_kind(tmp_path: Path) -> None:
@@ -29,7 +29,6 @@ def test_without_published_figures_nothing_is_said(tmp_path: Path) -> None:
 
 
 def test_no_sequence_of_a_length_is_said_in_words() -> None:
-    data = SequencesData(source="sequences", task="memorise")
-    assert list(exact_match_table([], data)) == [
+    assert list(exact_match_table([], "memorise")) == [
         "memorise: no sequence has one of the lengths asked for"
     ]

@@ -14,6 +14,8 @@ from transformer_cli.errors import CannotCreateError, TryAgainError
 from transformer_cli.storage import RunLock
 from transformer_cli.storage import lock as lock_module
 
+from ..disks import mounted
+
 HOLDER = """
 import sys, time
 from pathlib import Path
@@ -130,18 +132,11 @@ def test_a_place_that_cannot_be_written_to_cannot_be_locked(tmp_path: Path) -> N
 def test_a_read_only_disk_cannot_be_locked(tmp_path: Path) -> None:
     place = tmp_path / "disk"
     place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "ro,size=64k", "tmpfs", str(place)]
-    try:
-        is_mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        is_mounted = False
-    if not is_mounted:
-        pytest.skip("mounting a file system needs root")
-    try:
+    with mounted(place, "ro,size=64k") as is_mounted:
+        if not is_mounted:
+            pytest.skip("mounting a file system needs root")
         with (
             pytest.raises(CannotCreateError, match="Read-only file system"),
             RunLock(place / "run"),
         ):
             pytest.fail("held")
-    finally:
-        subprocess.run(["umount", str(place)], check=True)

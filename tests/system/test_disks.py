@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ..disks import mounted
 from ..experiments import TINY, essence, metrics_of, newest_checkpoint, write_tiny
 from ..launcher import Finished, Tfm
 
@@ -22,18 +23,13 @@ FULL = "(No space left on device|File too large)"
 @pytest.fixture
 def disk() -> Iterator[Path]:
     """A file system of its own, of 2 MB, where mounting one is allowed."""
-    with tempfile.TemporaryDirectory(prefix="tfm-disk-") as place:
-        mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place]
-        try:
-            is_mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
-        except FileNotFoundError:
-            is_mounted = False
+    with (
+        tempfile.TemporaryDirectory(prefix="tfm-disk-") as place,
+        mounted(Path(place), "size=2m") as is_mounted,
+    ):
         if not is_mounted:
             pytest.skip("mounting a file system needs root")
-        try:
-            yield Path(place)
-        finally:
-            subprocess.run(["umount", place], check=True)
+        yield Path(place)
 
 
 def put_runs_on(disk: Path, tfm: Tfm) -> None:

@@ -87,7 +87,7 @@ def test_validate_tells_exact_matches_too_and_for_lengths_of_ones_choice(tfm: Tf
 def test_a_finished_run_shows_its_summary_again_and_says_how_to_go_on(tfm: Tfm) -> None:
     few = (*SMALLER[:-3], *SHORT, *FAST, "training.max_steps=5", *SMALLER[-2:])
     first, again = (train(tfm, "copy.yaml", *few) for _ in range(2))
-    table = first[first.index("best checkpoint:") : first.index("finished after")]
+    table = first[first.index("copy on fresh sequences") : first.index("finished after")]
     assert table in again
     assert "To train longer, take another name; to begin anew, --from-scratch" in again
     assert "raise that" not in again  # the curve ends at max_steps

@@ -5,11 +5,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.checkpoint import load_trained
+from transformer_cli.commands.loading import load_for_inference
 from transformer_cli.config import Config, PublishedConfig, SequencesData
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation.exact_match import ExactMatch, exact_match_by_length
-from transformer_cli.runtime import Machine
 from transformer_cli.storage import read_json_lines
 
 logger = logging.getLogger(__name__)
@@ -20,7 +19,7 @@ UNSHIFTED = (
 )
 
 
-def tell_summary(run_folder: Path, config: Config, machine: Machine) -> None:
+def tell_summary(run_folder: Path, config: Config) -> None:
     """Log what there is to say beyond the validations, if anything: with the best checkpoint."""
     for line in published_table(config.published, run_folder / "metrics.jsonl"):
         logger.info(line)
@@ -28,30 +27,26 @@ def tell_summary(run_folder: Path, config: Config, machine: Machine) -> None:
         return
     if not config.data.shift_target:
         logger.info("note: %s", UNSHIFTED)
-    trained = load_trained(run_folder)
-    translator = Translator(
-        trained.model.to(machine.device),
-        trained.source_tokenizer,
-        trained.target_tokenizer,
-        config.decoding,
-        config.data,
-        machine,
-    )
-    rows = exact_match_by_length(
-        translator, config.data, config.validation.sequence_lengths, seed=config.seed
-    )
-    logger.info("best checkpoint: step %d", trained.step)
-    for line in exact_match_table(rows, config.data):
+    translator = load_for_inference(config.name, []).translator
+    for line in exact_match_table(exact_matches(translator, config), config.data.task):
         logger.info(line)
 
 
-def exact_match_table(rows: Sequence[ExactMatch], data: SequencesData) -> Iterator[str]:
+def exact_matches(translator: Translator, config: Config) -> list[ExactMatch]:
+    """How much of a synthetic task comes out right, for each length; nothing for other data."""
+    if not isinstance(config.data, SequencesData):
+        return []
+    lengths = config.validation.sequence_lengths
+    return exact_match_by_length(translator, config.data, lengths, seed=config.seed)
+
+
+def exact_match_table(rows: Sequence[ExactMatch], task: str) -> Iterator[str]:
     """Lines for people."""
-    which = "its own" if data.task == "memorise" else "fresh"
     if not rows:
-        yield f"{data.task}: no sequence has one of the lengths asked for"
+        yield f"{task}: no sequence has one of the lengths asked for"
         return
-    yield f"{data.task} on {which} sequences, generated, by length:"
+    which = "its own" if task == "memorise" else "fresh"
+    yield f"{task} on {which} sequences, generated, by length:"
     yield f"{'length':>10}{'sequences':>12}{'exact match':>14}{'right symbols':>16}"
     for row in rows:
         shares = f"{row.exact:>12.1f} %{row.symbols:>14.1f} %"

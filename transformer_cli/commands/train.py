@@ -80,7 +80,7 @@ def _train_in(run_folder: Path, config: Config, data: PreparedData, machine: Mac
     replace_file(run_folder / "environment.json", json.dumps(described, indent=1).encode())
     session = TrainingSession.open(run_folder, config, data, machine)
     if is_finished(session.progress, config.training):
-        tell_summary(run_folder, config, machine)
+        tell_summary(run_folder, config)
         reached = ", ".join(limits_reached(session.progress, config.training))
         is_for_good = config.training.schedule == "cosine"  # whose curve ends at max_steps
         go_on = "To train longer, take another name" if is_for_good else "To go on, raise that"
@@ -101,7 +101,7 @@ def _train_in(run_folder: Path, config: Config, data: PreparedData, machine: Mac
         raise InterruptedBySignal(
             request.signal_number, f"stopped and saved at step {progress.step}"
         )
-    tell_summary(run_folder, config, machine)
+    tell_summary(run_folder, config)
     logger.info("finished after %d steps: %s", progress.step, run_folder)
     source = data.validation[0].source if isinstance(config.data, SequencesData) else "a sentence"
     logger.info(

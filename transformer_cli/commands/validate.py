@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transformer_cli.commands.loading import LoadedRun, load_for_inference, run_folder_of
-from transformer_cli.commands.summary import exact_match_table
+from transformer_cli.commands.summary import exact_match_table, exact_matches
 from transformer_cli.config import FilesData, SequencesData, SplitName
 from transformer_cli.config.data import FileCorpus
 from transformer_cli.data.corpus import has_split, read_pairs
@@ -15,7 +15,6 @@ from transformer_cli.data.fingerprint import changes, fingerprint
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.preparation import held_out_pairs
 from transformer_cli.errors import DataError
-from transformer_cli.evaluation.exact_match import ExactMatch, exact_match_by_length
 from transformer_cli.evaluation.validation import ValidationReport, validate
 
 logger = logging.getLogger(__name__)
@@ -33,7 +32,8 @@ def run_validation(
     loaded = load_for_inference(run, overrides)
     pairs = _pairs_of_files(*files) if files else _pairs_of_split(loaded, split)
     report = validate(loaded.translator, pairs, num_samples=loaded.config.validation.num_samples)
-    rows = _exact_match(loaded, files)
+    data = loaded.config.data
+    rows = [] if files else exact_matches(loaded.translator, loaded.config)
     measured = f"{files[0]} / {files[1]}" if files else split
     name, decoding = loaded.trained.config.name, loaded.config.decoding
     if as_json:
@@ -49,19 +49,9 @@ def run_validation(
             f"beam_size {decoding.beam_size}  length_penalty {decoding.length_penalty}"
         )
         lines = [heading, "", *_table(report)]
-        if rows and isinstance(loaded.config.data, SequencesData):
-            lines += ["", *exact_match_table(rows, loaded.config.data)]
+        if isinstance(data, SequencesData) and not files:
+            lines += ["", *exact_match_table(rows, data.task)]
         sys.stdout.write("\n".join(lines) + "\n")
-
-
-def _exact_match(loaded: LoadedRun, files: tuple[Path, Path] | None) -> list[ExactMatch]:
-    """Of a synthetic task: how much of it comes out right, for each length of the source."""
-    config = loaded.config
-    if files or not isinstance(config.data, SequencesData):
-        return []
-    return exact_match_by_length(
-        loaded.translator, config.data, config.validation.sequence_lengths, seed=config.seed
-    )
 
 
 def _pairs_of_split(loaded: LoadedRun, split: SplitName) -> list[SentencePair]:
@@ -81,11 +71,10 @@ def _warn_of_other_data(loaded: LoadedRun) -> None:
     if run_folder is None:
         return
     try:
-        trained_on = json.loads((run_folder / "environment.json").read_bytes())["data"]
-        changed = changes(trained_on, fingerprint(loaded.config))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        trained_on = dict(json.loads((run_folder / "environment.json").read_bytes())["data"])
+    except (OSError, ValueError, KeyError, TypeError):
         return  # a note for people, which may be gone
-    if changed:
+    if changed := changes(trained_on, fingerprint(loaded.config)):
         logger.warning("the data is not what this run was trained on: %s", "; ".join(changed))
 
 
