@@ -11,7 +11,6 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from transformer_cli.commands.resuming import HARMLESS
 from transformer_cli.config import (
     CleaningConfig,
     Config,
@@ -34,6 +33,7 @@ from transformer_cli.config.loading import check_settings
 from transformer_cli.config.model import PRESETS
 from transformer_cli.config.yaml_reader import MAX_DEPTH, parse_yaml
 from transformer_cli.errors import ConfigError
+from transformer_cli.training.resuming import HARMLESS
 
 EXAMPLE = """\
 name: hotel                     # the run folder: runs/hotel

@@ -25,7 +25,7 @@ POINTS = {
     "config": "transformer_cli.commands.train:load_config",
     "data": "transformer_cli.commands.train:prepare_data",
     "step": "transformer_cli.training.loop:train_step",
-    "validation": "transformer_cli.commands.session:validate",
+    "validation": "transformer_cli.training.session:validate",
     "save": "transformer_cli.storage.manifest:Manifest.encode",  # all files written, no manifest yet
     "verification": "transformer_cli.checkpoint.checkpoints:Checkpoints._verify_saved",
     "rotation": "transformer_cli.checkpoint.checkpoints:Checkpoints._rotate",

@@ -17,7 +17,7 @@ _PUBLIC = {
     "TfmError": "transformer_cli.errors",
     "Config": "transformer_cli.config",
     "load_config": "transformer_cli.config",
-    "Tokenizer": "transformer_cli.data.tokenizer",
+    "Tokenizer": "transformer_cli.text.tokenizer",
     "Transformer": "transformer_cli.model.transformer",
     "Translator": "transformer_cli.decoding.translator",
     "load_translator": "transformer_cli.decoding.translator",

@@ -9,8 +9,8 @@ import torch
 from transformer_cli.checkpoint import Checkpoints, Retention, Snapshot, portable_files
 from transformer_cli.config import Config
 from transformer_cli.config.loading import check_settings
-from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.model.transformer import Transformer
+from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 SIZES = {
     "d_model": 8,

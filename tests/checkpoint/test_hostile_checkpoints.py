@@ -20,7 +20,7 @@ from transformer_cli.storage.manifest import MANIFEST_NAME, ListedFile
 from ..faults import run_in_child
 from ..launcher import Tfm
 from .models import parts, save
-from .test_loading import Canary, forge
+from .test_trained_model import Canary, forge
 
 # Three lines, 9 ** 9 leaves when written out.
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(

@@ -5,11 +5,11 @@ import torch
 
 from transformer_cli.commands.next import next_symbol
 from transformer_cli.config import DecodingConfig, ModelConfig, PhrasebookData, TokenizerConfig
-from transformer_cli.data.tokenizer import train_tokenizer
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import UsageError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
+from transformer_cli.text.tokenizer import train_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_probabilities_sum_to_one_and_follow_the_prefix(translator: Translator) 
 def test_greedy_search_takes_the_most_probable_symbol(translator: Translator) -> None:
     probabilities = next_symbol(translator, "c d", "")
     tokenizer = translator.target_tokenizer
-    probabilities[[tokenizer.pad_id, tokenizer.bos_id]] = 0.0  # search never chooses these
+    probabilities[[tokenizer.pad_id, tokenizer.sos_id]] = 0.0  # search never chooses these
     (translation,) = translator.translate(["c d"])
     assert translation.text == tokenizer.decode([int(probabilities.argmax())])
 

@@ -1,17 +1,17 @@
 import json
 
-from transformer_cli.data.encoded import TokenPair
+from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.data.report import DataReport
 
 
 def test_tokens_are_counted_without_the_end_symbol() -> None:
     report = DataReport()
-    report.count([TokenPair([5, 0, 3], [6, 3]), TokenPair([7, 3], [0, 3])], "train", has_end=True)
+    report.count([TokenPair([5, 0, 3], [6, 3]), TokenPair([7, 3], [0, 3])], "train")
     assert (report.source.train.num_sentences, report.source.train.num_tokens) == (2, 3)
     assert report.source.train.tokens_per_sentence == 1.5
     assert report.source.train.unknown_rate == 1 / 3
     assert report.target.train.unknown_rate == 1 / 2
-    report.count([TokenPair([5], [6])], "validation", has_end=False)
+    report.count([TokenPair([5], [6])], "validation")
     assert report.source.validation.num_tokens == 1
 
 
@@ -32,7 +32,7 @@ def test_a_report_comes_back_from_its_file() -> None:
         longest_example="a a a",
         padding_share=0.25,
     )
-    report.count([TokenPair([5, 0, 3], [6, 3])], "train", has_end=True)
+    report.count([TokenPair([5, 0, 3], [6, 3])], "train")
     assert DataReport.from_json(json.loads(json.dumps(report.to_json()))) == report
     assert report.num_leaked == 1
 

@@ -9,7 +9,7 @@ from transformer_cli.config import ModelConfig
 from transformer_cli.decoding.search import Hypotheses, Symbols, beam_search, greedy_search
 from transformer_cli.model.transformer import Transformer
 
-PAD, BOS, EOS = 1, 2, 3
+PAD, SOS, EOS = 1, 2, 3
 VOCAB_SIZE = 11
 
 
@@ -43,10 +43,10 @@ def search(
     with torch.inference_mode():
         state = MODEL.start_decoding(MODEL.encode(ids, mask), mask)
         if beam_size is None:
-            return greedy_search(state, Symbols(PAD, BOS, EOS), max_lengths, length_penalty=0.6)
+            return greedy_search(state, Symbols(PAD, SOS, EOS), max_lengths, length_penalty=0.6)
         return beam_search(
             state,
-            Symbols(PAD, BOS, EOS),
+            Symbols(PAD, SOS, EOS),
             max_lengths,
             beam_size=beam_size,
             length_penalty=0.6,

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from transformer_cli.decoding.search import Hypotheses, Symbols, beam_search, greedy_search
 
-PAD, BOS, EOS = 0, 1, 2
-SYMBOLS = Symbols(PAD, BOS, EOS)
+PAD, SOS, EOS = 0, 1, 2
+SYMBOLS = Symbols(PAD, SOS, EOS)
 
 
 class MarkovChain:
@@ -51,13 +51,13 @@ def penalty(length: int, alpha: float) -> float:
 
 def log_probability(table: Tensor, tokens: tuple[int, ...]) -> float:
     return sum(
-        table[last, token].item() for last, token in zip((BOS, *tokens), tokens, strict=False)
+        table[last, token].item() for last, token in zip((SOS, *tokens), tokens, strict=False)
     )
 
 
 def every_sequence(vocabulary: int, max_length: int, eos_id: int | None) -> list[tuple[int, ...]]:
-    """All that end with the end symbol, or are as long as they may be; without PAD and BOS."""
-    words = [token for token in range(vocabulary) if token not in (PAD, BOS, eos_id)]
+    """All that end with the end symbol, or are as long as they may be; without PAD and SOS."""
+    words = [token for token in range(vocabulary) if token not in (PAD, SOS, eos_id)]
     complete = [*product(words, repeat=max_length)]
     if eos_id is not None:
         for length in range(max_length):
@@ -83,10 +83,10 @@ def best_by_plain_beam(
     finished: list[tuple[float, tuple[int, ...]]] = []
     for length in range(1, max_length + 1):
         candidates = [
-            (total + table[(BOS, *tokens)[-1], token].item(), (*tokens, token))
+            (total + table[(SOS, *tokens)[-1], token].item(), (*tokens, token))
             for total, tokens in still_open
             for token in range(len(table))
-            if token not in (PAD, BOS)
+            if token not in (PAD, SOS)
         ]
         candidates.sort(key=lambda pair: -pair[0])
         candidates = candidates[:beam_size]
@@ -216,7 +216,7 @@ def test_greedy_search_takes_the_most_probable_token_at_each_step(seed: int, alp
     for sentence, table in enumerate(tables):
         tokens: tuple[int, ...] = ()
         while len(tokens) < 7 and tokens[-1:] != (EOS,):
-            following = table[(BOS, *tokens)[-1]].tolist()
+            following = table[(SOS, *tokens)[-1]].tolist()
             tokens += (max(range(2, 6), key=following.__getitem__),)
         [(score, found_tokens)] = found(hypotheses, sentence)
         assert found_tokens == tokens
@@ -270,12 +270,12 @@ def test_padding_begin_and_forbidden_symbols_are_never_chosen(
     search: Callable[..., Hypotheses], seed: int
 ) -> None:
     tables = random_chain(seed, num_sentences=4, vocabulary=6)
-    tables[:, :, [PAD, BOS, 4]] += 9.0
-    symbols = Symbols(PAD, BOS, EOS, forbidden_ids=(4,))
+    tables[:, :, [PAD, SOS, 4]] += 9.0
+    symbols = Symbols(PAD, SOS, EOS, forbidden_ids=(4,))
     hypotheses = search(MarkovChain(tables), symbols, torch.tensor([6, 6, 6, 6]))
     for sentence in range(4):
         for _, tokens in found(hypotheses, sentence):
-            assert not {PAD, BOS, 4} & set(tokens)
+            assert not {PAD, SOS, 4} & set(tokens)
 
 
 @any_search
@@ -305,7 +305,7 @@ def test_a_model_that_never_ends_is_cut_at_the_maximal_length(
 def test_a_model_that_ends_at_once_gives_the_end_symbol_alone(
     search: Callable[..., Hypotheses],
 ) -> None:
-    state = MarkovChain(chain({BOS: {EOS: 1.0}}))
+    state = MarkovChain(chain({SOS: {EOS: 1.0}}))
     hypotheses = search(state, SYMBOLS, torch.tensor([7]))
     assert found(hypotheses, 0) == [(0.0, (EOS,))]
     assert len(state.num_rows) == 1
@@ -315,7 +315,7 @@ def test_a_model_that_ends_at_once_gives_the_end_symbol_alone(
 def test_the_one_possible_sequence_is_the_one_hypothesis(
     search: Callable[..., Hypotheses],
 ) -> None:
-    table = chain({BOS: {3: 1.0}, 3: {4: 1.0}, 4: {EOS: 1.0}})
+    table = chain({SOS: {3: 1.0}, 3: {4: 1.0}, 4: {EOS: 1.0}})
     hypotheses = search(MarkovChain(table), SYMBOLS, torch.tensor([7]))
     assert found(hypotheses, 0) == [(0.0, (3, 4, EOS))]
 
@@ -324,7 +324,7 @@ def test_the_one_possible_sequence_is_the_one_hypothesis(
 def test_where_nothing_is_possible_there_is_no_hypothesis(
     search: Callable[..., Hypotheses],
 ) -> None:
-    tables = torch.cat([chain({BOS: {3: 1.0}}), chain({BOS: {PAD: 1.0}}), chain({BOS: {EOS: 1.0}})])
+    tables = torch.cat([chain({SOS: {3: 1.0}}), chain({SOS: {PAD: 1.0}}), chain({SOS: {EOS: 1.0}})])
     hypotheses = search(MarkovChain(tables), SYMBOLS, torch.tensor([7, 7, 7]))
     assert hypotheses.scores[:2].isneginf().all()
     assert not hypotheses.lengths[:2].any()
@@ -343,7 +343,7 @@ def test_without_an_end_symbol_every_hypothesis_is_as_long_as_it_may_be(
     search: Callable[..., Hypotheses],
 ) -> None:
     tables = random_chain(0, num_sentences=3, vocabulary=6)
-    symbols = Symbols(PAD, BOS, None)
+    symbols = Symbols(PAD, SOS, None)
     hypotheses = search(MarkovChain(tables), symbols, torch.tensor([4, 0, 2]))
     assert {len(tokens) for _, tokens in found(hypotheses, 0)} == {4}
     assert found(hypotheses, 1) == []
@@ -353,7 +353,7 @@ def test_without_an_end_symbol_every_hypothesis_is_as_long_as_it_may_be(
 def test_without_an_end_symbol_a_wide_beam_finds_what_brute_force_finds() -> None:
     tables = random_chain(1, num_sentences=1, vocabulary=6)
     hypotheses = beam_search(
-        MarkovChain(tables), Symbols(PAD, BOS, None), torch.tensor([3]), beam_size=64, num_best=64
+        MarkovChain(tables), Symbols(PAD, SOS, None), torch.tensor([3]), beam_size=64, num_best=64
     )
     expected = best_by_brute_force(tables[0], 3, 0.0, eos_id=None)
     assert scores_of(found(hypotheses, 0)) == pytest.approx(scores_of(expected), abs=1e-12)
@@ -371,7 +371,7 @@ def test_low_precision_is_summed_in_float32(search: Callable[..., Hypotheses]) -
 def test_a_finished_hypothesis_is_kept_while_open_ones_go_on() -> None:
     # The short one is the best of all, and is found while two others are more probable so far.
     table = chain(
-        {BOS: {3: 0.6, 4: 0.4}, 3: {5: 1.0}, 4: {EOS: 1.0}, 5: {3: 0.6, 5: 0.3, EOS: 0.1}}
+        {SOS: {3: 0.6, 4: 0.4}, 3: {5: 1.0}, 4: {EOS: 1.0}, 5: {3: 0.6, 5: 0.3, EOS: 0.1}}
     )
     hypotheses = beam_search(MarkovChain(table), SYMBOLS, torch.tensor([6]), beam_size=2)
     assert found(hypotheses, 0) == [(pytest.approx(math.log(0.4)), (4, EOS))]
@@ -380,7 +380,7 @@ def test_a_finished_hypothesis_is_kept_while_open_ones_go_on() -> None:
 def test_an_open_hypothesis_that_can_still_win_is_followed() -> None:
     # (3, EOS) ends first with log 0.5; (4, 5, 5, EOS) has log 0.45, and wins by its length.
     table = chain(
-        {BOS: {3: 0.5, 4: 0.5}, 3: {EOS: 1.0}, 4: {5: 0.9, EOS: 0.1}, 5: {5: 0.99, EOS: 0.01}}
+        {SOS: {3: 0.5, 4: 0.5}, 3: {EOS: 1.0}, 4: {5: 0.9, EOS: 0.1}, 5: {5: 0.99, EOS: 0.01}}
     )
     hypotheses = beam_search(
         MarkovChain(table), SYMBOLS, torch.tensor([8]), beam_size=2, length_penalty=1.0
@@ -393,7 +393,7 @@ def test_an_overtaken_finished_hypothesis_gives_its_place_back() -> None:
     # both are needed: the better one of them leads nowhere.
     table = chain(
         {
-            BOS: {3: 0.7, EOS: 0.3},
+            SOS: {3: 0.7, EOS: 0.3},
             3: {4: 0.55, 5: 0.45},
             4: {3: 0.1, 4: 0.1, 5: 0.1},
             5: {EOS: 1.0},
@@ -406,14 +406,14 @@ def test_an_overtaken_finished_hypothesis_gives_its_place_back() -> None:
 
 
 def test_the_search_ends_when_no_open_hypothesis_can_win() -> None:
-    table = chain({BOS: {3: 0.9, 4: 0.1}, 3: {EOS: 1.0}, 4: {4: 1.0}})
+    table = chain({SOS: {3: 0.9, 4: 0.1}, 3: {EOS: 1.0}, 4: {4: 1.0}})
     state = MarkovChain(table)
     beam_search(state, SYMBOLS, torch.tensor([50]), beam_size=2, length_penalty=0.6)
     assert len(state.num_rows) == 2
 
 
 def test_for_the_two_best_the_search_goes_on_until_both_are_known() -> None:
-    table = chain({BOS: {3: 0.9, 4: 0.1}, 3: {EOS: 1.0}, 4: {4: 0.5, EOS: 0.5}})
+    table = chain({SOS: {3: 0.9, 4: 0.1}, 3: {EOS: 1.0}, 4: {4: 0.5, EOS: 0.5}})
     state = MarkovChain(table)
     hypotheses = beam_search(state, SYMBOLS, torch.tensor([50]), beam_size=2, num_best=2)
     assert [tokens for _, tokens in found(hypotheses, 0)] == [(3, EOS), (4, EOS)]

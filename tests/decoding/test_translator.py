@@ -20,11 +20,11 @@ from transformer_cli.config import (
     TokenizerConfig,
     TrainingConfig,
 )
-from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.decoding import translator as translator_module
 from transformer_cli.decoding.translator import Translation, Translator, load_translator
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
+from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 WORDS = ["uno", "due", "tre", "quattro", "cinque", "sei", "sette", "otto"]
 CPU = Machine(torch.device("cpu"), torch.float32)
@@ -122,7 +122,7 @@ def test_the_score_is_that_of_the_uncached_model_reading_the_translation(
             logits = of_words.model(
                 torch.tensor([source_ids]),
                 torch.ones(1, len(source_ids), dtype=torch.bool),
-                torch.tensor([[tokenizer.bos_id, *target_ids[:-1]]]),
+                torch.tensor([[tokenizer.sos_id, *target_ids[:-1]]]),
             )
             of_tokens = logits.log_softmax(-1)[0, range(len(target_ids)), target_ids]
             penalty = ((5 + len(target_ids)) / 6) ** of_words.decoding.length_penalty

@@ -14,13 +14,13 @@ from transformer_cli.config import (
     TokenizerConfig,
 )
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import DataError
 from transformer_cli.evaluation.metrics import score_corpus
 from transformer_cli.evaluation.validation import ValidationReport, validate
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
+from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 PAIRS = [
     SentencePair("one two", "uno due"),
@@ -71,7 +71,7 @@ def loss_of_one(of: Translator, pair: SentencePair, max_length: int = 10**6) -> 
         logits = of.model(
             torch.tensor([source_ids]),
             torch.ones(1, len(source_ids), dtype=torch.bool),
-            torch.tensor([[of.target_tokenizer.bos_id, *target_ids[:-1]]]),
+            torch.tensor([[of.target_tokenizer.sos_id, *target_ids[:-1]]]),
         )
     loss = F.cross_entropy(logits[0], torch.tensor(target_ids), reduction="sum")
     return loss.item(), len(target_ids)

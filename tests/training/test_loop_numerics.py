@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from transformer_cli.config import TrainingConfig
-from transformer_cli.data.batching import TokenPair
+from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.errors import TrainingStoppedError
 from transformer_cli.training.loop import Experiment
 from transformer_cli.training.optimizer import learning_rate

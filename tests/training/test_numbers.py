@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from transformer_cli.config import ModelConfig, TrainingConfig
-from transformer_cli.data.batching import Batch, TokenPair, collate
+from transformer_cli.data.batches.batch import Batch, collate
+from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.model.attention import attend_explicitly, attend_fused
 from transformer_cli.model.dropout import Dropout
 from transformer_cli.model.loss import sum_loss
@@ -20,7 +21,7 @@ from transformer_cli.runtime import Machine
 from transformer_cli.training.optimizer import build_optimizer, optimizer_tensors
 from transformer_cli.training.step import StepReport, train_step
 
-PAD, BOS, EOS = 1, 2, 3
+PAD, SOS, EOS = 1, 2, 3
 VOCAB_SIZE = 9
 TRAINING = TrainingConfig(max_steps=1, batch_sentences=4, label_smoothing=0.1, clip_norm=None)
 sides = st.lists(st.integers(4, VOCAB_SIZE - 1), max_size=5).map(lambda ids: [*ids, EOS])
@@ -35,7 +36,7 @@ def model_of(**changes: Any) -> Transformer:
 
 
 def batch_of(some: list[TokenPair]) -> Batch:
-    return collate(some, bos_id=BOS, pad_id=PAD)
+    return collate(some, sos_id=SOS, pad_id=PAD)
 
 
 def step(

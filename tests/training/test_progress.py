@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config import TrainingConfig
-from transformer_cli.data.batching import Position
+from transformer_cli.data.batches.updates import Position
 from transformer_cli.errors import DataError
 from transformer_cli.training.progress import (
     Meter,

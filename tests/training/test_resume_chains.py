@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.data import batching
+from transformer_cli.data.batches import updates
 from transformer_cli.model.dropout import Dropout
 from transformer_cli.training.loop import train
 from transformer_cli.training.optimizer import optimizer_tensors, restore_optimizer
@@ -77,7 +77,7 @@ def test_how_far_batches_are_prepared_ahead_changes_nothing(
     num_ahead: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C4: also across a stop, where what was prepared and not used is thrown away."""
-    monkeypatch.setattr(batching, "UPDATES_AHEAD", num_ahead)
+    monkeypatch.setattr(updates, "UPDATES_AHEAD", num_ahead)
     assert_equal(trained_with_stops([])[0], WHOLE[0])
     assert_equal(trained_with_stops([2, 5])[0], WHOLE[0])
 

@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from transformer_cli.config import ModelConfig, TrainingConfig
-from transformer_cli.data.batching import Batch, TokenPair, collate
+from transformer_cli.data.batches.batch import Batch, collate
+from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.errors import TryAgainError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
@@ -20,7 +21,7 @@ from transformer_cli.training.optimizer import (
 from transformer_cli.training.step import StepReport, train_step
 
 MACHINE = Machine(torch.device("cpu"), torch.float32)
-PAD, BOS, EOS = 1, 2, 3
+PAD, SOS, EOS = 1, 2, 3
 PAIRS = [
     TokenPair([4, 5, EOS], [6, EOS]),
     TokenPair([7, EOS], [4, 4, 5, 6, EOS]),
@@ -42,7 +43,7 @@ def model_and_optimizer(dropout: float = 0.0) -> tuple[Transformer, torch.optim.
 
 
 def batch(pairs: list[TokenPair]) -> Batch:
-    return collate(pairs, bos_id=BOS, pad_id=PAD)
+    return collate(pairs, sos_id=SOS, pad_id=PAD)
 
 
 def step(

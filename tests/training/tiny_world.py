@@ -7,8 +7,9 @@ from typing import Any
 import torch
 
 from transformer_cli.config import ModelConfig, TrainingConfig
-from transformer_cli.data.batching import Budget, PairList, TokenPair, Updates
-from transformer_cli.data.order import EpochOrder
+from transformer_cli.data.batches.encoded import PairList, TokenPair
+from transformer_cli.data.batches.order import Budget, EpochOrder
+from transformer_cli.data.batches.updates import Updates
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
 from transformer_cli.training.loop import Experiment, Hooks, TrainingReport, train

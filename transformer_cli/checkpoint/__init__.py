@@ -7,16 +7,16 @@ which stay, `runs` which run is meant, and `loading` makes a model of one.
 
 from transformer_cli.checkpoint.checkpoints import Checkpoints
 from transformer_cli.checkpoint.listing import CHECKPOINTS, Listing, list_checkpoints
-from transformer_cli.checkpoint.loading import (
+from transformer_cli.checkpoint.portable import portable_config, portable_files
+from transformer_cli.checkpoint.rotation import Retention
+from transformer_cli.checkpoint.runs import find_run
+from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
+from transformer_cli.checkpoint.trained_model import (
     TrainedModel,
     load_config_of,
     load_tokenizers,
     load_trained,
 )
-from transformer_cli.checkpoint.portable import portable_config, portable_files
-from transformer_cli.checkpoint.rotation import Retention
-from transformer_cli.checkpoint.runs import find_run
-from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
 from transformer_cli.storage import RunLock
 
 __all__ = [

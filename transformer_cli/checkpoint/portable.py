@@ -3,7 +3,7 @@
 from pathlib import PurePath
 
 from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
-from transformer_cli.data.tokenizer import Tokenizer
+from transformer_cli.text.tokenizer import Tokenizer
 
 CONFIG_FILE = "config.yaml"
 SHARED_TOKENIZER = "tokenizer.json"

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 from transformer_cli.checkpoint import Checkpoints, find_run, load_trained
-from transformer_cli.commands.loading import CONFIG_FILE, RUNS, run_folder_of
 from transformer_cli.config import Config, SequencesData, load_config, to_yaml
-from transformer_cli.data.word_split import SPECIALS
 from transformer_cli.errors import UsageError
+from transformer_cli.inference import CONFIG_FILE, RUNS, run_folder_of
 from transformer_cli.model.transformer import Transformer
+from transformer_cli.text.word_split import SPECIALS
 
 
 def show_info(

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from transformer_cli.commands.loading import load_for_inference
-from transformer_cli.data.normalization import is_blank, normalize
 from transformer_cli.decoding.translator import Translator, inference
 from transformer_cli.errors import UsageError
+from transformer_cli.inference import load_for_inference
+from transformer_cli.text.normalization import is_blank, normalize
+from transformer_cli.text.sequence_format import SequenceFormat
 
 logger = logging.getLogger(__name__)
 
@@ -50,11 +51,12 @@ def next_symbol(translator: Translator, source: str, prefix: str) -> Tensor:
     if is_blank(text):
         raise UsageError("the source is blank", hint="tfm next 'a sentence' --prefix 'so far'")
     source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
-    end = [source_tokenizer.eos_id] if translator.data.has_end_symbol else []
-    source_ids = [*source_tokenizer.encode(text), *end]
+    source_ids = SequenceFormat.of(translator.data).with_end(
+        source_tokenizer.encode(text), source_tokenizer.eos_id
+    )
     # White space at its end would be a symbol of its own, where the next one brings it along.
     beginning = normalize(prefix, rules).rstrip()
-    prefix_ids = [target_tokenizer.bos_id, *target_tokenizer.encode(beginning)]
+    prefix_ids = [target_tokenizer.sos_id, *target_tokenizer.encode(beginning)]
     for what, ids, tokenizer in (
         ("source", source_ids, source_tokenizer),
         ("prefix", prefix_ids, target_tokenizer),

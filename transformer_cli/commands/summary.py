@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.commands.loading import load_for_inference
 from transformer_cli.config import Config, PublishedConfig, SequencesData
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation.exact_match import ExactMatch, exact_match_by_length
+from transformer_cli.inference import load_for_inference
 from transformer_cli.storage import read_json_lines
 
 logger = logging.getLogger(__name__)

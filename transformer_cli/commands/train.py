@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transformer_cli.checkpoint import Checkpoints, Retention, RunLock, load_tokenizers
-from transformer_cli.commands.loading import CONFIG_FILE, RUNS
-from transformer_cli.commands.resuming import accept_changes
-from transformer_cli.commands.session import TrainingSession
 from transformer_cli.commands.summary import tell_summary
 from transformer_cli.config import Config, SequencesData, load_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.errors import InterruptedBySignal
+from transformer_cli.inference import CONFIG_FILE, RUNS
 from transformer_cli.messages import log_to_file
 from transformer_cli.runtime import Machine, environment, prepare_machine, signals_as_requests
 from transformer_cli.storage import make_folders, replace_file
 from transformer_cli.training.loop import train
 from transformer_cli.training.progress import is_finished, limits_reached
+from transformer_cli.training.resuming import accept_changes
+from transformer_cli.training.session import TrainingSession
 from transformer_cli.training.watchdog import Watchdog
 
 logger = logging.getLogger(__name__)

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from transformer_cli.commands.loading import load_for_inference
-from transformer_cli.data.lines import UTF_16_FOUND, UTF_16_MARKS, utf_16_error
+from transformer_cli.data.sources.lines import UTF_16_FOUND, UTF_16_MARKS, utf_16_error
 from transformer_cli.decoding.translator import Translation, Translator
 from transformer_cli.errors import CannotCreateError, MissingInputError, UsageError
+from transformer_cli.inference import load_for_inference
 from transformer_cli.storage import staged_file
 
 logger = logging.getLogger(__name__)

@@ -46,16 +46,6 @@ class _Data(Section):
     cleaning: CleaningConfig = CleaningConfig()
     """Which training pairs are dropped."""
 
-    @property
-    def has_end_symbol(self) -> bool:
-        """Whether sequences end with [EOS]."""
-        return True
-
-    @property
-    def has_shifted_input(self) -> bool:
-        """Whether the decoder reads the target one place late, and not the very target."""
-        return True
-
 
 class PhrasebookData(_Data):
     """The built-in English-Italian corpus."""
@@ -110,16 +100,6 @@ class SequencesData(_Data):
                 "predict learns nothing about the end"
             )
         return self
-
-    @property
-    def has_end_symbol(self) -> bool:
-        """Whether sequences end with [EOS]."""
-        return self.end_symbol
-
-    @property
-    def has_shifted_input(self) -> bool:
-        """Whether the decoder reads the target one place late, and not the very target."""
-        return self.shift_target
 
 
 class _Corpus(Section):

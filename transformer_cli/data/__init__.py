@@ -1,1 +1,1 @@
-"""Text lines to padded batches of token ids."""
+"""From a parallel corpus to padded batches of token ids."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.config import Config
-from transformer_cli.data import corpus
+from transformer_cli.data.sources import corpus
 from transformer_cli.errors import DataError
 
 FILE_NAME = "fingerprint.json"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from transformer_cli.data.normalization import compose
+from transformer_cli.text.normalization import compose
 
 
 class SentencePair(NamedTuple):

@@ -9,22 +9,32 @@ from pathlib import Path
 
 from transformer_cli.config import Config, FilesData, HubData
 from transformer_cli.data import fingerprint as fingerprints
-from transformer_cli.data.cleaning import CleaningReport, check_dropped_share, clean
-from transformer_cli.data.corpus import read_pairs
-from transformer_cli.data.encoded import EncodedCorpus, TokenPair, encode_pairs, write_encoded
-from transformer_cli.data.held_out import all_held_out_pairs, held_out_digests, held_out_pairs
-from transformer_cli.data.order import epoch_order, padding_share
+from transformer_cli.data.batches.encoded import (
+    EncodedCorpus,
+    TokenPair,
+    encode_pairs,
+    write_encoded,
+)
+from transformer_cli.data.batches.order import epoch_order, padding_share
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.report import DataReport
+from transformer_cli.data.selection.cleaning import CleaningReport, check_dropped_share, clean
+from transformer_cli.data.selection.held_out import (
+    all_held_out_pairs,
+    held_out_digests,
+    held_out_pairs,
+)
+from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.data.text_file import read_side, read_text, write_text
-from transformer_cli.data.tokenizer import (
+from transformer_cli.errors import DataError
+from transformer_cli.storage import make_folders, staged_folder
+from transformer_cli.text.sequence_format import SequenceFormat
+from transformer_cli.text.tokenizer import (
     MAX_CHARACTERS_PER_TOKEN,
     Tokenizer,
     train_tokenizer,
 )
-from transformer_cli.data.vocabulary import SANE_CHARACTERS
-from transformer_cli.errors import DataError
-from transformer_cli.storage import make_folders, staged_folder
+from transformer_cli.text.vocabulary import SANE_CHARACTERS
 
 __all__ = ["PreparedData", "encode_pairs", "held_out_pairs", "prepare_data"]
 
@@ -116,8 +126,8 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
     _check_lengths(config, report)
     report.num_pairs = {"train": report.source.train.num_sentences, **report.num_pairs}
     validation = held_out["validation"].pairs
-    encoded = encode_pairs(validation, *tokenizers, end_symbol=config.data.has_end_symbol)
-    report.count(encoded, "validation", has_end=config.data.has_end_symbol)
+    encoded = encode_pairs(validation, *tokenizers, SequenceFormat.of(config.data))
+    report.count(encoded, "validation")
     train = EncodedCorpus.open(folder / TRAIN, num_corpora=_num_corpora(config))
     order = epoch_order(
         train.lengths, train.corpus_sizes, config.data, config.training, config.seed
@@ -160,7 +170,7 @@ def _encoded(
     report: DataReport,
 ) -> Iterator[tuple[list[TokenPair], list[int]]]:
     """Pairs as ids with the number of their corpus, without those that are too long."""
-    has_end = config.data.has_end_symbol
+    sequence_format = SequenceFormat.of(config.data)
     # Lines beyond all measure take seconds and gigabytes to encode; that they are too long is known before.
     most_characters = max(SANE_CHARACTERS, MAX_CHARACTERS_PER_TOKEN * config.model.max_length)
     for pairs in chunks:
@@ -170,15 +180,13 @@ def _encoded(
                 _count_too_long(pair, report)
             else:
                 sane.append(pair)
-        for pair, ids in zip(
-            sane, encode_pairs(sane, *tokenizers, end_symbol=has_end), strict=True
-        ):
+        for pair, ids in zip(sane, encode_pairs(sane, *tokenizers, sequence_format), strict=True):
             if max(len(ids.source_ids), len(ids.target_ids)) > config.model.max_length:
                 _count_too_long(pair, report)
                 continue
             kept.append(ids)
             corpora.append(pair.corpus)
-        report.count(kept, "train", has_end=has_end)
+        report.count(kept, "train")
         yield kept, corpora
 
 

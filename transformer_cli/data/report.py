@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from transformer_cli.data.encoded import TokenPair
-from transformer_cli.data.tokenizer import Tokenizer
+from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.text.tokenizer import Tokenizer
 
 Row = tuple[str, int, str]  # what, how many pairs, an example
 
@@ -18,10 +18,10 @@ class TokenCount:
     num_tokens: int = 0
     num_unknown: int = 0
 
-    def add(self, ids: Iterable[int], *, has_end: bool) -> None:
+    def add(self, ids: Iterable[int]) -> None:
         listed = list(ids)
         self.num_sentences += 1
-        self.num_tokens += len(listed) - has_end
+        self.num_tokens += len(listed) - listed.count(Tokenizer.eos_id)
         self.num_unknown += listed.count(Tokenizer.unk_id)
 
     @property
@@ -69,12 +69,12 @@ class DataReport:
         """Training pairs dropped because they are held-out pairs."""
         return sum(count for what, count, _ in self.cleaning if what == "dropped: leakage")
 
-    def count(self, pairs: Sequence[TokenPair], split: str, *, has_end: bool) -> None:
+    def count(self, pairs: Sequence[TokenPair], split: str) -> None:
         """Add encoded pairs to the figures of a split."""
         for side, report in enumerate((self.source, self.target)):
             tokens: TokenCount = getattr(report, split)
             for pair in pairs:
-                tokens.add(pair[side], has_end=has_end)
+                tokens.add(pair[side])
 
     def lines(self) -> list[str]:
         """A text for people."""

@@ -30,17 +30,17 @@ class Symbols:
     """The ids that mean something to a search."""
 
     pad_id: int
-    bos_id: int
+    sos_id: int
     eos_id: int | None
     """None: there is no end symbol, and every hypothesis takes as many steps as it may."""
     forbidden_ids: tuple[int, ...] = ()
-    """Never chosen; nor are `pad_id` and `bos_id`."""
+    """Never chosen; nor are `pad_id` and `sos_id`."""
 
     def forbid_in(self, log_probs: Tensor) -> Tensor:
         """(R, V) in at least float32, impossible where a token must not be chosen."""
         if log_probs.dtype not in (torch.float32, torch.float64):
             log_probs = log_probs.float()
-        for forbidden_id in {self.pad_id, self.bos_id, *self.forbidden_ids}:
+        for forbidden_id in {self.pad_id, self.sos_id, *self.forbidden_ids}:
             log_probs[:, forbidden_id] = -torch.inf
         return log_probs
 
@@ -62,7 +62,7 @@ def greedy_search(
     lengths = torch.zeros_like(max_lengths)
     totals = torch.zeros_like(max_lengths, dtype=torch.float32)
     totals[max_lengths < 1] = -torch.inf
-    last_ids = torch.full_like(sentences, symbols.bos_id)
+    last_ids = torch.full_like(sentences, symbols.sos_id)
     is_open = max_lengths > 0
     for step in range(longest):
         log_probs = symbols.forbid_in(state.advance(last_ids))  # (R, V)
@@ -112,7 +112,7 @@ def beam_search(
     """
     if not 1 <= num_best <= beam_size:
         raise ValueError(f"num_best ({num_best}) must be from 1 to beam_size ({beam_size})")
-    log_probs = symbols.forbid_in(state.advance(torch.full_like(max_lengths, symbols.bos_id)))
+    log_probs = symbols.forbid_in(state.advance(torch.full_like(max_lengths, symbols.sos_id)))
     longest = max(1, int(max_lengths.max()))
     penalties = length_penalties(longest, length_penalty, log_probs)
     beams = Beams(max_lengths, penalties, beam_size)

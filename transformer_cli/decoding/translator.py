@@ -14,14 +14,15 @@ import torch
 from torch import Tensor
 
 from transformer_cli.checkpoint import load_trained
-from transformer_cli.config import DataConfig, DecodingConfig, RuntimeConfig, SequencesData
-from transformer_cli.data.normalization import is_blank, normalize
-from transformer_cli.data.tokenizer import MAX_CHARACTERS_PER_TOKEN, Tokenizer
+from transformer_cli.config import DataConfig, DecodingConfig, RuntimeConfig
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
-from transformer_cli.decoding.long_lines import split_line
 from transformer_cli.decoding.search import Hypotheses, Symbols, beam_search, greedy_search
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine, prepare_machine
+from transformer_cli.text.long_lines import split_line
+from transformer_cli.text.normalization import is_blank, normalize
+from transformer_cli.text.sequence_format import SequenceFormat
+from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -123,8 +124,10 @@ class Translator:
         return [(encoded.get(part) or self._encode(part))[:limit] for part in parts]
 
     def _encode(self, text: str) -> TokenIds:
-        end = (self.source_tokenizer.eos_id,) if self.data.has_end_symbol else ()
-        return (*self.source_tokenizer.encode(text), *end)
+        tokenizer = self.source_tokenizer
+        return tuple(
+            SequenceFormat.of(self.data).with_end(tokenizer.encode(text), tokenizer.eos_id)
+        )
 
     def _search_all(self, sentences: Iterable[TokenIds]) -> dict[TokenIds, list[Alternative]]:
         found: dict[TokenIds, list[Alternative]] = {}
@@ -162,14 +165,15 @@ class Translator:
     def _symbols(self) -> Symbols:
         tokenizer = self.target_tokenizer
         forbidden_ids = () if self.decoding.allow_unknown else (tokenizer.unk_id,)
-        if self.data.has_end_symbol:
-            return Symbols(tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id, forbidden_ids)
-        return Symbols(tokenizer.pad_id, tokenizer.bos_id, None, (*forbidden_ids, tokenizer.eos_id))
+        if SequenceFormat.of(self.data).has_end:
+            return Symbols(tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id, forbidden_ids)
+        return Symbols(tokenizer.pad_id, tokenizer.sos_id, None, (*forbidden_ids, tokenizer.eos_id))
 
     def _max_length(self, source_length: int) -> int:
         """Most tokens of a translation, the end symbol included; without one, its very length."""
-        if isinstance(self.data, SequencesData) and not self.data.end_symbol:
-            return source_length - (self.data.task == "drop-first")
+        fixed_length = SequenceFormat.of(self.data).fixed_length(source_length)
+        if fixed_length is not None:
+            return fixed_length
         limit = self.decoding.max_length or 2 * source_length + 20
         config = self.model.config
         return min(limit, config.max_length) if config.positions == "learned" else limit

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from transformer_cli.data.batching import collate
-from transformer_cli.data.encoded import encode_pairs
+from transformer_cli.data.batches.batch import collate
+from transformer_cli.data.batches.encoded import encode_pairs
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.model.attention import MultiHeadAttention, attention_weights
 from transformer_cli.model.transformer import Transformer
+from transformer_cli.text.sequence_format import SequenceFormat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,15 +25,15 @@ def attention_picture(translator: Translator, source: str, predicted: str) -> "F
         [SentencePair(source, predicted)],
         source_tokenizer,
         target_tokenizer,
-        end_symbol=translator.data.has_end_symbol,
+        SequenceFormat.of(translator.data),
     )
     if not (len(pairs[0].source_ids) and len(pairs[0].target_ids)):
         return None
     batch = collate(
         pairs,
-        bos_id=target_tokenizer.bos_id,
+        sos_id=target_tokenizer.sos_id,
         pad_id=target_tokenizer.pad_id,
-        is_shifted=translator.data.has_shifted_input,
+        sequence_format=SequenceFormat.of(translator.data),
     )
     batch = batch.to(translator.machine.device)
     weights = cross_attention(
@@ -54,7 +55,7 @@ def cross_attention(
     Args:
         source_ids: (B, S) int64.
         source_mask: (B, S) bool.
-        decoder_input_ids: (B, T) int64, begins with BOS.
+        decoder_input_ids: (B, T) int64, begins with [SOS].
 
     Returns:
         (layers, B, H, T, S); sums to 1 over S.

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from transformer_cli.config import SequencesData
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.sequences import sequences_of_length
+from transformer_cli.data.sources.sequences import sequences_of_length
 from transformer_cli.decoding.translator import Translator
 
 

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from transformer_cli.data.batching import collate
-from transformer_cli.data.encoded import TokenPair, encode_pairs
-from transformer_cli.data.normalization import normalize
+from transformer_cli.data.batches.batch import collate
+from transformer_cli.data.batches.encoded import TokenPair, encode_pairs
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.translator import Translator, inference
 from transformer_cli.errors import DataError
 from transformer_cli.evaluation.metrics import Score, score_corpus
 from transformer_cli.model.loss import sum_loss
+from transformer_cli.text.normalization import normalize
+from transformer_cli.text.sequence_format import SequenceFormat
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ def validate(
 
 def _loss(translator: Translator, pairs: Sequence[SentencePair]) -> tuple[float, int]:
     """Nats per target token, and how many tokens there are; NaN where there is none."""
-    bos_id, pad_id = translator.target_tokenizer.bos_id, translator.target_tokenizer.pad_id
+    sos_id, pad_id = translator.target_tokenizer.sos_id, translator.target_tokenizer.pad_id
     max_tokens = min(
         translator.decoding.batch_tokens, MAX_LOGITS // translator.target_tokenizer.vocab_size
     )
@@ -116,9 +117,9 @@ def _loss(translator: Translator, pairs: Sequence[SentencePair]) -> tuple[float,
         ):
             batch = collate(
                 batch_pairs,
-                bos_id=bos_id,
+                sos_id=sos_id,
                 pad_id=pad_id,
-                is_shifted=translator.data.has_shifted_input,
+                sequence_format=SequenceFormat.of(translator.data),
             ).to(translator.machine.device)
             logits = translator.model(batch.source_ids, batch.source_mask, batch.decoder_input_ids)
             sums = sum_loss(logits, batch.target_ids, pad_id=pad_id, label_smoothing=0.0)
@@ -137,7 +138,7 @@ def _encode(translator: Translator, pairs: Sequence[SentencePair]) -> list[Token
         ],
         translator.source_tokenizer,
         translator.target_tokenizer,
-        end_symbol=translator.data.has_end_symbol,
+        SequenceFormat.of(translator.data),
     )
     num_cut = sum(_length(pair) > limit for pair in encoded)
     if num_cut:

@@ -37,7 +37,7 @@ class DecoderState:
         """Append one token to each row.
 
         Args:
-            last_ids: (R,) int64; BOS for all at first.
+            last_ids: (R,) int64; [SOS] for all at first.
 
         Returns:
             (R, V) log-probabilities of the token after it, float32 at least.

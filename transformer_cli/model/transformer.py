@@ -91,7 +91,7 @@ class Transformer(nn.Module):
         Args:
             source_ids: (B, S) int64.
             source_mask: (B, S) bool, True where there is a token.
-            decoder_input_ids: (B, T) int64, begins with BOS; padding, if any, on the right.
+            decoder_input_ids: (B, T) int64, begins with [SOS]; padding, if any, on the right.
 
         Returns:
             (B, T, V), float32 at least.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from transformer_cli.config import TrainingConfig
-from transformer_cli.data.batching import Updates
+from transformer_cli.data.batches.updates import Updates
 from transformer_cli.errors import TrainingStoppedError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine, seed_everything

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.config import LOWER_IS_BETTER, TrainingConfig
-from transformer_cli.data.batching import Position
+from transformer_cli.data.batches.updates import Position
 from transformer_cli.errors import DataError
 from transformer_cli.training.step import StepReport
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.config import TrainingConfig
-from transformer_cli.data.batching import Batch
+from transformer_cli.data.batches.batch import Batch
 from transformer_cli.errors import TryAgainError, is_out_of_memory
 from transformer_cli.model.loss import LossSums, sum_loss
 from transformer_cli.runtime import Machine

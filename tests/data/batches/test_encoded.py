@@ -1,0 +1,90 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transformer_cli.config import TokenizerConfig
+from transformer_cli.data.batches.encoded import (
+    EncodedCorpus,
+    PairList,
+    TokenPair,
+    encode_pairs,
+    write_encoded,
+)
+from transformer_cli.data.pairs import SentencePair
+from transformer_cli.text.sequence_format import SequenceFormat
+from transformer_cli.text.tokenizer import train_tokenizer
+
+IDS = st.lists(st.integers(0, 70_000), max_size=6)
+CHUNKS = st.lists(st.lists(st.builds(TokenPair, IDS, IDS), max_size=5), min_size=1, max_size=4)
+
+
+def as_lists(pair: TokenPair) -> tuple[list[int], list[int]]:
+    return [int(index) for index in pair.source_ids], [int(index) for index in pair.target_ids]
+
+
+@settings(max_examples=50, deadline=None)
+@given(CHUNKS)
+def test_what_is_written_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, chunks: list[list[TokenPair]]
+) -> None:
+    path = tmp_path_factory.mktemp("ids") / "train.arrow"
+    write_encoded(path, ((chunk, [0] * len(chunk)) for chunk in chunks), vocab_size=70_001)
+    corpus = EncodedCorpus.open(path)
+    expected = [pair for chunk in chunks for pair in chunk]
+    assert [as_lists(corpus[index]) for index in range(len(corpus))] == [
+        as_lists(pair) for pair in expected
+    ]
+    # The list in memory is the oracle of lengths, in any order and with repetitions.
+    indices = np.random.default_rng(1).integers(0, max(1, len(expected)), 2 * len(expected))
+    for ours, theirs in zip(
+        corpus.lengths(indices), PairList(expected).lengths(indices), strict=True
+    ):
+        assert ours.tolist() == theirs.tolist()
+
+
+def test_ids_take_two_bytes_where_the_vocabulary_allows(tmp_path: Path) -> None:
+    pairs = [TokenPair([65_535], [1])]
+    for vocab_size, dtype in ((65_536, np.uint16), (65_537, np.uint32)):
+        path = tmp_path / f"{vocab_size}.arrow"
+        write_encoded(path, [(pairs, [0])], vocab_size=vocab_size)
+        source_ids = EncodedCorpus.open(path)[0].source_ids
+        assert isinstance(source_ids, np.ndarray)
+        assert (source_ids.dtype, source_ids.tolist()) == (dtype, [65_535])
+
+
+def test_corpora_are_counted_also_empty_ones(tmp_path: Path) -> None:
+    pairs = [TokenPair([1], [2])] * 3
+    write_encoded(tmp_path / "a", [(pairs, [0, 0, 2]), (pairs[:1], [2])], vocab_size=9)
+    corpus = EncodedCorpus.open(tmp_path / "a", num_corpora=4)
+    assert corpus.corpus_sizes == [2, 0, 2, 0]
+    assert len(corpus) == 4
+
+
+def test_mixed_corpora_are_refused(tmp_path: Path) -> None:
+    """Weights rest on corpora standing one after the other."""
+    pairs = [TokenPair([1], [2])] * 2
+    with pytest.raises(ValueError, match="mixed"):
+        write_encoded(tmp_path / "a", [(pairs, [1, 0])], vocab_size=9)
+    with pytest.raises(ValueError, match="mixed"):
+        write_encoded(tmp_path / "b", [(pairs, [1, 1]), (pairs, [0, 1])], vocab_size=9)
+
+
+def test_ids_are_views_of_the_mapped_file(tmp_path: Path) -> None:
+    write_encoded(tmp_path / "a", [([TokenPair([1, 2], [3])], [0])], vocab_size=9)
+    source_ids = EncodedCorpus.open(tmp_path / "a")[0].source_ids
+    assert isinstance(source_ids, np.ndarray)
+    assert not source_ids.flags.owndata
+    assert not source_ids.flags.writeable
+
+
+def test_both_sides_end_with_the_end_symbol_unless_there_is_none() -> None:
+    source, target = (train_tokenizer([text], TokenizerConfig()) for text in ("a b", "c d e"))
+    pairs = [SentencePair("a b", "e"), SentencePair("b", "c d")]
+    with_end = encode_pairs(pairs, source, target, SequenceFormat())
+    without = encode_pairs(pairs, source, target, SequenceFormat(has_end=False))
+    for pair, ended, bare in zip(pairs, with_end, without, strict=True):
+        assert bare == (source.encode(pair.source), target.encode(pair.target))
+        assert ended == ([*bare.source_ids, source.eos_id], [*bare.target_ids, target.eos_id])

@@ -1,0 +1,245 @@
+import time
+import unicodedata
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer as Engine
+
+from transformer_cli.config import TokenizerConfig
+from transformer_cli.errors import ConfigError, DataError, TryAgainError
+from transformer_cli.text.tokenizer import Tokenizer, engine_failures_explained, train_tokenizer
+from transformer_cli.text.word_split import SPECIALS
+
+TEXTS = [
+    "L'acqua dell'isola è blu, e l'isola è bella.",
+    "Il gatto beve l'acqua; bevo acqua (fredda) alle 10:30!",
+    "She doesn't know John's well-known “friends”.",
+    'Costa 3,50 euro? No: 12.000, disse "Ciao".',
+    "日本語のテキスト",
+]
+KINDS = {
+    "wordlevel": TokenizerConfig(),
+    "bpe": TokenizerConfig(kind="bpe", vocab_size=300),
+    "unigram": TokenizerConfig(kind="unigram", vocab_size=320),
+}
+TOKENIZERS = {kind: train_tokenizer(TEXTS, config) for kind, config in KINDS.items()}
+SUBWORD_KINDS = [kind for kind in KINDS if kind != "wordlevel"]
+# Words, marks and spaces that meet in every order.
+MARKS = "( ) \" ' \u2019 “ ” „ « » - \u2013 / . , : 3 12 $ € [UNK] [EOS] [PAD] [ ]"
+WORDS = "l' acqua dell' po' 's don't é e\u0301 \u0301 日本 ー คำ 한국 👩\u200d👧 \u200d"
+SPACES = [" ", "  ", "\t", "\u00a0", "\n", "\0", "\x85"]
+FRAGMENTS = st.sampled_from([*MARKS.split(" "), *WORDS.split(" "), *SPACES])
+TANGLED = st.lists(FRAGMENTS, max_size=12).map("".join)
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | TANGLED
+
+
+def nfc(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", TEXTS)
+def test_known_text_comes_back_exactly(kind: str, text: str) -> None:
+    tokenizer = TOKENIZERS[kind]
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@settings(max_examples=150, deadline=None)
+@given(ANY_TEXT)
+@example("l' acqua")
+@example("l'  acqua")
+@example(" acqua")
+@example("l'[UNK]")
+@example("[UNK] [UNK]")
+@example("3. 5")
+@example(" (acqua")
+@example("")
+@example(" ")
+def test_any_text_comes_back_exactly_where_its_words_are_known(text: str) -> None:
+    tokenizer = train_tokenizer([text, "word"], TokenizerConfig())
+    assert tokenizer.decode(tokenizer.encode(text)) == nfc(text)
+    assert tokenizer.unk_id not in tokenizer.encode(text)
+
+
+@settings(max_examples=150, deadline=None)
+@given(ANY_TEXT, st.sampled_from(SUBWORD_KINDS))
+def test_subwords_know_every_text_and_give_it_back(text: str, kind: str) -> None:
+    tokenizer = TOKENIZERS[kind]
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == nfc(text)
+    assert not set(ids) & set(range(len(SPECIALS)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(FRAGMENTS | st.sampled_from(["gatto", "Ciao", "x"]), max_size=12),
+    st.sampled_from(list(KINDS)),
+)
+@example(["po'", "gatto"], "bpe")
+def test_words_met_before_do_not_change_the_ids(words: list[str], kind: str) -> None:
+    text = " ".join(words)
+    # The engine alone sees the whole text, and remembers nothing.
+    engine = Engine.from_str(TOKENIZERS[kind].to_json())
+    engine.encode_special_tokens = True
+    for _ in range(2):
+        assert TOKENIZERS[kind].encode(text) == engine.encode(text).ids
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_has_the_ids_of_its_texts(kind: str) -> None:
+    tokenizer = TOKENIZERS[kind]
+    batch = tokenizer.encode_batch(TEXTS)
+    assert batch == [tokenizer.encode(text) for text in TEXTS]
+    assert tokenizer.decode_batch(batch) == TEXTS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nfd_text_has_the_ids_of_nfc_text(kind: str) -> None:
+    tokenizer = TOKENIZERS[kind]
+    decomposed = unicodedata.normalize("NFD", TEXTS[0])
+    assert decomposed != TEXTS[0]
+    assert tokenizer.encode(decomposed) == tokenizer.encode(TEXTS[0])
+
+
+def ids_of(text: str) -> list[int]:
+    return TOKENIZERS["wordlevel"].encode(text)
+
+
+def test_a_word_has_one_entry_at_the_start_inside_after_an_elision_and_in_brackets() -> None:
+    (acqua,) = ids_of("acqua")
+    for text in (
+        "bevo acqua",
+        "l'acqua",
+        "dell'acqua",
+        "(acqua",
+        '"acqua',
+        "“acqua",
+        "bevo 'acqua",
+    ):
+        assert ids_of(text)[-1] == acqua, text
+
+
+def test_an_elided_article_is_one_piece_and_an_english_clitic_another() -> None:
+    tokenizer = TOKENIZERS["wordlevel"]
+    assert tokenizer.tokens(ids_of("l'acqua")) == ["l'", "acqua"]
+    assert tokenizer.tokens(ids_of("doesn't John's")) == ["doesn", "'t", "John", "'s"]
+
+
+def test_numbers_are_whole_as_words_and_digit_by_digit_as_subwords() -> None:
+    assert TOKENIZERS["wordlevel"].tokens(ids_of("10:30")) == ["10", ":", "30"]
+    for kind in SUBWORD_KINDS:
+        tokenizer = TOKENIZERS[kind]
+        assert [name for name in tokenizer.tokens(tokenizer.encode("987")) if name != "␣"] == [
+            "9",
+            "8",
+            "7",
+        ]
+
+
+def test_each_sign_of_a_script_without_spaces_is_a_word() -> None:
+    tokenizer = TOKENIZERS["wordlevel"]
+    assert tokenizer.tokens(tokenizer.encode("日本語")) == ["日", "本", "語"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("special", [*SPECIALS, "</s>", "<pad>", "<2de>"])
+def test_the_name_of_a_special_in_a_text_is_plain_text_also_after_a_reload(
+    kind: str, special: str
+) -> None:
+    reloaded = Tokenizer.from_json(TOKENIZERS[kind].to_json())
+    for tokenizer in (TOKENIZERS[kind], reloaded):
+        ids = tokenizer.encode(f"acqua{special} {special}")
+        assert not {tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id} & set(ids)
+        if kind != "wordlevel":
+            assert tokenizer.decode(ids) == f"acqua{special} {special}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_specials_have_the_first_ids(kind: str) -> None:
+    tokenizer = TOKENIZERS[kind]
+    assert tokenizer.tokens([0, 1, 2, 3]) == list(SPECIALS)
+    assert (tokenizer.unk_id, tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id) == (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_decoding_leaves_out_specials_but_shows_what_is_unknown(kind: str) -> None:
+    tokenizer = TOKENIZERS[kind]
+    first, second = (
+        tokenizer.encode("gatto"),
+        tokenizer.encode("gatto beve")[len(tokenizer.encode("gatto")) :],
+    )
+    ids = [tokenizer.sos_id, *first, tokenizer.unk_id, *second, tokenizer.eos_id, tokenizer.pad_id]
+    assert tokenizer.decode(ids) == "gatto [UNK] beve"
+    assert tokenizer.decode([tokenizer.unk_id]) == "[UNK]"
+
+
+def test_an_unknown_word_stands_where_the_word_stood() -> None:
+    tokenizer = TOKENIZERS["wordlevel"]
+    assert (
+        tokenizer.decode(tokenizer.encode("Il xyz beve l'xyz (xyz)."))
+        == "Il [UNK] beve l'[UNK] ([UNK])."
+    )
+
+
+def test_a_lone_surrogate_is_replaced() -> None:
+    tokenizer = TOKENIZERS["bpe"]
+    assert tokenizer.decode(tokenizer.encode("a \ud800 b")) == "a ? b"
+
+
+def test_what_words_are_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformer_cli.text.tokenizer.MAX_KNOWN_WORDS", 5)
+    tokenizer = Tokenizer.from_json(TOKENIZERS["bpe"].to_json())
+    text = " ".join(f"w{number}x" for number in range(100))
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert len(tokenizer._later_words) <= 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("unit", ["a", "1. ", "a\u0301\u0323", "日", " "])
+def test_time_grows_with_the_length_of_a_line_and_no_faster(kind: str, unit: str) -> None:
+    tokenizer = TOKENIZERS[kind]
+    tokenizer.decode(tokenizer.encode(unit * 100))
+
+    def seconds(num_characters: int) -> float:
+        started_at = time.process_time()
+        tokenizer.decode(tokenizer.encode(unit * (num_characters // len(unit))))
+        return time.process_time() - started_at
+
+    # A quadratic step would take 400 times as long.
+    assert seconds(200_000) < 100 * seconds(10_000) + 0.1
+
+
+def test_a_megabyte_in_one_line_takes_seconds_at_most() -> None:
+    started_at = time.process_time()
+    TOKENIZERS["bpe"].encode("1. " * 333_333)
+    assert time.process_time() - started_at < 10
+
+
+class PanicException(BaseException):
+    """Named as the one of the engine, which cannot be imported."""
+
+
+@pytest.mark.parametrize("error", [PanicException("index out of bounds"), Exception("Invalid")])
+def test_a_panic_of_the_engine_becomes_an_error(error: BaseException) -> None:
+    with (
+        pytest.raises(DataError, match=f"cannot be built: {error}"),
+        engine_failures_explained("cannot be built"),
+    ):
+        raise error
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), ConfigError("no")])
+def test_other_errors_stay_what_they_are(error: BaseException) -> None:
+    with pytest.raises(type(error)), engine_failures_explained("cannot be built"):
+        raise error
+
+
+def test_a_panic_for_want_of_memory_may_be_tried_again() -> None:
+    with (
+        pytest.raises(TryAgainError, match="out of memory"),
+        engine_failures_explained("cannot be built"),
+    ):
+        raise PanicException(
+            "The global thread pool has not been initialized: ThreadPoolBuildError"
+        )

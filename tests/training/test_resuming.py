@@ -1,0 +1,148 @@
+"""Which changes of a config a run may go on with (C6)."""
+
+import json
+from typing import Any, cast
+
+import pytest
+from pydantic import BaseModel
+
+from transformer_cli.config import Config
+from transformer_cli.config.loading import check_settings, setting_paths
+from transformer_cli.errors import ConfigError
+from transformer_cli.training.resuming import HARMLESS, accept_changes
+
+SETTINGS = {
+    "name": "this",
+    "data": {"source": "files", "corpora": [{"path": "a.tsv"}]},
+    "training": {"max_steps": 10, "batch_tokens": 100},
+}
+PATHS = [
+    path
+    for path in setting_paths(SETTINGS["data"])
+    if (path not in ("name", "data.source") and "." in path) or path == "seed"
+]
+
+
+def config(**changes: Any) -> Config:
+    settings = json.loads(json.dumps(SETTINGS))
+    for path, value in changes.items():
+        *parents, name = path.split("__")
+        section = settings
+        for parent in parents:
+            section = section.setdefault(parent, {})
+        section[name] = value
+    return check_settings(settings, "test")
+
+
+def altered(before: Config, path: str) -> Config:
+    """The same config but for one setting, whose new value only has to differ."""
+    *parents, name = path.split(".")
+    section: Any = before
+    sections = [before]
+    for parent in parents:
+        section = getattr(section, parent)
+        sections.append(section)
+    value = getattr(section, name)
+    if isinstance(value, tuple):
+        new: Any = (*value, 1)
+    else:
+        new = 1 if value is None else 2 * value if isinstance(value, str) else value + 1
+    changed: BaseModel = section.model_copy(update={name: new})
+    for parent, owner in zip(reversed(parents), reversed(sections[:-1]), strict=True):
+        changed = owner.model_copy(update={parent: changed})
+    return cast(Config, changed)
+
+
+def leaf_paths() -> list[str]:
+    before, leaves = config(), []
+    for path in PATHS:
+        value: Any = before
+        for name in path.split("."):
+            value = getattr(value, name)
+        if not isinstance(value, BaseModel) and path != "data.corpora":
+            leaves.append(path)
+    return leaves
+
+
+def is_harmless(path: str) -> bool:
+    return any(path == prefix or path.startswith(f"{prefix}.") for prefix in HARMLESS)
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+@pytest.mark.parametrize("path", leaf_paths())
+def test_each_setting_is_either_harmless_or_refused_with_both_values(path: str) -> None:
+    before = config()
+    now = altered(before, path)
+    if is_harmless(path):
+        (change,) = accept_changes(before, now)
+        assert change.startswith(f"{path}: was ")
+        return
+    with pytest.raises(ConfigError) as refused:
+        accept_changes(before, now)
+    assert refused.value.exit_code == 78
+    lines = refused.value.message.splitlines()
+    assert lines[0] == "runs/this: this run was started with other settings:"
+    assert lines[1].startswith(f"    {path}: was ")
+    assert ", now " in lines[1]
+    assert "--from-scratch" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["seed", "training.learning_rate", "training.batch_tokens", "training.accumulate",
+     "training.label_smoothing", "training.clip_norm", "training.optimizer", "training.schedule",
+     "training.warmup_steps", "training.best_metric", "model.d_model", "model.dropout",
+     "tokenizer.kind", "tokenizer.vocab_size", "data.validation_share", "data.cleaning.drop_empty"],
+)  # fmt: skip
+def test_what_shapes_the_model_is_not_among_the_harmless(path: str) -> None:
+    assert path in leaf_paths()
+    assert not is_harmless(path)
+
+
+def test_nothing_changed_is_nothing_to_tell() -> None:
+    assert accept_changes(config(), config()) == []
+
+
+def test_all_that_is_harmful_is_named_at_once() -> None:
+    now = config(seed=5, model__dropout=0.3, training__log_every=7)
+    with pytest.raises(ConfigError) as refused:
+        accept_changes(config(), now)
+    assert "seed: was 1, now 5" in refused.value.message
+    assert "model.dropout: was 0.1, now 0.3" in refused.value.message
+    assert "log_every" not in refused.value.message
+
+
+def test_a_longer_run_is_the_same_run_but_for_a_cosine() -> None:
+    for schedule, is_accepted in (("inverse_sqrt", True), ("cosine", False)):
+        short, long = (
+            config(training__max_steps=steps, training__schedule=schedule) for steps in (10, 20)
+        )
+        if is_accepted:
+            assert accept_changes(short, long) == ["training.max_steps: was 10, now 20"]
+        else:
+            with pytest.raises(
+                ConfigError, match=r"was 10, now 20 \(the cosine curve ends there\)"
+            ):
+                accept_changes(short, long)
+
+
+def test_another_corpus_is_accepted_on_request_alone() -> None:
+    now = config(data__corpora=[{"path": "b.tsv"}])
+    with pytest.raises(ConfigError, match=r"data\.corpora"):
+        accept_changes(config(), now)
+    assert len(accept_changes(config(), now, accept_data_change=True)) == 1
+    with pytest.raises(ConfigError, match="seed"):
+        accept_changes(config(), config(seed=9), accept_data_change=True)
+
+
+def test_the_list_of_the_harmless_names_settings_only() -> None:
+    known = {*setting_paths(SETTINGS["data"])}
+    assert [path for path in HARMLESS if path not in known] == []
+
+
+def test_values_stand_as_one_writes_them_in_a_config() -> None:
+    before, now = config(), config(model__attention_bias=False, model__final_norm=True)
+    with pytest.raises(ConfigError) as refused:
+        accept_changes(before, now)
+    assert "model.attention_bias: was true, now false" in refused.value.message
+    assert "model.final_norm: was absent, now true" in refused.value.message

@@ -1,0 +1,164 @@
+"""A model that translates, from a run or a checkpoint folder that may come from anywhere."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from transformer_cli.checkpoint.listing import CHECKPOINTS, list_checkpoints, ranked
+from transformer_cli.checkpoint.portable import CONFIG_FILE, SHARED_TOKENIZER, TOKENIZERS
+from transformer_cli.checkpoint.stored import Checkpoint, open_checkpoint
+from transformer_cli.config import Config
+from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings
+from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.errors import ConfigError, DataError, MissingInputError, StorageError
+from transformer_cli.model.transformer import Transformer
+from transformer_cli.storage import DamagedError
+from transformer_cli.text.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+MAX_TOKENIZER_BYTES = 100 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedModel:
+    """All that translating needs."""
+
+    config: Config
+    model: Transformer
+    """In eval mode."""
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    step: int
+    folder: Path
+    """The checkpoint that it came from."""
+
+
+def load_trained(
+    folder: Path,
+    *,
+    which: Literal["best", "last"] = "best",
+    device: torch.device | str = "cpu",
+) -> TrainedModel:
+    """Load a model; damaged checkpoints of a run are skipped, and told.
+
+    Args:
+        folder: of a run, or of one checkpoint, wherever it was copied to.
+        which: of a run's checkpoints; without a score, the best is the last.
+        device: where the weights go.
+
+    Raises:
+        MissingInputError: there is no such folder, or no checkpoint in it yet.
+        StorageError: none of the run's checkpoints is valid.
+        DataError: the files are not those of a model, or not of one model.
+        ConfigError: the config in the checkpoint is not one.
+    """
+    if not (folder / CHECKPOINTS).is_dir():
+        if not folder.is_dir():
+            raise MissingInputError(
+                f"{folder}: no such folder", hint="--run takes a run's name or folder"
+            )
+        with _hint_on_bad_files():
+            return _load(open_checkpoint(folder), device)
+    listing = list_checkpoints(folder / CHECKPOINTS)
+    order = ranked(listing.whole) if which == "best" else []
+    for checkpoint in [*order, *(found for found in listing.whole if found not in order)]:
+        try:
+            with _hint_on_bad_files():
+                trained = _load(checkpoint, device)
+        except (DamagedError, StorageError) as error:
+            listing.skip(checkpoint.folder, error)
+        else:
+            for reason in listing.skipped.values():
+                logger.warning("skipped a checkpoint: %s", reason)
+            return trained
+    if not listing.skipped:
+        raise MissingInputError(
+            f"{folder}: this run has no checkpoint yet", hint="train it: tfm train"
+        )
+    raise StorageError(
+        f"{folder}: no checkpoint is valid:{listing.reasons()}",
+        hint="bring the files back, take another run (--run), or begin anew: tfm train --from-scratch",
+    )
+
+
+def load_config_of(checkpoint: Checkpoint) -> Config:
+    """The config that a checkpoint was trained with, without the places of its data."""
+    origin = str(checkpoint.folder / CONFIG_FILE)
+    text = _text(checkpoint, CONFIG_FILE, MAX_CONFIG_BYTES)
+    settings = parse_yaml(text, origin)
+    if not isinstance(settings, dict):
+        raise DataError(f"{origin}: not a config")
+    return check_settings(settings, origin)
+
+
+def load_tokenizers(checkpoint: Checkpoint) -> tuple[Tokenizer, Tokenizer]:
+    """The tokenizers of source and target; one and the same where the vocabulary is shared."""
+    if checkpoint.has(SHARED_TOKENIZER):
+        shared = _tokenizer(checkpoint, SHARED_TOKENIZER)
+        return shared, shared
+    source, target = (_tokenizer(checkpoint, name) for name in TOKENIZERS)
+    return source, target
+
+
+def _load(checkpoint: Checkpoint, device: torch.device | str) -> TrainedModel:
+    config = load_config_of(checkpoint)
+    source_tokenizer, target_tokenizer = load_tokenizers(checkpoint)
+    sizes = source_tokenizer.vocab_size, target_tokenizer.vocab_size
+    with torch.device("meta"):  # names and shapes, no memory, and no random numbers drawn
+        model = Transformer(config.model, *sizes)
+    try:
+        weights = checkpoint.model(expected=model.state_dict())
+    except DataError as error:
+        if not isinstance(error, DamagedError):
+            error.hint = error.hint or (
+                f"{CONFIG_FILE}, the tokenizers ({sizes[0]:,} source and {sizes[1]:,} target tokens) and "
+                "the weights must be of one model: take the whole folder from where it came"
+            )
+        raise
+    _put(weights, model)
+    return TrainedModel(
+        config=config,
+        model=model.to(device).eval(),
+        source_tokenizer=source_tokenizer,
+        target_tokenizer=target_tokenizer,
+        step=checkpoint.step,
+        folder=checkpoint.folder,
+    )
+
+
+@contextmanager
+def _hint_on_bad_files() -> Iterator[None]:
+    try:
+        yield
+    except (DataError, ConfigError) as error:
+        error.hint = error.hint or "take the whole folder again from where it came, or another one"
+        raise
+
+
+def _put(weights: Mapping[str, torch.Tensor], model: Transformer) -> None:
+    model.load_state_dict(weights, assign=True)
+    tensors = [*model.parameters(), *model.buffers()]
+    assert not any(tensor.is_meta for tensor in tensors), (
+        "a tensor of the model is not in its state_dict"
+    )
+
+
+def _tokenizer(checkpoint: Checkpoint, name: str) -> Tokenizer:
+    text = _text(checkpoint, name, MAX_TOKENIZER_BYTES)
+    try:
+        return Tokenizer.from_json(text)
+    except DataError as error:
+        raise DataError(f"{checkpoint.folder / name}: {error.message}", hint=error.hint) from error
+
+
+def _text(checkpoint: Checkpoint, name: str, max_bytes: int) -> str:
+    try:
+        return checkpoint.file(name, max_bytes=max_bytes).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{checkpoint.folder / name}: not UTF-8 text") from error

@@ -1,0 +1,83 @@
+"""A batch: sentence pairs as padded tensors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.text.padding import pad_ids
+from transformer_cli.text.sequence_format import SequenceFormat
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Sentence pairs, padded at the end to the longest of their side."""
+
+    source_ids: Tensor  # (B, S) int64
+    source_mask: Tensor  # (B, S) bool, True where there is a token
+    decoder_input_ids: Tensor  # (B, T) int64, begins with [SOS]
+    target_ids: Tensor  # (B, T) int64, ends with [EOS]
+    num_source_tokens: int  # padding excluded
+    num_target_tokens: int  # padding excluded
+    pad_id: int
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "Batch":
+        """The same batch on a device."""
+        return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> "Batch":
+        """The same batch where a GPU can fetch it by itself."""
+        return self._map(Tensor.pin_memory)
+
+    def halves(self) -> list["Batch"]:
+        """The first and the second half of the sentences; of a single sentence, itself alone."""
+        num_first = len(self.target_ids) // 2
+        if not num_first:
+            return [self]
+        return [self._part(slice(num_first)), self._part(slice(num_first, None))]
+
+    def _part(self, rows: slice) -> "Batch":
+        part = self._map(lambda tensor: tensor[rows])
+        return replace(
+            part,
+            num_source_tokens=int(part.source_mask.sum()),
+            num_target_tokens=int((part.target_ids != part.pad_id).sum()),
+        )
+
+    def _map(self, function: Any) -> "Batch":
+        values = [getattr(self, field.name) for field in fields(self)]
+        return Batch(*(function(value) if isinstance(value, Tensor) else value for value in values))
+
+
+def collate(
+    pairs: Sequence[TokenPair],
+    *,
+    sos_id: int,
+    pad_id: int,
+    sequence_format: SequenceFormat = SequenceFormat(),  # noqa: B008 - immutable
+) -> Batch:
+    """Pad at least one pair to a batch.
+
+    Args:
+        pairs: B pairs; the batch is as long as the longest of each side.
+        sos_id: the id of [SOS], the first token that the decoder reads.
+        pad_id: the id of [PAD].
+        sequence_format: what the decoder reads.
+    """
+    source_ids, source_mask = pad_ids([pair.source_ids for pair in pairs], pad_id)
+    target_ids, target_mask = pad_ids([pair.target_ids for pair in pairs], pad_id)
+    decoder_input_ids = sequence_format.decoder_inputs(
+        target_ids, target_mask, sos_id=sos_id, pad_id=pad_id
+    )
+    return Batch(
+        source_ids=torch.from_numpy(source_ids),
+        source_mask=torch.from_numpy(source_mask),
+        decoder_input_ids=torch.from_numpy(decoder_input_ids),
+        target_ids=torch.from_numpy(target_ids),
+        num_source_tokens=int(source_mask.sum()),
+        num_target_tokens=int(target_mask.sum()),
+        pad_id=pad_id,
+    )

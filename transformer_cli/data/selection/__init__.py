@@ -1,0 +1,1 @@
+"""Which sentence pairs are kept, and for which split."""

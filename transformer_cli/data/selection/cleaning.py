@@ -1,0 +1,215 @@
+"""Which training pairs are dropped and what is altered in the others, with the count of each reason."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from transformer_cli.config.data import CleaningConfig
+from transformer_cli.data.pairs import Finding, ReadingReport, SentencePair, pair_digest
+from transformer_cli.errors import DataError
+from transformer_cli.text.normalization import (
+    compose,
+    is_blank,
+    normalize,
+    remove_control_characters,
+)
+
+__all__ = ["CleaningReport", "check_dropped_share", "clean", "normalize", "pair_digest"]
+
+# Added to both lengths before they are compared, so that short sentences may differ more.
+_RATIO_MARGIN = 15
+_EXAMPLE_CHARACTERS = 60
+
+
+@dataclass(slots=True)
+class CleaningReport:
+    """Collects how many pairs each rule dropped or altered, in the order of the rules."""
+
+    num_read: int = 0
+    num_kept: int = 0
+    dropped: dict[str, Finding] = field(default_factory=dict)
+    """Rule -> pairs that it dropped, and the first of them; a pair counts for its first rule."""
+    altered: dict[str, Finding] = field(default_factory=dict)
+    """Rule -> pairs whose text it changed, and the first of them, before the change."""
+
+    @property
+    def num_dropped(self) -> int:
+        return sum(finding.count for finding in self.dropped.values())
+
+    def table(self) -> list[tuple[str, int, str]]:
+        """Rows for people: what, how many pairs, the first of them."""
+        return [
+            ("pairs read", self.num_read, ""),
+            *(
+                ("altered: " + rule, found.count, found.example)
+                for rule, found in self.altered.items()
+            ),
+            *(
+                ("dropped: " + rule, found.count, found.example)
+                for rule, found in self.dropped.items()
+            ),
+            ("pairs kept", self.num_kept, ""),
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for a file."""
+        return {
+            "num_read": self.num_read,
+            "num_kept": self.num_kept,
+            **{
+                kind: {
+                    rule: {"count": found.count, "example": found.example}
+                    for rule, found in findings.items()
+                }
+                for kind, findings in (("altered", self.altered), ("dropped", self.dropped))
+            },
+        }
+
+
+def clean(
+    pairs: Iterable[SentencePair],
+    rules: CleaningConfig,
+    report: CleaningReport,
+    *,
+    held_out: Collection[bytes] = frozenset(),
+) -> Iterator[SentencePair]:
+    """The pairs that no rule drops, in their order, with normalised text.
+
+    Args:
+        held_out: `pair_digest` of the validation and test pairs; where such a pair stands in
+            `pairs`, it is dropped and counted as leakage.
+    """
+    alterations = [(alter, _counted(report.altered, rule)) for rule, alter in _alterations(rules)]
+    drops = [(drop, _counted(report.dropped, rule)) for rule, drop in _drops(rules, held_out)]
+    for pair in pairs:
+        report.num_read += 1
+        for alter, finding in alterations:
+            source, target, corpus = pair
+            altered = SentencePair(alter(source), alter(target), corpus)
+            if altered != pair:
+                finding.count += 1
+                finding.example = finding.example or _excerpt(pair)
+                pair = altered
+        for must_drop, finding in drops:
+            if must_drop(pair):
+                finding.count += 1
+                finding.example = finding.example or _excerpt(pair)
+                break
+        else:
+            report.num_kept += 1
+            yield pair
+
+
+def check_dropped_share(
+    report: CleaningReport, rules: CleaningConfig, reading: ReadingReport | None = None
+) -> None:
+    """Refuse a corpus of which too little is left, after the whole of it went through `clean`.
+
+    Args:
+        reading: counts what was skipped before cleaning too.
+
+    Raises:
+        DataError: nothing is left, or more than `max_dropped_share` of the pairs was dropped.
+    """
+    num_skipped = reading.num_skipped if reading else 0
+    num_dropped, num_pairs = report.num_dropped + num_skipped, report.num_read + num_skipped
+    if not report.num_kept:
+        problem = "no training pair is left"
+    elif num_dropped > rules.max_dropped_share * num_pairs:
+        problem = f"data.cleaning.max_dropped_share allows {rules.max_dropped_share:.0%}"
+    else:
+        return
+    rows = [*(reading.table() if reading else []), *report.table()]
+    width = max(len(what) for what, _, _ in rows)
+    table = "\n".join(
+        f"  {what:{width}}  {count:>9,}  {example}".rstrip() for what, count, example in rows
+    )
+    raise DataError(
+        f"the training corpus lost {num_dropped:,} of its {num_pairs:,} pairs, {problem}:\n{table}",
+        hint="look at the examples (tfm data shows more); change the rule that dropped too much "
+        "under data.cleaning, or give the right files and columns",
+    )
+
+
+def _alterations(rules: CleaningConfig) -> Iterator[tuple[str, Callable[[str], str]]]:
+    # In this order a second pass changes nothing: taking a control character out can bring a letter
+    # and its accent together.
+    if rules.remove_control_characters:
+        yield "remove_control_characters", remove_control_characters
+    if rules.normalize_unicode:
+        yield "normalize_unicode", compose
+
+
+def _drops(
+    rules: CleaningConfig, held_out: Collection[bytes]
+) -> Iterator[tuple[str, Callable[[SentencePair], bool]]]:
+    if rules.drop_empty:
+        yield "drop_empty", lambda pair: is_blank(pair.source) or is_blank(pair.target)
+    if rules.drop_equal:
+        yield "drop_equal", lambda pair: pair.source == pair.target
+    if rules.min_words is not None:
+        yield "min_words", _has_too_few_words(rules.min_words)
+    if rules.max_words is not None:
+        yield "max_words", _has_too_many_words(rules.max_words)
+    if rules.max_characters is not None:
+        yield "max_characters", _has_too_many_characters(rules.max_characters)
+    if rules.max_length_ratio is not None:
+        yield "max_length_ratio", _has_unlike_lengths(rules.max_length_ratio)
+    digest = lru_cache(maxsize=1)(pair_digest)  # two rules ask for it, one after the other
+    if held_out:
+        yield "leakage", lambda pair: digest(pair) in held_out
+    if rules.drop_duplicates:
+        yield "drop_duplicates", _was_seen_before(digest)
+
+
+def _has_too_few_words(limit: int) -> Callable[[SentencePair], bool]:
+    return lambda pair: len(pair.source.split()) < limit or len(pair.target.split()) < limit
+
+
+def _has_too_many_words(limit: int) -> Callable[[SentencePair], bool]:
+    def has_too_many(text: str) -> bool:
+        # Words are counted only where there are characters enough for so many of them.
+        return len(text) >= 2 * limit and len(text.split()) > limit
+
+    return lambda pair: has_too_many(pair.source) or has_too_many(pair.target)
+
+
+def _has_too_many_characters(limit: int) -> Callable[[SentencePair], bool]:
+    return lambda pair: len(pair.source) > limit or len(pair.target) > limit
+
+
+def _has_unlike_lengths(limit: float) -> Callable[[SentencePair], bool]:
+    def has_unlike_lengths(pair: SentencePair) -> bool:
+        source_length = len(pair.source) + _RATIO_MARGIN
+        target_length = len(pair.target) + _RATIO_MARGIN
+        return source_length > limit * target_length or target_length > limit * source_length
+
+    return has_unlike_lengths
+
+
+def _was_seen_before(
+    digest: Callable[[SentencePair], bytes],
+) -> Callable[[SentencePair], bool]:
+    seen: set[bytes] = set()
+
+    def was_seen_before(pair: SentencePair) -> bool:
+        pair_hash = digest(pair)
+        if pair_hash in seen:
+            return True
+        seen.add(pair_hash)
+        return False
+
+    return was_seen_before
+
+
+def _counted(findings: dict[str, Finding], rule: str) -> Finding:
+    return findings.setdefault(rule, Finding())
+
+
+def _excerpt(pair: SentencePair) -> str:
+    sides = (
+        text if len(text) <= _EXAMPLE_CHARACTERS else text[: _EXAMPLE_CHARACTERS - 1] + "…"
+        for text in (pair.source, pair.target)
+    )
+    return " | ".join(ascii(side) if not side.isprintable() else side for side in sides)

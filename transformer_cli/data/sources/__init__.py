@@ -1,0 +1,1 @@
+"""Where sentence pairs come from: local files, the Hugging Face hub, synthetic tasks, the built-in corpus."""

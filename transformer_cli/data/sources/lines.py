@@ -1,0 +1,155 @@
+"""Lines of a file as bytes, and bytes as text: a line ends at 0x0A and nowhere else.
+
+Python's own ways to read text also end lines at a lone carriage return, and some of them at U+2028
+or U+0085. One such character on one side would shift every later sentence pair.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from transformer_cli.data.pairs import ReadingReport
+from transformer_cli.data.sources.decompression import read_chunks
+from transformer_cli.errors import DataError
+
+MAX_LINE_BYTES = 1 << 20
+
+Policy = Literal["error", "skip", "replace"]
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+UTF_16_FOUND = "UTF-16 text, where UTF-8 is expected"
+_BEGINNING_BYTES = 4096
+_UNUSUAL = (
+    (b"\r", "a carriage return inside a sentence"),
+    (b"\n", "a line end inside a sentence"),
+    (_BYTE_ORDER_MARK, "a byte-order mark inside a file"),
+)
+
+
+class RawPair(NamedTuple):
+    """Both sides of a pair as they stand in a file; None for a side that is too long to be read."""
+
+    line: int
+    source: bytes | None
+    target: bytes | None
+
+
+def read_lines(path: Path) -> Iterator[bytes | None]:
+    """Each line without its end; None for one of more than MAX_LINE_BYTES bytes.
+
+    A byte-order mark at the start of the file is no part of its first line.
+    """
+    rest: list[bytes] = []  # pieces of the line that is not complete yet
+    rest_bytes = 0
+    for chunk in _without_byte_order_mark(read_chunks(path), path):
+        first, *others = chunk.split(b"\n")
+        rest_bytes += len(first)
+        if rest_bytes <= MAX_LINE_BYTES + 1:  # one more for a carriage return
+            rest.append(first)
+        else:
+            rest.clear()
+        if not others:
+            continue
+        yield _line(b"".join(rest)) if rest_bytes <= MAX_LINE_BYTES + 1 else None
+        last = others.pop()
+        for line in others:
+            yield _line(line)
+        rest, rest_bytes = [last], len(last)
+    if rest_bytes:
+        yield _line(b"".join(rest)) if rest_bytes <= MAX_LINE_BYTES + 1 else None
+
+
+def _line(line: bytes) -> bytes | None:
+    line = line.removesuffix(b"\r")
+    return line if len(line) <= MAX_LINE_BYTES else None
+
+
+def _without_byte_order_mark(chunks: Iterable[bytes], path: Path) -> Iterator[bytes]:
+    beginning = b""
+    remaining = iter(chunks)
+    for chunk in remaining:
+        beginning += chunk
+        if len(beginning) >= _BEGINNING_BYTES:
+            break
+    _refuse_utf_16(beginning[:_BEGINNING_BYTES], path)
+    yield beginning.removeprefix(_BYTE_ORDER_MARK)
+    yield from remaining
+
+
+def _refuse_utf_16(beginning: bytes, path: Path) -> None:
+    even, odd = beginning[0::2], beginning[1::2]
+    nul_shares = [half.count(0) / len(half) if half else 0.0 for half in (even, odd)]
+    marked = beginning.startswith(UTF_16_MARKS)
+    if marked or (min(nul_shares) < 0.1 and max(nul_shares) > 0.7):
+        raise utf_16_error(path)
+
+
+def utf_16_error(path: Path) -> DataError:
+    """What to say about a file that is UTF-16."""
+    return DataError(
+        f"{path}: {UTF_16_FOUND}",
+        hint=f"convert it: iconv -f UTF-16 -t UTF-8 {path.name} > new file; "
+        "or save it as UTF-8 where it was written",
+    )
+
+
+def decode_pairs(
+    rows: Iterable[RawPair], places: tuple[str, str], policy: Policy, report: ReadingReport
+) -> Iterator[tuple[str, str]]:
+    """Both sides as text; a pair is kept or skipped as a whole, so that sides never shift.
+
+    Args:
+        places: the file of the source and the file of the target, for messages.
+        policy: what happens to a pair that is not UTF-8.
+
+    Raises:
+        DataError: a pair is not UTF-8 and the policy is error.
+    """
+    for raw in rows:
+        line, source, target = raw
+        report.num_rows += 1
+        if source is None or target is None:
+            place = places[0] if source is None else places[1]
+            report.skip(f"a side of more than {MAX_LINE_BYTES:,} bytes", f"{place}:{line}")
+            continue
+        if b"\0" in source or b"\0" in target:
+            place = places[0] if b"\0" in source else places[1]
+            report.skip("a NUL byte", f"{place}:{line}")
+            continue
+        try:
+            pair = source.decode(), target.decode()
+        except UnicodeDecodeError:
+            sides = _decode_damaged(raw, places, policy, report)
+            if sides is None:
+                continue
+            pair = sides
+        for mark, what in _UNUSUAL:
+            if mark in source or mark in target:
+                report.notice(what, f"{places[0] if mark in source else places[1]}:{line}")
+        yield pair
+
+
+def _decode_damaged(
+    raw: RawPair, places: tuple[str, str], policy: Policy, report: ReadingReport
+) -> tuple[str, str] | None:
+    damage = ""
+    for side, place in zip((raw.source, raw.target), places, strict=True):
+        try:
+            (side or b"").decode()
+        except UnicodeDecodeError as error:
+            damage = f"{place}:{raw.line}: byte {error.start + 1} of the sentence (0x{error.object[error.start]:02X})"
+            break
+    if policy == "error":
+        raise DataError(
+            f"{damage} is not UTF-8",
+            hint="convert the file (iconv -f WINDOWS-1252 -t UTF-8, if it is Western European; "
+            "a spreadsheet: save as CSV UTF-8), or set data.undecodable to skip or replace",
+        )
+    if policy == "skip":
+        report.skip("not UTF-8", damage)
+        return None
+    report.notice("not UTF-8, bad bytes replaced by U+FFFD", damage)
+    return (raw.source or b"").decode(errors="replace"), (raw.target or b"").decode(
+        errors="replace"
+    )

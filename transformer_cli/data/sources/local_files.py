@@ -1,0 +1,198 @@
+"""Which local files a corpus names, and the pairs that stand in them."""
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from transformer_cli.config.data import FileCorpus, FilesData
+from transformer_cli.data.pairs import ReadingReport
+from transformer_cli.data.sources.decompression import COMPRESSIONS, file_digest
+from transformer_cli.data.sources.fields import Fields
+from transformer_cli.data.sources.lines import RawPair, decode_pairs, read_lines
+from transformer_cli.data.sources.paths import expand_path, name_under_root
+from transformer_cli.data.sources.records import read_json_lines, read_parquet
+from transformer_cli.data.sources.tables import read_table
+from transformer_cli.errors import DataError
+
+_FORMATS = {
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+}
+_ABSENT = b"\n"  # no line is this
+
+
+class CorpusFiles(NamedTuple):
+    """Two plain-text files, or one file of another format that holds both sides."""
+
+    format: str
+    source: Path
+    target: Path
+
+
+def read_files(data: FilesData, index: int, report: ReadingReport) -> Iterator[tuple[str, str]]:
+    """The pairs of `data.corpora[index]`, file after file.
+
+    Raises:
+        MissingInputError: a file is not there.
+        DataError: a file cannot be used, or all of them together hold no pair.
+    """
+    num_rows_before = report.num_rows
+    found = find_files(data, index)
+    for files in found:
+        places = str(files.source), str(files.target)
+        yield from decode_pairs(_raw_pairs(files, data, index), places, data.undecodable, report)
+    if report.num_rows == num_rows_before:
+        names = ", ".join(dict.fromkeys(str(path) for files in found for path in files[1:]))
+        raise DataError(f"data.corpora.{index} is empty: no sentence pair in {names}")
+
+
+def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
+    """The files that `data.corpora[index]` names, in the order in which they are read.
+
+    Raises:
+        MissingInputError: a path names no file.
+        DataError: files that belong together do not match, or are of no known format.
+    """
+    corpus, setting = data.corpora[index], f"data.corpora.{index}"
+    if corpus.source_path is not None and corpus.target_path is not None:
+        return _two_sides(corpus, data, setting)
+    assert corpus.path is not None
+    paths, languages = (
+        expand_path(corpus.path, data.root),
+        (data.source_language, data.target_language),
+    )
+    if len(paths) == 1 and paths[0].is_dir():
+        folder = paths[0]
+        paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+        formats = {path: _format(path, languages) for path in paths if not path.is_dir()}
+        wanted = {corpus.format} if corpus.format else {*_FORMATS.values(), "text"}
+        files = _assemble(
+            {path: kind for path, kind in formats.items() if kind in wanted}, languages
+        )
+        if not files:
+            raise DataError(
+                f"{folder}: no corpus in this folder"
+                + (f", found {_some([path.name for path in paths])}" if paths else ", it is empty"),
+                hint="a folder holds .tsv, .csv, .jsonl or .parquet files, or pairs such as "
+                f"NAME.{languages[0]} and NAME.{languages[1]}, compressed or not",
+            )
+        return files
+    formats = {path: corpus.format or _format(path, languages) for path in paths}
+    return _assemble(formats, languages)
+
+
+def fingerprint_files(data: FilesData, index: int) -> dict[str, str]:
+    """SHA-256 of each file of `data.corpora[index]`, as it is stored."""
+    return {
+        name_under_root(path, data.root): file_digest(path)
+        for files in find_files(data, index)
+        for path in dict.fromkeys(files[1:])
+    }
+
+
+def _two_sides(corpus: FileCorpus, data: FilesData, setting: str) -> list[CorpusFiles]:
+    if corpus.format not in (None, "text"):
+        raise DataError(
+            f"{setting}.format: {corpus.format} goes with path; source_path and target_path name "
+            "plain text"
+        )
+    sources = expand_path(str(corpus.source_path), data.root)
+    targets = expand_path(str(corpus.target_path), data.root)
+    if len(sources) != len(targets):
+        raise DataError(
+            f"{setting}: {corpus.source_path} names {len(sources)} files, "
+            f"{corpus.target_path} names {len(targets)}",
+            hint="the files of both sides are matched in sorted order",
+        )
+    return [CorpusFiles("text", *sides) for sides in zip(sources, targets, strict=True)]
+
+
+def _assemble(formats: dict[Path, str | None], languages: tuple[str, str]) -> list[CorpusFiles]:
+    """Tables alone, plain text in pairs of one name and two languages; in sorted order."""
+    files = []
+    texts: dict[str, dict[str, Path]] = {}
+    for path, kind in formats.items():
+        if kind is None:
+            raise DataError(
+                f"{path}: its name does not say what it is",
+                hint="set format to tsv, csv, jsonl or parquet; plain text needs source_path and "
+                "target_path; save a spreadsheet as CSV (UTF-8)",
+            )
+        if kind != "text":
+            files.append(CorpusFiles(kind, path, path))
+            continue
+        name, _, language = str(_without_compression(path)).rpartition(".")
+        other = texts.setdefault(name, {}).setdefault(language.lower(), path)
+        if other != path:
+            raise DataError(
+                f"{other} and {path}: two files for one side", hint="remove one of them"
+            )
+    for name, sides in texts.items():
+        source, target = (sides.get(language.lower()) for language in languages)
+        if source is None or target is None:
+            alone = ", ".join(str(path) for path in sides.values())
+            raise DataError(
+                f"{alone}: one side only, no {name}.{languages[0] if source is None else languages[1]}",
+                hint="plain text comes in pairs NAME.SOURCE_LANGUAGE and NAME.TARGET_LANGUAGE, "
+                "or as source_path and target_path",
+            )
+        files.append(CorpusFiles("text", source, target))
+    return sorted(files, key=lambda found: str(found.source))
+
+
+def _format(path: Path, languages: tuple[str, str]) -> str | None:
+    suffix = _without_compression(path).suffix.lower()
+    if suffix in (f".{language.lower()}" for language in languages):
+        return "text"
+    return _FORMATS.get(suffix)
+
+
+def _without_compression(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+
+
+def _raw_pairs(files: CorpusFiles, data: FilesData, index: int) -> Iterator[RawPair]:
+    if files.format == "text":
+        return _read_text(files.source, files.target)
+    corpus = data.corpora[index]
+    fields = Fields(
+        corpus.source_field,
+        corpus.target_field,
+        data.source_language,
+        data.target_language,
+        f"data.corpora.{index}",
+    )
+    if files.format == "jsonl":
+        return read_json_lines(files.source, fields)
+    if files.format == "parquet":
+        return read_parquet(files.source, fields)
+    return read_table(files.source, files.format, fields, has_header=corpus.has_header)
+
+
+def _read_text(source: Path, target: Path) -> Iterator[RawPair]:
+    sides = zip_longest(read_lines(source), read_lines(target), fillvalue=_ABSENT)
+    for number, (source_line, target_line) in enumerate(sides, start=1):
+        if source_line is _ABSENT or target_line is _ABSENT:
+            num_longer = number + sum(1 for _ in sides)
+            counts = [
+                number - 1 if line is _ABSENT else num_longer for line in (source_line, target_line)
+            ]
+            raise DataError(
+                f"{source} has {_num_lines(counts[0])}, {target} has {_num_lines(counts[1])}",
+                hint="line N of one must translate line N of the other; empty lines count",
+            )
+        yield RawPair(number, source_line, target_line)
+
+
+def _num_lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count:,} lines"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

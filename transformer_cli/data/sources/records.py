@@ -1,0 +1,125 @@
+"""Rows of JSON Lines and Parquet files, whose fields have names and may be nested."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from transformer_cli.data.sources.decompression import COMPRESSIONS, open_file
+from transformer_cli.data.sources.fields import (
+    Fields,
+    field_paths,
+    kind_of,
+    unknown_field,
+    value_at,
+)
+from transformer_cli.data.sources.lines import MAX_LINE_BYTES, RawPair, read_lines
+from transformer_cli.errors import DataError
+
+_BATCH_ROWS = 1024
+
+
+def read_json_lines(path: Path, fields: Fields) -> Iterator[RawPair]:
+    """The pairs of a file with one JSON object a line.
+
+    Raises:
+        DataError: a line is no JSON object, or has no such field.
+    """
+    paths: tuple[str, str] | None = None
+    for number, line in enumerate(read_lines(path), start=1):
+        where = f"{path}:{number}"
+        if line is None:
+            yield RawPair(number, None, None)
+        elif not line.strip():
+            yield RawPair(number, b"", b"")
+        else:
+            row = _parse(line, where)
+            paths = paths or field_paths(list(row), fields, where)
+            yield RawPair(number, *(value_at(row, field, where) for field in paths))
+
+
+def _parse(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        # Bytes that are not UTF-8 pass through the parser and become bytes again in `value_at`.
+        row = json.loads(line.decode(errors="surrogateescape"))
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
+        raise DataError(
+            f"{where}: not a JSON object: {reason}",
+            hint="JSON Lines has one object a line, and no commas or brackets around them",
+        ) from error
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: {kind_of(row)}, where a JSON object is expected")
+    return row
+
+
+def read_parquet(path: Path, fields: Fields) -> Iterator[RawPair]:
+    """The pairs of a Parquet file, batch after batch.
+
+    Raises:
+        DataError: it is no Parquet file, or has no such column of text.
+    """
+    for number, sides in enumerate(_parquet_sides(path, fields), start=1):
+        yield RawPair(number, *(_limited(side) for side in sides))
+
+
+def _parquet_sides(path: Path, fields: Fields) -> Iterator[tuple[bytes | None, bytes | None]]:
+    import pyarrow
+    from pyarrow import parquet
+
+    if path.suffix.lower() in COMPRESSIONS:
+        raise DataError(
+            f"{path}: Parquet files are compressed inside",
+            hint=f"take {path.suffix} off: decompress it",
+        )
+    with open_file(path) as stream:
+        try:
+            file = parquet.ParquetFile(stream)
+            schema = file.schema_arrow
+            paths = field_paths(schema.names, fields, str(path))
+            for field in paths:
+                _check_column(schema, field, fields, str(path))
+            for batch in file.iter_batches(_BATCH_ROWS, columns=list(paths)):
+                yield from zip(*(_texts(batch, field) for field in paths), strict=True)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise DataError(f"{path}: a damaged Parquet file, or none: {error}") from error
+
+
+def _check_column(schema: Any, path: str, fields: Fields, where: str) -> None:
+    import pyarrow
+
+    kind: Any = pyarrow.struct(list(schema))
+    for name in [path] if path in schema.names else path.split("."):
+        names = [kind.field(number).name for number in range(kind.num_fields)]
+        if not pyarrow.types.is_struct(kind) or name not in names:
+            raise unknown_field(path, names or schema.names, fields, where)
+        kind = kind.field(name).type
+    if pyarrow.types.is_dictionary(kind):
+        kind = kind.value_type
+    if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
+        raise DataError(
+            f"{where}: column {path} holds {kind}, where text is expected",
+            hint=f"set {fields.setting}.source_field and .target_field; "
+            f"columns: {', '.join(schema.names)}",
+        )
+
+
+def _texts(batch: Any, path: str) -> list[bytes | None]:
+    import pyarrow
+    from pyarrow import compute
+
+    names = [path] if path in batch.schema.names else path.split(".")
+    column = batch.column(names[0])
+    for name in names[1:]:
+        column = compute.struct_field(column, name)
+    if pyarrow.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    # As bytes: text in a Parquet file may be damaged too.
+    texts: list[bytes | None] = column.cast(pyarrow.large_binary()).to_pylist()
+    return texts
+
+
+def _limited(text: bytes | None) -> bytes | None:
+    if text is None:
+        return b""
+    return text if len(text) <= MAX_LINE_BYTES else None

@@ -1,0 +1,254 @@
+"""Rows of TSV and CSV files, cut as bytes, so that damaged text cannot move a column."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from transformer_cli.data.sources.fields import Fields, tell_of_likely_header, unknown_field
+from transformer_cli.data.sources.lines import MAX_LINE_BYTES, RawPair, read_lines
+from transformer_cli.errors import DataError
+
+_Row = tuple[int, list[bytes] | None]  # number of its first line; None: too long to be read
+_DELIMITERS = {b"\t": "a tab", b";": "a semicolon", b",": "a comma"}
+_NUM_SNIFFED_ROWS = 100
+_EXCERPT_CHARACTERS = 40
+_SEPARATOR_LINE = re.compile(rb"sep=([,;\t])", re.IGNORECASE)  # Excel's own first line
+# What follows an opening quote, up to the closing one; two quotes inside stand for one.
+_QUOTED = re.compile(rb'[^"]*(?:""[^"]*)*')
+
+
+def read_table(
+    path: Path, kind: str, fields: Fields, *, has_header: bool | None
+) -> Iterator[RawPair]:
+    """The pairs of a TSV or CSV file, one a row.
+
+    TSV: a tab ends a field, and quotes are text. CSV: commas, semicolons or tabs, whichever the file
+    has; a field in quotes may hold them, line ends and doubled quotes.
+
+    Raises:
+        DataError: a column does not exist, a row has more or fewer columns than the first, or the
+            quotes of a CSV file do not enclose whole fields.
+    """
+    delimiter = b"\t" if kind == "tsv" else _sniff_delimiter(path)
+    rows = _tsv_rows(path) if kind == "tsv" else _csv_rows(path, delimiter)
+    num_columns, source, target = 0, 0, 1
+    for line, row in rows:
+        if row is None:
+            yield RawPair(line, None, None)
+            continue
+        if not num_columns:
+            header, source, target = _find_columns(row, fields, has_header, str(path))
+            num_columns = len(row)
+            if header:
+                continue
+        if row == [b""]:
+            yield RawPair(line, b"", b"")
+            continue
+        if len(row) != num_columns:
+            raise DataError(
+                f"{path}:{line}: {len(row)} column{'s' if len(row) > 1 else ''}, "
+                f"where the first row has {num_columns}",
+                hint=_hint_of_columns(kind, delimiter, are_too_many=len(row) > num_columns),
+            )
+        yield RawPair(line, row[source], row[target])
+
+
+def _hint_of_columns(kind: str, delimiter: bytes, *, are_too_many: bool) -> str:
+    name = _DELIMITERS[delimiter]
+    if are_too_many:
+        return f"{name} inside a sentence? " + (
+            "if such fields stand in quotes, set format: csv"
+            if kind == "tsv"
+            else "a field that holds one must stand in quotes"
+        )
+    if kind == "tsv":
+        return (
+            f"{name} that is missing, or a line end inside a sentence? "
+            "if such fields stand in quotes, set format: csv"
+        )
+    return (
+        f"{name} that is missing, or a line end or a single quote inside a sentence? "
+        "a field that holds one must stand in quotes, and its own quotes must be doubled"
+    )
+
+
+def _find_columns(
+    first_row: Sequence[bytes], fields: Fields, has_header: bool | None, path: str
+) -> tuple[bool, int, int]:
+    """Whether the first row names the columns, and the numbers of the two columns."""
+    cells = [cell.decode(errors="replace").strip() for cell in first_row]
+    if len(cells) < 2:
+        raise DataError(
+            f"{path}: one column only, where two are needed; it begins with {cells[0][:60]!r}",
+            hint="columns are divided by tabs in TSV, by commas, semicolons or tabs in CSV",
+        )
+    names = [cell.casefold() for cell in cells]
+    languages = [fields.source_language.casefold(), fields.target_language.casefold()]
+    given = [fields.source, fields.target]
+    named = any(isinstance(side, str) for side in given)
+    is_guessed = has_header is None
+    if has_header is None:
+        has_header = named or (given == [None, None] and all(name in names for name in languages))
+    if named and not has_header:
+        raise DataError(
+            f"{fields.setting}: columns are given by name, but has_header is false",
+            hint="give them by number, from 0",
+        )
+    for side, language in enumerate(languages):
+        name = given[side]
+        if isinstance(name, str):
+            given[side] = _column_number(name, cells, fields, path)
+        elif name is not None and name >= len(cells):
+            raise unknown_field(
+                str(name), [str(number) for number in range(len(cells))], fields, path
+            )
+        elif name is None and has_header and language in names:
+            given[side] = names.index(language)
+    source, target = given
+    free = (column for column in range(len(cells)) if column not in given)
+    source = next(free) if source is None else source
+    target = next(free) if target is None else target
+    if source == target:
+        raise DataError(f"{path}: column {source} is named for both sides")
+    if is_guessed and not has_header:
+        tell_of_likely_header(cells[int(source)], cells[int(target)], fields, path)
+    return has_header, int(source), int(target)
+
+
+def _column_number(name: str, cells: Sequence[str], fields: Fields, path: str) -> int:
+    numbers = [number for number, cell in enumerate(cells) if cell == name]
+    if not numbers:
+        raise unknown_field(name, cells, fields, path)
+    if len(numbers) > 1:
+        raise DataError(
+            f"{path}: {len(numbers)} columns are named {name}",
+            hint=f"give it by number, from 0, in {fields.setting}, and has_header: true",
+        )
+    return numbers[0]
+
+
+def _tsv_rows(path: Path) -> Iterator[_Row]:
+    for number, line in enumerate(read_lines(path), start=1):
+        yield number, None if line is None else line.split(b"\t")
+
+
+def _csv_rows(path: Path, delimiter: bytes, *, is_strict: bool = True) -> Iterator[_Row]:
+    """Rows with their quotes taken off; the standard reader also ends rows at a lone 0x0D.
+
+    Args:
+        is_strict: text right behind a closing quote is an error, and not part of the field.
+    """
+    row: _QuotedRow | None = None  # a row that goes on in the next line
+    for number, line in enumerate(read_lines(path), start=1):
+        if number == 1 and line is not None and _SEPARATOR_LINE.fullmatch(line):
+            continue
+        if line is None:
+            row = None
+            yield number, None
+            continue
+        if row is None:
+            if b'"' not in line:
+                yield number, line.split(delimiter)
+                continue
+            row = _QuotedRow(number)
+        row.num_bytes += len(line)
+        if row.num_bytes > MAX_LINE_BYTES:
+            raise _UnclosedQuote(path, row)
+        row.add(line, number, delimiter)
+        if is_strict and row.behind_quote:
+            raise _text_behind_quote(path, number, row, delimiter)
+        if not row.open_field:
+            yield row.first_line, row.fields
+            row = None
+    if row is not None:
+        raise _UnclosedQuote(path, row)
+
+
+@dataclass(slots=True)
+class _QuotedRow:
+    """A row that has quotes, while its lines are read."""
+
+    first_line: int
+    fields: list[bytes] = field(default_factory=list)
+    open_field: list[bytes] = field(default_factory=list)
+    """Lines so far of a field whose closing quote has not come yet."""
+    quote_line: int = 0
+    """Where the last field in quotes opens."""
+    behind_quote: bytes = b""
+    """What first stands between a closing quote and the end of its field; it should be nothing."""
+    behind_line: int = 0
+    """Where that field opens."""
+    num_bytes: int = 0
+
+    def add(self, line: bytes, number: int, delimiter: bytes) -> None:
+        """Cut a line into fields; the last may stay open."""
+        position = 0
+        while True:
+            is_quoted = bool(self.open_field)
+            if not is_quoted and line.startswith(b'"', position):
+                is_quoted, position, self.quote_line = True, position + 1, number
+            text = b""
+            if is_quoted:
+                quoted = _QUOTED.match(line, position)
+                assert quoted is not None  # it can match nothing at all
+                self.open_field.append(quoted.group().replace(b'""', b'"'))
+                if quoted.end() == len(line):
+                    return
+                text, position = b"\n".join(self.open_field), quoted.end() + 1
+                self.open_field = []
+            end = line.find(delimiter, position)
+            rest = line[position : end if end >= 0 else len(line)]
+            if is_quoted and not self.behind_quote:
+                self.behind_quote, self.behind_line = rest, self.quote_line
+            self.fields.append(text + rest)
+            if end < 0:
+                return
+            position = end + 1
+
+
+class _UnclosedQuote(DataError):
+    def __init__(self, path: Path, row: _QuotedRow) -> None:
+        super().__init__(
+            f"{path}:{row.quote_line}: a quote opens a field here and does not close",
+            hint="double the quotes that are part of a sentence, or save as TSV",
+        )
+        self.num_columns = len(row.fields) + 1
+
+
+def _text_behind_quote(path: Path, line: int, row: _QuotedRow, delimiter: bytes) -> DataError:
+    found = row.behind_quote.decode(errors="replace")[:_EXCERPT_CHARACTERS]
+    place = "" if line == row.behind_line else f" in line {line}"
+    return DataError(
+        f"{path}:{row.behind_line}: a quote opens a field here, and the one that closes it{place} "
+        f"is followed by {found!r}, where {_DELIMITERS[delimiter]} or the end of the line is expected",
+        hint="double the quotes that are part of a sentence, or save as TSV",
+    )
+
+
+def _sniff_delimiter(path: Path) -> bytes:
+    """The delimiter that cuts the first rows into the same number of columns, two or more."""
+    beginning = next(read_lines(path), b"") or b""
+    named = _SEPARATOR_LINE.fullmatch(beginning)
+    if named:
+        return named[1]
+    merits = {delimiter: _merit(path, delimiter) for delimiter in _DELIMITERS}
+    # Of equals the first: sentences hold commas more often than semicolons, and hardly ever tabs.
+    return max(merits, key=lambda delimiter: merits[delimiter])
+
+
+def _merit(path: Path, delimiter: bytes) -> tuple[float, bool]:
+    """Share of the first rows with as many columns as the first, if two or more; are quotes closed."""
+    counts: list[int] = []
+    is_closed = True
+    try:
+        # A stray quote should be told by the reading with the right delimiter, so none is refused here.
+        for _, row in islice(_csv_rows(path, delimiter, is_strict=False), _NUM_SNIFFED_ROWS):
+            if row is not None and row != [b""]:
+                counts.append(len(row))
+    except _UnclosedQuote as damage:
+        is_closed = False
+        counts = counts or [damage.num_columns]
+    is_table = bool(counts) and counts[0] > 1
+    return (counts.count(counts[0]) / len(counts) if is_table else 0.0), is_closed

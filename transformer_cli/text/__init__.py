@@ -1,0 +1,1 @@
+"""Raw text to token ids, and back: normalisation, cutting into words, tokenizers."""

@@ -1,0 +1,65 @@
+"""How token sequences end, and what the decoder reads while it is trained.
+
+In the ordinary format (Vaswani et al. 2017) source and target end with [EOS], and the decoder reads the
+target shifted right by one position, behind [SOS]. Two exercises of the walk-throughs deviate from it:
+`drop-first` has no [EOS], and in `memorise` the decoder reads the unshifted target, so that it sees the
+very token that it must predict. Both deviations are defined here and nowhere else.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer_cli.config.data import DataConfig, SequencesData
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceFormat:
+    """The ordinary format, unless a field says otherwise."""
+
+    has_end: bool = True
+    """Whether source and target end with [EOS]."""
+    is_shifted: bool = True
+    """Whether the decoder reads [SOS] and then the target; if not, it reads the target itself."""
+    length_change: int = 0
+    """Without [EOS]: the number of target tokens minus the number of source tokens."""
+
+    @classmethod
+    def of(cls, data: DataConfig) -> "SequenceFormat":
+        """The format that a config asks for."""
+        if not isinstance(data, SequencesData):
+            return cls()
+        length_change = -1 if data.task == "drop-first" else 0
+        return cls(data.end_symbol, data.shift_target, length_change)
+
+    def with_end(self, ids: Sequence[int], eos_id: int) -> list[int]:
+        """The ids of a text, followed by [EOS] if the format has one."""
+        return [*ids, eos_id] if self.has_end else [*ids]
+
+    def fixed_length(self, source_length: int) -> int | None:
+        """The number of tokens of a translation where no [EOS] ends it, else None."""
+        return None if self.has_end else source_length + self.length_change
+
+    def decoder_inputs(
+        self, target_ids: NDArray[Any], is_real: NDArray[np.bool_], *, sos_id: int, pad_id: int
+    ) -> NDArray[Any]:
+        """What the decoder reads so that it predicts `target_ids`.
+
+        Args:
+            target_ids: (B, T), padded at the end.
+            is_real: (B, T), True where there is a token.
+            sos_id: the id of [SOS].
+            pad_id: the id of [PAD].
+
+        Returns:
+            (B, T) ids, with padding in the same places.
+        """
+        inputs = target_ids.copy()
+        if self.is_shifted:
+            inputs[:, :1] = sos_id
+            inputs[:, 1:] = target_ids[:, :-1]
+            inputs[~is_real] = pad_id
+        return inputs

@@ -1,0 +1,162 @@
+"""Text to token ids, and back without loss."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tokenizers import Tokenizer as Engine
+from tokenizers import models
+
+from transformer_cli.config import TokenizerConfig
+from transformer_cli.errors import DataError, TfmError, TryAgainError, is_out_of_memory
+from transformer_cli.text import tokenizer_file
+from transformer_cli.text.vocabulary import learn_model
+from transformer_cli.text.word_split import SPECIALS, UNK, install, stands_alone
+
+MAX_KNOWN_WORDS = 500_000
+MAX_KNOWN_CHARACTERS = 40
+# A text with more per token that a model may read is not encoded to find out that it is too long.
+MAX_CHARACTERS_PER_TOKEN = 64
+
+
+class Tokenizer:
+    """One language's vocabulary, or a shared one."""
+
+    unk_id, pad_id, sos_id, eos_id = range(len(SPECIALS))
+
+    def __init__(self, model: dict[str, Any]) -> None:
+        """From a model as it stands in a tokenizer.json, already checked."""
+        self._model = model
+        self.kind: str = model["type"].lower()
+        self._engine = Engine(_engine_model(model))
+        install(self._engine, self.kind)
+        self.vocab_size: int = self._engine.get_vocab_size()
+        self._pieces = [self._engine.id_to_token(index) for index in range(self.vocab_size)]
+        # Most unknown pieces are words, and a word owns the space before it.
+        self._shown = ["" if piece in SPECIALS else piece for piece in self._pieces]
+        self._shown[self.unk_id] = f" {UNK}"
+        self._first_words = _KnownWords(self._encode_whole)
+        self._later_words = _KnownWords(self._encode_later_word)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, no specials added; `[EOS]` in the text is plain text."""
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text."""
+        return [self._encode_by_words(text) for text in texts]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids: [PAD], [SOS] and [EOS] vanish, [UNK] stays visible."""
+        shown = self._shown
+        return self._engine.decoder.decode([shown[index] for index in ids])
+
+    def decode_batch(self, sequences: Iterable[Iterable[int]]) -> list[str]:
+        """The text of each sequence of ids."""
+        return [self.decode(ids) for ids in sequences]
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """A short readable name of each token, for pictures and samples."""
+        return [self._name(index) for index in ids]
+
+    def to_json(self) -> str:
+        """The content of a tokenizer.json, which the `tokenizers` library can load as well."""
+        return tokenizer_file.write(self._model)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Tokenizer":
+        """A tokenizer from the content of a tokenizer.json, which may come from anywhere.
+
+        Raises:
+            DataError: it is not one that `to_json` could have written.
+        """
+        with engine_failures_explained("the tokenizer cannot be built"):
+            return cls(tokenizer_file.read(text))
+
+    def _encode_whole(self, text: str) -> list[int]:
+        if not text.isascii():  # half a surrogate pair is no text
+            text = text.encode("utf-8", "replace").decode("utf-8")
+        return self._engine.encode_batch_fast([text], add_special_tokens=False)[0].ids
+
+    def _encode_later_word(self, word: str) -> list[int]:
+        return self._encode_whole(f"a {word}")[len(self._first_words["a"]) :]
+
+    def _encode_by_words(self, text: str) -> list[int]:
+        """What `_encode_whole` gives, put together from words met before where that is possible."""
+        first, *others = text.split(" ")
+        known = self._later_words
+        try:
+            ids = self._first_words[first].copy()
+            for word in others:
+                ids += known[word]
+        except KeyError:
+            return self._encode_whole(text)
+        return ids
+
+    def _name(self, index: int) -> str:
+        if index < len(SPECIALS):
+            return SPECIALS[index]
+        text: str = self._engine.decoder.decode([" ", self._pieces[index]])
+        return text.strip(" ") or "␣"
+
+
+class _KnownWords(dict[str, list[int]]):
+    """The ids of words met before; a KeyError for a word that cannot be cut by itself."""
+
+    def __init__(self, encode: Callable[[str], list[int]]) -> None:
+        super().__init__()
+        self._encode = encode
+
+    def __missing__(self, word: str) -> list[int]:
+        if not 0 < len(word) <= MAX_KNOWN_CHARACTERS or not stands_alone(word):
+            raise KeyError(word)
+        if len(self) >= MAX_KNOWN_WORDS:
+            self.clear()
+        ids = self[word] = self._encode(word)
+        return ids
+
+
+def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
+    """A tokenizer whose vocabulary is learned from texts; the same texts give the same one.
+
+    Args:
+        texts: lines of the training split, of both languages where the vocabulary is shared.
+        config: the kind, and the limits of the vocabulary.
+
+    Raises:
+        ConfigError: the vocabulary is too small for its kind.
+        DataError: there is nothing to learn from.
+    """
+    with engine_failures_explained("no vocabulary can be learned from this text"):
+        tokenizer = Tokenizer(learn_model(texts, config))
+    if tokenizer.vocab_size <= len(SPECIALS):
+        raise DataError(
+            "the training text gives an empty vocabulary",
+            hint="check the corpus, and tokenizer.min_frequency against the size of the corpus",
+        )
+    return tokenizer
+
+
+@contextmanager
+def engine_failures_explained(what: str) -> Iterator[None]:
+    """Turn the failures of the engine into errors of ours: a panic of it is no `Exception`."""
+    try:
+        yield
+    except TfmError:
+        raise
+    except BaseException as error:
+        if type(error) is not Exception and type(error).__name__ != "PanicException":
+            raise
+        if is_out_of_memory(error):
+            raise TryAgainError(f"{what}: out of memory", hint="close other programs") from error
+        raise DataError(f"{what}: {error}") from error
+
+
+def _engine_model(model: dict[str, Any]) -> models.Model:
+    if model["type"] == "WordLevel":
+        return models.WordLevel(model["vocab"], unk_token=UNK)
+    if model["type"] == "BPE":
+        merges = [(left, right) for left, right in model["merges"]]
+        return models.BPE(model["vocab"], merges, unk_token=UNK)
+    pieces = [(piece, float(score)) for piece, score in model["vocab"]]
+    return models.Unigram(pieces, unk_id=SPECIALS.index(UNK), byte_fallback=False)

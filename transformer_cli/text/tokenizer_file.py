@@ -1,0 +1,167 @@
+"""A tokenizer as the text of a tokenizer.json, and a check that refuses every other.
+
+Of a file from elsewhere only plain data is taken over: the vocabulary, the merges, the scores. All
+else must equal what this package writes, so that no foreign regular expression ever runs.
+"""
+
+import json
+import math
+from typing import Any
+
+from transformer_cli.errors import DataError
+from transformer_cli.text.word_split import SPECIALS, UNK, components
+
+MAX_CHARACTERS = 150_000_000
+MAX_ENTRIES = 1_000_000
+MAX_PIECE_CHARACTERS = 1_000_000
+# What a model holds beside its vocabulary, merges or scores.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "WordLevel": {"unk_token": UNK},
+    "BPE": {
+        "dropout": None,
+        "unk_token": UNK,
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
+        "fuse_unk": False,
+        "byte_fallback": False,
+        "ignore_merges": False,
+    },
+    "Unigram": {"unk_id": SPECIALS.index(UNK), "byte_fallback": False},
+}
+LEARNED = {"WordLevel": ("vocab",), "BPE": ("vocab", "merges"), "Unigram": ("vocab",)}
+
+
+def model_entry(kind: str, learned: dict[str, Any]) -> dict[str, Any]:
+    """The `model` of a tokenizer.json, from what training gave."""
+    return {"type": kind, **SETTINGS[kind], **{name: learned[name] for name in LEARNED[kind]}}
+
+
+def write(model: dict[str, Any]) -> str:
+    """The content of a tokenizer.json."""
+    parts = {**components(model["type"].lower()), "model": model}
+    return json.dumps(parts, ensure_ascii=False, indent=1) + "\n"
+
+
+def read(text: str) -> dict[str, Any]:
+    """The `model` of a tokenizer.json, checked.
+
+    Raises:
+        DataError: not such a file, or one with a part that this package does not write.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise _refusal(f"{len(text):,} characters are more than the {MAX_CHARACTERS:,} allowed")
+    try:
+        parts = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise _refusal(f"not JSON, or cut off: {error}") from error
+    if not isinstance(parts, dict) or not isinstance(parts.get("model"), dict):
+        raise _refusal("there is no model in it")
+    model = parts["model"]
+    kind = model.get("type")
+    if kind not in ("WordLevel", "BPE", "Unigram"):
+        raise _refusal(f"a model of type {_short(kind)}, only WordLevel, BPE and Unigram are known")
+    _check_equal({**components(kind.lower()), "model": model}, parts, "")
+    _check_equal(
+        {"type": kind, **SETTINGS[kind], **{name: model.get(name) for name in LEARNED[kind]}},
+        model,
+        "model.",
+    )
+    if kind == "Unigram":
+        _check_scores(model["vocab"])
+    else:
+        _check_vocabulary(model["vocab"])
+    if kind == "BPE":
+        _check_merges(model["merges"], model["vocab"])
+    return model
+
+
+def _check_equal(expected: dict[str, Any], found: dict[str, Any], where: str) -> None:
+    for name in sorted({*expected, *found}):
+        if name not in found:
+            raise _refusal(f"{where}{name} is missing")
+        if name not in expected or not _is_same_json(expected[name], found[name]):
+            raise _refusal(f"{where}{_short(name)} is not what tfm writes: {_short(found[name])}")
+
+
+def _is_same_json(left: Any, right: Any) -> bool:
+    # As text, for 1 == True in Python, but not in JSON.
+    return left is right or json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
+
+
+def _check_vocabulary(vocabulary: Any) -> None:
+    if not isinstance(vocabulary, dict):
+        raise _refusal("model.vocab is not a mapping of pieces to ids")
+    if any(type(index) is not int for index in vocabulary.values()):
+        raise _refusal("model.vocab holds an id that is not a whole number")
+    ids = sorted(vocabulary.values())
+    if ids != list(range(len(ids))):
+        raise _refusal("the ids of model.vocab are not 0, 1, 2, ... without gaps and duplicates")
+    _check_pieces(sorted(vocabulary, key=vocabulary.__getitem__))
+
+
+def _check_scores(vocabulary: Any) -> None:
+    if not isinstance(vocabulary, list):
+        raise _refusal("model.vocab is not a list of pieces with scores")
+    for entry in vocabulary:
+        if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str)):
+            raise _refusal(f"model.vocab holds {_short(entry)}, not a piece and its score")
+        if type(entry[1]) not in (int, float) or not math.isfinite(entry[1]):
+            raise _refusal(f"the score of {_short(entry[0])} is not a finite number")
+    pieces = [piece for piece, _ in vocabulary]
+    if len(set(pieces)) != len(pieces):
+        raise _refusal("model.vocab holds a piece twice")
+    _check_pieces(pieces)
+
+
+def _check_pieces(pieces: list[str]) -> None:
+    """Pieces come in the order of their ids."""
+    if tuple(pieces[: len(SPECIALS)]) != SPECIALS:
+        raise _refusal(f"the first entries are not {' '.join(SPECIALS)}")
+    if len(pieces) > MAX_ENTRIES:
+        raise _refusal(f"{len(pieces):,} entries are more than the {MAX_ENTRIES:,} allowed")
+    for piece in pieces:
+        if not 0 < len(piece) <= MAX_PIECE_CHARACTERS or not _is_unicode(piece):
+            raise _refusal(f"{_short(piece)} cannot be a piece of text")
+
+
+def _check_merges(merges: Any, vocabulary: dict[str, int]) -> None:
+    if not isinstance(merges, list) or len(merges) > len(vocabulary):
+        raise _refusal("model.merges is not a list of at most one merge per entry")
+    for merge in merges:
+        if not (
+            isinstance(merge, list)
+            and len(merge) == 2
+            and all(isinstance(part, str) for part in merge)
+        ):
+            raise _refusal(f"model.merges holds {_short(merge)}, not two pieces")
+        if not {merge[0], merge[1], merge[0] + merge[1]} <= vocabulary.keys():
+            raise _refusal(
+                f"model.merges joins {_short(merge)}, which the vocabulary does not hold"
+            )
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise ValueError("a key is given twice")
+    return mapping
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _short(value: Any) -> str:
+    shown = json.dumps(value, ensure_ascii=True, default=str)
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."
+
+
+def _refusal(problem: str) -> DataError:
+    return DataError(
+        f"tokenizer refused: {problem}",
+        hint="a tokenizer.json must have been written by tfm; take the file from the run again",
+    )

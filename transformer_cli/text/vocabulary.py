@@ -1,0 +1,124 @@
+"""What goes into a vocabulary: whole words, or the parts of words that text is best written with."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tokenizers import Tokenizer as Engine
+from tokenizers import models, pre_tokenizers, trainers
+
+from transformer_cli.config import TokenizerConfig
+from transformer_cli.errors import ConfigError
+from transformer_cli.text.tokenizer_file import MAX_ENTRIES, model_entry
+from transformer_cli.text.word_split import SPECIALS, UNK, install, is_one_piece
+
+SUBWORD_VOCAB_SIZE = 8000
+# A longer text is no sentence, and a word of a million characters would make a file that is refused.
+SANE_CHARACTERS = 10_000
+_PIECES = re.compile(r"(?s).{1,999}(?:\s|\Z)|.{1,1000}")  # cut at white space where there is some
+_BYTES = pre_tokenizers.ByteLevel.alphabet()
+
+
+def learn_model(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]:
+    """The `model` of a tokenizer.json; the same texts give the same one.
+
+    Raises:
+        ConfigError: the vocabulary is too small for its kind.
+    """
+    texts = _of_sane_length(texts)
+    if config.kind == "wordlevel":
+        return _learn_words(texts, config)
+    vocab_size = config.vocab_size or SUBWORD_VOCAB_SIZE
+    smallest = len(_BYTES) + len(SPECIALS)
+    if vocab_size < smallest:
+        raise ConfigError(
+            f"tokenizer.vocab_size ({vocab_size}) is below {smallest}: a {config.kind} vocabulary "
+            f"holds all {len(_BYTES)} bytes and {len(SPECIALS)} specials",
+            hint="raise tokenizer.vocab_size, or take tokenizer.kind: wordlevel",
+        )
+    if config.kind == "bpe":
+        return _learn_merges(texts, vocab_size, config.min_frequency)
+    return _learn_scores(texts, vocab_size)
+
+
+def _of_sane_length(texts: Iterable[str]) -> Iterator[str]:
+    """Texts beyond all measure in pieces: time and memory of learning grow with the square of a length."""
+    for text in texts:
+        if len(text) <= SANE_CHARACTERS:
+            yield text
+        else:
+            yield from _PIECES.findall(text)
+
+
+def _learn_words(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]:
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=min(config.vocab_size or MAX_ENTRIES, MAX_ENTRIES),
+        min_frequency=config.min_frequency,
+        special_tokens=list(SPECIALS),
+        show_progress=False,
+    )
+    return _learn(models.WordLevel({}, unk_token=UNK), trainer, texts)
+
+
+def _learn_merges(texts: Iterable[str], vocab_size: int, min_frequency: int) -> dict[str, Any]:
+    """Byte-pair encoding (Sennrich et al. 2016), inside words."""
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        min_frequency=min_frequency,
+        special_tokens=list(SPECIALS),
+        initial_alphabet=_BYTES,
+        show_progress=False,
+    )
+    return _learn(models.BPE(unk_token=UNK), trainer, texts)
+
+
+def _learn_scores(texts: Iterable[str], vocab_size: int) -> dict[str, Any]:
+    """A unigram language model over pieces (Kudo 2018), inside words.
+
+    The trainer considers only pieces that are followed by two different characters somewhere, so it
+    would never take a word that is no part of a longer one. Hence it sees words together with the marks
+    behind them, and each word once before a full stop; pieces that hold a mark are dropped at the end.
+    """
+    trainer = trainers.UnigramTrainer(
+        vocab_size=vocab_size,
+        special_tokens=list(SPECIALS),
+        initial_alphabet=_BYTES,
+        unk_token=UNK,
+        show_progress=False,
+    )
+    learned = _learn(models.Unigram(), trainer, _then_each_word_with_a_mark(texts))
+    pieces = {piece: score for piece, score in learned["vocab"] if is_one_piece(piece)}
+    learned["vocab"] = [[special, 0.0] for special in SPECIALS] + _settled(pieces)
+    return learned
+
+
+def _learn(model: models.Model, trainer: trainers.Trainer, texts: Iterable[str]) -> dict[str, Any]:
+    engine = Engine(model)
+    kind = type(model).__name__
+    install(engine, kind.lower(), keeps_marks_with_words=kind == "Unigram")
+    engine.train_from_iterator(texts, trainer)
+    return model_entry(kind, json.loads(engine.to_str())["model"])
+
+
+def _then_each_word_with_a_mark(texts: Iterable[str]) -> Iterator[str]:
+    words = set()
+    for text in texts:
+        words.update(text.split())
+        yield text
+    yield from (f"{word}." for word in sorted(words) if word[-1].isalpha())
+
+
+def _settled(pieces: dict[str, float]) -> list[list[Any]]:
+    """Pieces with scores, without the traces of the order in which the trainer happened to add.
+
+    Sums differ in their last digits, and bytes that no text holds get scores by chance, a little above
+    the lowest.
+    """
+    for special in SPECIALS:
+        pieces.pop(special, None)
+    lowest = min(pieces.values())
+    by_chance = {byte for byte in _BYTES if pieces[byte] <= lowest + 1e-4 * len(_BYTES)}
+    settled = [(piece, lowest if piece in by_chance else score) for piece, score in pieces.items()]
+    rounded = [[piece, round(score, 4)] for piece, score in settled]
+    return sorted(rounded, key=lambda entry: (-entry[1], entry[0]))
