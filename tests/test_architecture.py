@@ -24,8 +24,8 @@ HEIGHTS = {
     "evaluation": 7,
     "training": 8,
     "console": 9,
-    "commands": 9,
-    "cli": 10,
+    "commands": 10,
+    "cli": 11,
 }
 # Parts of the same height do not know each other.
 FORBIDDEN_NAMES = {

@@ -1,14 +1,13 @@
 """What a finished run came to: exact matches of a synthetic task, and published figures beside its own."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from transformer_cli.config import Config, PublishedConfig, SequencesData
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation.exact_match import ExactMatch, exact_match_by_length
-from transformer_cli.inference import load_for_inference
 from transformer_cli.storage import read_json_lines
 
 logger = logging.getLogger(__name__)
@@ -19,17 +18,16 @@ UNSHIFTED = (
 )
 
 
-def tell_summary(run_folder: Path, config: Config) -> None:
-    """Log what there is to say beyond the validations, if anything: with the best checkpoint."""
-    for line in published_table(config.published, run_folder / "metrics.jsonl"):
-        logger.info(line)
+def summary_lines(
+    config: Config, metrics_file: Path, make_translator: Callable[[], Translator]
+) -> Iterator[str]:
+    """What there is to say of a finished run beyond its validations."""
+    yield from published_table(config.published, metrics_file)
     if not isinstance(config.data, SequencesData):
         return
     if not config.data.shift_target:
-        logger.info("note: %s", UNSHIFTED)
-    translator = load_for_inference(config.name, []).translator
-    for line in exact_match_table(exact_matches(translator, config), config.data.task):
-        logger.info(line)
+        yield f"note: {UNSHIFTED}"
+    yield from exact_match_table(exact_matches(make_translator(), config), config.data.task)
 
 
 def exact_matches(translator: Translator, config: Config) -> list[ExactMatch]:
