@@ -1,0 +1,1 @@
+"""The sentence patterns: functions that build an English sentence and its Italian translation."""
