@@ -174,6 +174,6 @@ def test_asking_for_more_than_can_be_made_says_so(monkeypatch: pytest.MonkeyPatc
     few = tuple(pattern for pattern in PATTERNS if pattern.name in {"hour", "hour.past"})
     generation._held_out_pairs()
     monkeypatch.setattr(generation, "PATTERNS", few)
-    monkeypatch.setattr(generation, "MAX_BARREN_DRAWS", 5_000)
+    monkeypatch.setattr(generation, "MAX_REPEATED_DRAWS", 5_000)
     with pytest.raises(ValueError, match=r"asked for 1000 training pairs, but found only \d+"):
         list(generate_split("train", num_pairs=1_000, seed=1))

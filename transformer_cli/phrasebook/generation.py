@@ -1,8 +1,8 @@
 """Which sentences stand in training, validation and test.
 
-A (pattern, lemma) combination that `is_held_out` occurs in no training sentence; every sentence of
-the other two splits has at least one. Those two are the same whatever the seed and the size of the
-training split, so that scores of different runs can be compared.
+No training sentence has a combination (pattern, lemma) for which `is_held_out` is true; every
+validation and test sentence has at least one. These two splits depend neither on the seed nor on
+the size of the training split, so that scores of different runs can be compared.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ Split = Literal["train", "validation", "test"]
 NUM_VALIDATION_PAIRS = 1_000
 NUM_TEST_PAIRS = 1_200
 HELD_OUT_SEED = 20_170_612
-# A test of new combinations, not of unknown words: each word of a held-out sentence is met at least
-# so often in so many sentences of training.
+# Validation and test have new combinations, but no unknown words: each word occurs at least
+# MIN_FAMILIAR_COUNT times in NUM_FAMILIAR_PAIRS sentences drawn for training.
 NUM_FAMILIAR_PAIRS = 30_000
 MIN_FAMILIAR_COUNT = 3
 WORD = re.compile(r"\w+")
-MAX_BARREN_DRAWS = 200_000  # so many draws in a row without a new sentence: there are no more
+# After this many repeated sentences in a row, generation gives up.
+MAX_REPEATED_DRAWS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class PhrasebookPair:
     """An English sentence and its Italian translation.
 
     pattern: the name of the sentence pattern.
-    lemmas: the content words that fill it, without repetition.
+    lemmas: the content words that fill the pattern, each once.
     """
 
     source: str
@@ -53,14 +54,14 @@ class PhrasebookPair:
 
 
 def generate_split(split: Split, *, num_pairs: int, seed: int) -> Iterator[PhrasebookPair]:
-    """The pairs of a split; equal arguments give equal pairs everywhere.
+    """The pairs of a split; equal arguments give equal pairs on every machine.
 
     Args:
-        num_pairs: size of the training split; the others have a fixed size.
-        seed: of the training split; the others are always the same.
+        num_pairs: size of the training split; the other splits have a fixed size.
+        seed: seeds the training split; the other splits are always the same.
 
     Raises:
-        ValueError: the grammar cannot make so many distinct pairs.
+        ValueError: the grammar cannot make `num_pairs` distinct pairs.
     """
     if split == "test":
         yield from _held_out_pairs()[:NUM_TEST_PAIRS]
@@ -71,7 +72,7 @@ def generate_split(split: Split, *, num_pairs: int, seed: int) -> Iterator[Phras
 
 
 def _draws(seed: int, *, is_training: bool) -> Iterator[PhrasebookPair]:
-    """Sentences without end, repetitions included."""
+    """An endless stream of pairs, in which a pair may occur again."""
     draw = RandomDraw(seed, is_training=is_training)
     bounds = list(accumulate(pattern.weight for pattern in PATTERNS))
     while True:
@@ -82,7 +83,7 @@ def _draws(seed: int, *, is_training: bool) -> Iterator[PhrasebookPair]:
         except DeadEndError:
             continue
         if len(set(draw.lemmas)) < len(draw.lemmas):
-            continue  # "The dog is behind the dog."
+            continue  # a word occurs twice: "The dog is behind the dog."
         yield PhrasebookPair(source, target, pattern.name, tuple(draw.lemmas))
 
 
@@ -92,7 +93,7 @@ def _words(text: str) -> list[str]:
 
 @cache
 def _familiar_words() -> tuple[frozenset[str], frozenset[str]]:
-    """The English and Italian words that any training split of some size contains."""
+    """The English and the Italian words that are frequent enough in training sentences."""
     counts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     for pair in islice(_draws(HELD_OUT_SEED, is_training=True), NUM_FAMILIAR_PAIRS):
         counts[0].update(_words(pair.source))
@@ -128,19 +129,19 @@ def _held_out_pairs() -> tuple[PhrasebookPair, ...]:
 def _training_pairs(num_pairs: int, seed: int) -> Iterator[PhrasebookPair]:
     sources = {pair.source for pair in _held_out_pairs()}
     targets = {pair.target for pair in _held_out_pairs()}
-    num_made = num_barren = 0
+    num_made = num_repeated = 0
     if num_pairs <= 0:
         return
     for pair in _draws(seed, is_training=True):
         if pair.source in sources or pair.target in targets:
-            num_barren += 1
-            if num_barren == MAX_BARREN_DRAWS:
+            num_repeated += 1
+            if num_repeated == MAX_REPEATED_DRAWS:
                 raise ValueError(
                     f"the phrasebook was asked for {num_pairs} training pairs, but found only "
                     f"{num_made} distinct ones; ask for fewer"
                 )
             continue
-        num_barren = 0
+        num_repeated = 0
         sources.add(pair.source)
         yield pair
         num_made += 1
@@ -149,7 +150,7 @@ def _training_pairs(num_pairs: int, seed: int) -> Iterator[PhrasebookPair]:
 
 
 def fingerprint() -> str:
-    """SHA-256, in hexadecimal, of the lexicon and the grammar: it changes when the corpus may."""
+    """SHA-256, in hexadecimal, of the code and the tables; if it changes, sentences may differ."""
     digest = hashlib.sha256()
     for path, file in sorted(_files_below(files(PACKAGE)), key=itemgetter(0)):
         if path.endswith((".py", ".tsv")):

@@ -1,4 +1,4 @@
-"""Whether the grammar makes an English sentence, and with which Italian."""
+"""Whether the grammar can build an English sentence, and which Italian translations it gives."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ MAX_ATTEMPTS = 400_000
 
 
 def translations_of(english: str, pattern_name: str | None = None) -> dict[str, set[str]]:
-    """The Italian translations of a sentence, under the names of the patterns that give them.
+    """The Italian translations of a sentence, by the name of the pattern that gives them.
 
     Args:
-        pattern_name: the only pattern to look at; all of them where it is None.
+        pattern_name: the only pattern to search; None searches all of them.
 
     Raises:
-        ValueError: there is no such pattern, or it has too many ways to be searched.
+        ValueError: there is no such pattern, or it allows too many combinations to try them all.
     """
     patterns = [x for x in PATTERNS if pattern_name in {None, x.name}]
     if not patterns:
@@ -38,4 +38,6 @@ def _translations(english: str, pattern: Pattern) -> set[str]:
             pass
         if not draw.advance():
             return translations
-    raise ValueError(f"{pattern.name!r} has too many ways to make {english!r}")
+    raise ValueError(
+        f"the pattern {pattern.name!r} allows too many combinations to search for {english!r}"
+    )

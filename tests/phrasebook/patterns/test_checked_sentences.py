@@ -1,4 +1,4 @@
-"""Sentences that were checked by hand, and that the grammar must make just so."""
+"""Sentences that were checked by hand: the grammar must make exactly these translations."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""Phrases and clauses, built in both languages at once from the words that a draw chooses."""
+"""Phrases and clauses, built in both languages at once from randomly chosen words."""

@@ -1,4 +1,4 @@
-"""When, where and whither: adverbials in both languages."""
+"""Adverbials of time, place and direction in both languages."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ HOURS = (
     ("twelve", "dodici"),
 )
 MINUTES = (
-    ("{}", "{}", 0),
-    ("{}", "{}", 0),
-    ("half past {}", "{} e mezza", 0),
-    ("a quarter past {}", "{} e un quarto", 0),
-    ("a quarter to {}", "{} meno un quarto", 0),
-    ("ten past {}", "{} e dieci", 0),
-    ("twenty past {}", "{} e venti", 0),
-    ("ten to {}", "{} meno dieci", 0),
+    ("{}", "{}"),
+    ("{}", "{}"),
+    ("half past {}", "{} e mezza"),
+    ("a quarter past {}", "{} e un quarto"),
+    ("a quarter to {}", "{} meno un quarto"),
+    ("ten past {}", "{} e dieci"),
+    ("twenty past {}", "{} e venti"),
+    ("ten to {}", "{} meno dieci"),
 )
 SPANS = (
     ("days", "giorni"),
@@ -76,9 +76,9 @@ RELATIONS = (
 
 
 def clock(draw: Draw) -> tuple[str, str, bool]:
-    """A time of day without its preposition, and whether Italian counts it as one o'clock."""
+    """A time of day without its preposition, and whether its Italian is singular (l'una)."""
     hour = draw.choose(HOURS)
-    english_minutes, italian_minutes, _ = draw.choose(MINUTES)
+    english_minutes, italian_minutes = draw.choose(MINUTES)
     english = english_minutes.format(hour[0])
     if english == hour[0]:
         english += " o'clock"
@@ -119,7 +119,7 @@ def _span(draw: Draw, tense: str) -> Both:
 
 
 def when(draw: Draw, tense: str) -> Both:
-    """A time that suits the tense, or nothing where none does."""
+    """An adverbial of time that suits the tense; `NOTHING` if none does."""
     kind = ADVERB_KINDS[tense]
     if not kind:
         return NOTHING
@@ -141,7 +141,7 @@ def when(draw: Draw, tense: str) -> Both:
 
 
 def sometimes_when(draw: Draw, tense: str, verb: Verb) -> Both:
-    """A time, or nothing; never with verbs such as know and love."""
+    """An adverbial of time, or `NOTHING`; always `NOTHING` for verbs such as know and love."""
     if "stative" in verb.flags:
         return NOTHING
     return when(draw, tense) if draw.choose((True, False)) else NOTHING
@@ -181,7 +181,7 @@ def in_named_place(draw: Draw) -> Both:
 
 
 def of_named_place(draw: Draw) -> Both:
-    """Behind a superlative: "in Rome", "di Roma"; "in Italy", "d'Italia"."""
+    """After a superlative: "in Rome", "di Roma"; "in Italy", "d'Italia"."""
     name = draw.pick(names("city", "country"))
     preposition = "di "
     if name.kind == "country":
@@ -193,7 +193,7 @@ def at_place(draw: Draw, pool: tuple[Noun, ...] | None = None) -> Both:
     """Where someone is or something happens: "at the station", "here", "in Rome".
 
     Args:
-        pool: the places that come into question, where not all do.
+        pool: the places to choose from; None means all.
     """
     turn = draw.choose(("place", "place", "place", "adverb", "name"))
     if turn == "adverb":
@@ -208,7 +208,7 @@ def at_place(draw: Draw, pool: tuple[Noun, ...] | None = None) -> Both:
 
 @cache
 def lively_places() -> tuple[Noun, ...]:
-    """Places where people do all sorts of things."""
+    """Places where people do many different things."""
     return tuple(place for place in places() if "lively" in place.classes)
 
 

@@ -1,4 +1,4 @@
-"""Subject and verb phrase in every tense, as statement or question, in both languages."""
+"""Clauses in both languages: subject and verb phrase in every tense, as statement or question."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ ITALIAN_MODALS = {
 
 @dataclass(frozen=True, slots=True)
 class VerbPhrase:
-    """A verb with what belongs to it.
+    """A verb with its complements.
 
-    english, italian: the complements, behind the verb.
-    clitic: an Italian object pronoun; `agrees` is the form that the participle takes from it.
+    english, italian: the complements, which follow the verb.
+    clitic: an Italian object pronoun; `agrees`: the form in which the participle agrees with it.
     adverb: an adverb of frequency, which stands beside the verb.
     """
 
@@ -45,7 +45,7 @@ class VerbPhrase:
 
 
 def and_then(italian: str) -> str:
-    """ "e" and what follows it; "ed" before another e."""
+    """The words with the conjunction "e" before them; it becomes "ed" before another e."""
     return f"{'ed' if italian[0] in 'eEè' else 'e'} {italian}"
 
 
@@ -71,7 +71,7 @@ def english_verb(verb: Verb, tense: str, person: int, needs_auxiliary: bool) -> 
 
     Args:
         person: 0 to 5, as in `NounPhrase`.
-        needs_auxiliary: as in negations and questions.
+        needs_auxiliary: true in a negation or a question ("does not eat").
     """
     particle = "" if verb.splits or not verb.particle else " " + verb.particle
     base = verb.base + particle
@@ -123,7 +123,7 @@ def english_statement(
 
 
 def english_question(subject: NounPhrase, phrase: VerbPhrase, tense: str) -> str:
-    """ "is Anna eating the apple", to stand behind a question word or at the head."""
+    """ "is Anna eating the apple"; a question word may stand before it."""
     auxiliary, main = english_verb(phrase.verb, tense, subject.english_person, True)
     adverb = phrase.adverb.english if phrase.adverb else ""
     return joined_words(auxiliary, subject.english, adverb, main, phrase.english)
@@ -133,14 +133,14 @@ LEXICAL_TENSES = frozenset({"present", "past", "used_to", "was_doing", "future",
 
 
 def _is_rare(verb: Verb, tense: str, person: int) -> bool:
-    """Whether the Italian form is one that the phrasebook leaves out: voi of most verbs."""
+    """Whether the phrasebook leaves the Italian form out: the voi form of most verbs."""
     has_own_form = tense in LEXICAL_TENSES and (tense != "past" or "stative" in verb.flags)
     return person == 4 and has_own_form and verb.italian not in {"essere", "avere"}
 
 
 @cache
 def _finite(verb: Verb, tense: str, person: int, participle_form: str) -> tuple[str, str]:
-    """The Italian finite verb, and the participle or gerund behind it."""
+    """The Italian finite verb, and the participle or gerund after it."""
     infinitive = italian_verbs.plain_infinitive(verb.italian)
     if tense == "progressive":
         return italian_verbs.present("stare", person), italian_verbs.gerund(infinitive)
@@ -167,7 +167,7 @@ def _modal(tense: str, person: int) -> str:
 def italian_predicate(
     subject: NounPhrase, phrase: VerbPhrase, tense: str, *, negative: bool = False
 ) -> str:
-    """ "non sta mangiando la mela": everything but the subject."""
+    """ "non sta mangiando la mela": the clause without its subject."""
     verb, person = phrase.verb, subject.person
     if _is_rare(verb, tense, person):
         raise DeadEndError
@@ -176,7 +176,8 @@ def italian_predicate(
         clitic = italian_verbs.REFLEXIVE_CLITICS[person]
     if tense in ITALIAN_MODALS or tense in {"should", "would_like"}:
         finite = _modal(tense, person)
-        # lo voglio vedere, but voglio alzarmi
+        # An object pronoun stands before the modal verb (lo voglio vedere), a reflexive pronoun
+        # at the end of the infinitive (voglio alzarmi).
         glued, clitic = ("", clitic) if phrase.clitic else (clitic, "")
         rest = italian_verbs.infinitive_with(italian_verbs.plain_infinitive(verb.italian), glued)
     else:
@@ -219,7 +220,7 @@ def question(subject: NounPhrase, phrase: VerbPhrase, tense: str) -> tuple[str, 
 def finished(
     draw: Draw, english_words: str, italian_words: str, mark: str = "."
 ) -> tuple[str, str]:
-    """The sentences with capital, closing mark and, now and then, English contractions."""
+    """The two sentences with capital letter, final mark and, sometimes, English contractions."""
     short = english.contracted(english_words)
     if short != english_words and draw.choose((True, True, False)):
         english_words = short

@@ -1,7 +1,7 @@
-"""How a pattern makes its choices: at random, or all of them in turn.
+"""Where the choices of a sentence pattern come from: a random number generator, or a search.
 
-A pattern is a function of a `Draw`; it never sees where the choices come from. `choose` is for
-grammar (number, person, tense), `pick` for words: only words are counted as lemmas and held out.
+A pattern is a function of a `Draw`, and does not know which of the two it gets. It calls `choose`
+for grammar (number, person, tense) and `pick` for words: only words are lemmas and are held out.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Protocol, TypeVar
 from transformer_cli.phrasebook.words.english import contracted
 
 HELD_OUT_SHARE = 0.125
-# A word chosen from fewer belongs to its pattern: were it held out, the pattern could not be learnt.
+# A word chosen from fewer words is never held out: the pattern could not be learnt without it.
 MIN_OPEN_CHOICE = 7
 
 T = TypeVar("T")
 
 
 class Lexeme(Hashable, Protocol):
-    """Anything that has a lemma."""
+    """A word: anything that has a lemma."""
 
     @property
     def lemma(self) -> str: ...
@@ -32,34 +32,34 @@ L = TypeVar("L", bound=Lexeme)
 
 
 class DeadEndError(Exception):
-    """The choices made so far lead to no sentence."""
+    """The choices made so far cannot become a sentence; the caller starts again."""
 
 
 class Draw(Protocol):
     """A source of choices."""
 
     def choose(self, options: Sequence[T]) -> T:
-        """One of several turns of grammar; repeat an option to make it likelier."""
+        """One of several grammatical options; an option listed twice is twice as likely."""
         ...
 
     def pick(self, lexemes: Sequence[L]) -> L:
-        """One word, which the sentence then counts among its lemmas."""
+        """One of several words; its lemma is recorded as a lemma of the sentence."""
         ...
 
     def expect(self, english: str) -> str:
-        """Announce that the sentence will contain a piece of text, and return it."""
+        """Return an English text that the sentence will contain; a search stops if it is wrong."""
         ...
 
 
 @cache
 def is_held_out(pattern: str, lemma: str) -> bool:
-    """Whether sentences of the pattern with the lemma are kept out of training."""
+    """Whether no training sentence of this pattern may contain this lemma."""
     digest = hashlib.sha256(f"{pattern}\t{lemma}".encode()).digest()
     return int.from_bytes(digest[:4], "big") < HELD_OUT_SHARE * 2**32
 
 
 class RandomDraw:
-    """Choices at random; with `is_training`, among words that are not held out."""
+    """Random choices; with `is_training`, `pick` leaves out the words that are held out."""
 
     def __init__(self, seed: int, *, is_training: bool) -> None:
         self._random = Random(seed).random
@@ -98,27 +98,27 @@ class RandomDraw:
         key = (self._pattern, id(lexemes))
         if key not in self._allowed:
             allowed = tuple(x for x in lexemes if not is_held_out(self._pattern, x.lemma))
-            # The sequence is kept beside the result, so that its id is not given to another one.
+            # Keep the sequence too: while it exists, Python gives its id to no other object.
             self._allowed[key] = (lexemes, allowed)
         return self._allowed[key][1]  # type: ignore[return-value]
 
 
 class SearchDraw:
-    """Every choice in turn, without those that cannot lead to a given English sentence."""
+    """Tries all combinations of choices that may give a certain English sentence."""
 
     def __init__(self, english: str) -> None:
         self._english = english.lower()
-        self._path: list[list[int]] = []  # per choice: the option taken, how many there are
+        self._path: list[list[int]] = []  # per choice: index of the option, number of options
         self._depth = 0
         self.lemmas: list[str] = []
 
     def start(self) -> None:
-        """Begin the sentence anew, along the choices fixed so far."""
+        """Begin the sentence again, with the present combination of choices."""
         self._depth = 0
         self.lemmas = []
 
     def advance(self) -> bool:
-        """Move on to the next combination of choices; False when all have been seen."""
+        """Move to the next combination of choices; False after the last one."""
         del self._path[self._depth :]
         while self._path and self._path[-1][0] + 1 == self._path[-1][1]:
             self._path.pop()
@@ -155,7 +155,7 @@ class SearchDraw:
 
 @cache
 def _written_forms(lexeme: Hashable) -> tuple[str, ...]:
-    """Beginnings of the English forms of a word: enough to rule most words out."""
+    """The English forms of a word; long ones lack the last letter, which endings may change."""
     forms: list[str] = []
     for attribute in ("english", "base", "past", "participle", "comparative", "superlative"):
         value = getattr(lexeme, attribute, ())

@@ -57,12 +57,12 @@ COMMUNAL = frozenset(
     {"nature", "public-place", "outdoors", "sight", "wild", "job", "grown", "stranger"}
 )
 
-# English speaks of these without an article, Italian with it: "history", "la storia".
+# These nouns take no article in English, but the definite one in Italian: "history", "la storia".
 NAMELIKE = frozenset({"tongue", "studied", "sport"})
 # What can stand without a determiner after a verb: "she reads books", "he eats bread".
 SORTS = frozenset({"food", "drink", "ware", "reading", "clothing", "writing", "gift", "money"})
 
-# What a determiner turns into where the noun is a mass, plural or singular.
+# Which determiner replaces one that does not suit a mass noun, a plural or a singular.
 FOR_MASS = {
     "a": "some",
     "number": "the",
@@ -93,9 +93,9 @@ FOR_SINGULAR = {
 class NounPhrase:
     """A noun phrase, name or pronoun in both languages.
 
-    bare: Italian without the definite article; empty for a subject pronoun.
-    is_definite: whether a definite article belongs before it.
-    form: Italian agreement, such as "fp".
+    bare: the Italian words without the definite article; empty for a subject pronoun.
+    is_definite: whether the Italian phrase begins with the definite article.
+    form: Italian gender and number, such as "fp".
     person, english_person: 0 to 5 for I, you, he or she, we, you all, they.
     """
 
@@ -112,7 +112,7 @@ class NounPhrase:
         return plain(self.bare, self.form, self.is_definite)
 
     def after(self, preposition: str) -> str:
-        """The Italian phrase behind a preposition: "della macchina", "a Roma"."""
+        """The Italian phrase after a preposition: "della macchina", "a Roma"."""
         if self.is_definite:
             return italian.joined(preposition, self.bare, self.form) + self.bare
         return italian.preposition_before(preposition, self.bare) + self.bare
@@ -125,7 +125,7 @@ def plain(bare: str, form: str, is_definite: bool) -> str:
 
 @cache
 def _core(noun: Noun, is_plural: bool, adjective: Adjective | None) -> tuple[str, str, str]:
-    """English words, Italian words and Italian form of noun and adjective."""
+    """Noun and adjective: the English words, the Italian words, and the Italian form."""
     english_core = noun.english[is_plural]
     italian_core = noun.italian[is_plural]
     is_italian_plural = is_plural or noun.number in {"plural", "mass>plural"}
@@ -201,7 +201,7 @@ def _some(noun: Noun, bare: str, form: str) -> str:
 def possessed(
     owner: tuple[str, int], noun: Noun, is_plural: bool, adj: Adjective | None
 ) -> NounPhrase:
-    """ "my mother", "his new cars": the article stays away from singular members of the family."""
+    """ "my mother", "his new cars"; in Italian a single relative takes no article."""
     words, bare, form = _core(noun, is_plural, adj)
     owner_word, person = owner
     is_relative = "family" in noun.classes and not is_plural and adj is None and person != 5
@@ -220,7 +220,7 @@ def counted(number: tuple[str, str], noun: Noun, adjective: Adjective | None) ->
 def determined(
     draw: Draw, determiner: str, noun: Noun, is_plural: bool, adjective: Adjective | None = None
 ) -> NounPhrase:
-    """The noun with a determiner, or with the nearest one that suits its number."""
+    """The noun with a determiner, or with a similar one where that does not suit the noun."""
     if determiner == "my" and noun.classes & COMMUNAL and not noun.classes & {"own", "known"}:
         determiner = "the"
     if determiner == "bare" and not noun.classes & SORTS:

@@ -1,4 +1,4 @@
-"""Who does something and to whom: pronouns, names, people, pairs of them."""
+"""Noun phrases for people: pronouns, names, family, pairs of people."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PRONOUNS = (
 
 
 def named(name: Name) -> NounPhrase:
-    """A person or a place by name."""
+    """The noun phrase for the name of a person or a place."""
     return NounPhrase(name.english, name.italian, name.form)
 
 
 def together(first: NounPhrase, second: NounPhrase) -> NounPhrase:
-    """ "Anna and Marco": feminine only if both are."""
+    """ "Anna and Marco": feminine only if both are feminine."""
     form = "fp" if first.form[0] == second.form[0] == "f" else "mp"
     return NounPhrase(
         f"{first.english} and {second.english}",
@@ -37,7 +37,7 @@ def together(first: NounPhrase, second: NounPhrase) -> NounPhrase:
 
 _, YOU, HE, SHE, _, THEY = PRONOUNS
 
-# English, Italian behind a preposition, person
+# Stressed pronouns: English, Italian (after a preposition), person
 STRESSED = (
     ("me", "me", 0),
     ("you", "te", 1),
@@ -46,7 +46,7 @@ STRESSED = (
     ("us", "noi", 3),
     ("them", "loro", 5),
 )
-# Whom a subject cannot do something with or to, as it would be the same person.
+# For each person of the subject: which persons its object or companion cannot be ("I see me").
 SELF = {0: {0, 3}, 1: {1}, 2: set[int](), 3: {0, 3}, 4: {1}, 5: set[int]()}
 EXPLICIT = ("io", "tu", "lui", "noi", "voi", "loro")
 
@@ -56,7 +56,7 @@ SUBJECT_KINDS = ("pronoun",) * 9 + ("name",) * 3 + ("person",) * 3 + ("family",)
 
 
 def person_subject(draw: Draw) -> NounPhrase:
-    """Someone who does something: a pronoun, a name, a person, a pair."""
+    """A subject: a pronoun, a name, a noun for a person, or two people."""
     kind = draw.choose(SUBJECT_KINDS)
     if kind == "pronoun":
         phrase = draw.choose((*PRONOUNS, PRONOUNS[0], HE, SHE))
@@ -87,7 +87,7 @@ def _pair(draw: Draw) -> NounPhrase:
 
 
 def person_object(draw: Draw) -> NounPhrase:
-    """Someone to whom something is done: a name or a person."""
+    """An object: the name of a person, or a noun for a person."""
     if draw.choose(("name", "noun")) == "name":
         phrase = named(draw.pick(names("person")))
         draw.expect(phrase.english)
@@ -97,7 +97,7 @@ def person_object(draw: Draw) -> NounPhrase:
 
 
 def companion(draw: Draw, subject: NounPhrase) -> tuple[str, str]:
-    """With whom the subject does something: "with us", "con noi"; "with my mother"."""
+    """The person who accompanies the subject: "with us", "con noi"; "with my mother"."""
     kind = draw.choose(("pronoun", "pronoun", "name", "noun"))
     if kind == "pronoun":
         english, italian, person = draw.choose(STRESSED)
@@ -115,7 +115,7 @@ def companion(draw: Draw, subject: NounPhrase) -> tuple[str, str]:
 
 
 def named_outright(subject: NounPhrase) -> NounPhrase:
-    """The subject with its Italian pronoun, as where two people are set against each other."""
+    """The subject with its Italian pronoun, which stands where two people are contrasted."""
     if subject.bare:
         return subject
     pronoun = "lei" if subject.english == "she" else EXPLICIT[subject.person]

@@ -1,4 +1,4 @@
-"""All sentence patterns of the phrasebook."""
+"""All sentence patterns of the phrasebook; the generated sentences depend on their order."""
 
 from __future__ import annotations
 

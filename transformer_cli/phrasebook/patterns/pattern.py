@@ -13,7 +13,7 @@ Build = Callable[[Draw], tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A way to build a sentence; `weight` says how often it is used."""
+    """A function that builds a sentence; twice the `weight` means drawn twice as often."""
 
     name: str
     build: Build
@@ -23,7 +23,7 @@ class Pattern:
 def in_tenses(
     name: str, build: Callable[..., tuple[str, str]], tenses: dict[str, int], *, asks: bool = False
 ) -> tuple[Pattern, ...]:
-    """The pattern in several tenses with their weights; with `asks`, as a question too."""
+    """One pattern for each tense, with its weight; with `asks`, also one for the question."""
     patterns = []
     for tense, weight in tenses.items():
         patterns.append(Pattern(f"{name}.{tense}", partial(build, tense=tense), weight))

@@ -1,4 +1,4 @@
-"""How English nouns, verbs, adjectives and articles look beside one another."""
+"""The forms of English words: articles, plurals, verb forms, comparison, contractions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONTRACTIONS = (
     ("It is", "It's"),
     ("let us", "let's"),
 )
-CONTRACTIONS_UNLESS_DENIED = (
+CONTRACTIONS_BEFORE_A_WORD = (
     ("you are", "you're"),
     ("we are", "we're"),
     ("they are", "they're"),
@@ -50,12 +50,12 @@ CONTRACTIONS_UNLESS_DENIED = (
 _CONTRACTIBLE = re.compile(
     r"(?<!and )\b(?:(?:"
     + "|".join(long for long, _ in CONTRACTIONS)
-    # Neither at the end ("I know where he is.") nor before a pronoun ("Where is he?").
+    # Not at the end ("I know where he is.") and not before a pronoun ("Where is he?").
     + r")|(?:"
-    + "|".join(long for long, _ in CONTRACTIONS_UNLESS_DENIED)
+    + "|".join(long for long, _ in CONTRACTIONS_BEFORE_A_WORD)
     + r")(?= (?!(?:not|he|she|it)\b)))\b"
 )
-_SHORT_FORMS = dict(CONTRACTIONS + CONTRACTIONS_UNLESS_DENIED)
+_SHORT_FORMS = dict(CONTRACTIONS + CONTRACTIONS_BEFORE_A_WORD)
 
 
 @cache
@@ -70,7 +70,7 @@ def indefinite_article(word: str) -> str:
 
 @cache
 def plural_of(noun: str) -> str:
-    """The regular plural; the lexicon spells out the others."""
+    """The regular plural; irregular ones stand in the tables."""
     if noun.endswith(("s", "x", "z", "ch", "sh")):
         return noun + "es"
     if noun.endswith("y") and noun[-2] not in VOWELS:
@@ -89,7 +89,7 @@ def third_person(verb: str) -> str:
 
 
 def _doubles(word: str) -> bool:
-    """Whether the last consonant is doubled before a vowel: stop, big, swim."""
+    """Whether the last consonant is doubled before a vowel: stop (stopping), big (bigger)."""
     if word in DOUBLED_WITH_TWO_SYLLABLES:
         return True
     if len(word) < 3 or word[-1] in "wxy" or word[-1] in VOWELS or word[-2] not in VOWELS:
@@ -141,7 +141,7 @@ def comparative(adjective: str) -> str:
 
 @cache
 def superlative(adjective: str) -> str:
-    """ "biggest", "most expensive"; the article is left to the caller."""
+    """ "biggest", "most expensive", without the article."""
     if adjective == "good":
         return "best"
     if _has_short_degrees(adjective):

@@ -1,6 +1,6 @@
-"""How Italian nouns, adjectives, articles and prepositions look beside one another.
+"""The forms of Italian nouns, adjectives, articles and prepositions.
 
-A form of agreement is one of "ms", "fs", "mp", "fp": gender and number in two letters.
+A `form` is gender and number in two letters: "ms", "fs", "mp" or "fp" (masculine singular, ...).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MASCULINE_IN_CI = frozenset({"stomaco"})
 
 @cache
 def starts_with_vowel(word: str) -> bool:
-    """Whether an article before the word loses its own vowel."""
+    """Whether the word begins with a vowel: an article before it loses its own."""
     return word[0].lower() in VOWELS
 
 
@@ -70,7 +70,7 @@ def joined(preposition: str, word: str, form: str) -> str:
 
 @cache
 def like_the_article(stem: str, word: str, form: str) -> str:
-    """quello and bello before a noun: que(l) and be(l) with the endings of the definite article.
+    """quello and bello before a noun: they take the endings of the definite article.
 
     Args:
         stem: "que" or "be".
@@ -81,7 +81,7 @@ def like_the_article(stem: str, word: str, form: str) -> str:
 
 @cache
 def plural_of(noun: str, gender: str) -> str:
-    """The plural of a noun, as far as rules go; the lexicon spells out the others."""
+    """The regular plural of a noun; irregular ones stand in the tables."""
     last = noun[-1]
     if last not in "aeo" or noun.endswith("ie") or (last == "o" and gender == "f"):
         return noun
@@ -145,5 +145,5 @@ def this_before(word: str, form: str) -> str:
 
 @cache
 def preposition_before(preposition: str, word: str) -> str:
-    """A bare preposition with its space: a becomes ad before another a."""
+    """A preposition without article, with its space: a becomes ad before another a."""
     return "ad " if preposition == "a" and word[0] in "aA" else preposition + " "

@@ -26,7 +26,7 @@ VERBS_WITH_ISC = frozenset({"capire", "finire", "preferire", "pulire", "spedire"
 
 @dataclass(frozen=True, slots=True)
 class Irregular:
-    """What the rules get wrong about one verb; empty where they get it right."""
+    """The irregular forms of one verb; a field is empty where the verb follows the rules."""
 
     present: tuple[str, ...]
     imperfect: tuple[str, ...]
@@ -89,7 +89,7 @@ def present(infinitive: str, person: int) -> str:
 
 
 def _attach(stem: str, ending: str, family: str) -> str:
-    """Join stem and ending so that c and g keep the sound that they have in -are verbs."""
+    """Join stem and ending; in -are verbs c and g keep their sound (cerco, cerchi)."""
     if family == "are" and ending[0] in "ei":
         if stem[-1] in "cg":
             return stem + "h" + ending
@@ -170,7 +170,7 @@ def imperative(infinitive: str, person: int) -> str:
 
 @cache
 def before_verb(clitic: str, verb: str) -> str:
-    """A clitic with its space or apostrophe: l'ho visto, lo vedo, la invito, mi alzo."""
+    """A clitic (unstressed pronoun) before a verb, with its space or apostrophe: l'ho, lo vedo."""
     if clitic in {"lo", "la"} and verb in FORMS_OF_AVERE:
         return "l'"
     return clitic + " "

@@ -1,4 +1,4 @@
-"""The words of the phrasebook, read from the tables beside this module."""
+"""The lexicon: nouns, adjectives, verbs, adverbs and names, read from the tables."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from transformer_cli.phrasebook.words.word_tables import read_table
 class Noun:
     """A noun in both languages.
 
-    english, italian: the singular and the plural; equal where a number is missing.
-    form, plural_form: Italian agreement, such as "ms" and "fp" for uovo and uova.
-    number: count, mass, plural, or two of them where the languages differ ("mass>plural").
+    english, italian: singular and plural; equal for a noun that has only one of them.
+    form, plural_form: Italian gender and number, such as "ms" for uovo and "fp" for uova.
+    number: count, mass or plural; two of them where the languages differ ("mass>plural").
     """
 
     lemma: str
@@ -30,7 +30,7 @@ class Noun:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjective:
-    """An adjective in both languages; `position` is before, after or pred."""
+    """An adjective in both languages; adjectives.tsv explains the fields."""
 
     lemma: str
     english: str
@@ -46,7 +46,8 @@ class Adjective:
 class Verb:
     """A verb in both languages.
 
-    particle: what stands behind the English verb; `splits` where a pronoun goes between.
+    particle: the word after the English verb ("look for"); `splits`: a pronoun stands between.
+    frame, objects, flags: verbs.tsv explains them.
     """
 
     lemma: str
@@ -64,7 +65,7 @@ class Verb:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adverb:
-    """A fixed adverbial in both languages."""
+    """An adverb, or a fixed phrase used as one, in both languages."""
 
     lemma: str
     english: str
@@ -74,7 +75,7 @@ class Adverb:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Name:
-    """A proper name in both languages; `form` is its Italian agreement."""
+    """A proper name in both languages; `form` is its Italian gender and number."""
 
     lemma: str
     english: str
@@ -84,7 +85,7 @@ class Name:
 
 
 def _surface(entry: str) -> str:
-    """An English entry without the gloss in brackets that tells it from its namesake."""
+    """An English entry without the explanation in brackets, which keeps two equal words apart."""
     return entry.split(" (")[0]
 
 
@@ -198,19 +199,19 @@ def adjectives(*classes: str) -> tuple[Adjective, ...]:
 
 @cache
 def verbs(*frames: str) -> tuple[Verb, ...]:
-    """The verbs of the frames, in the order of the table."""
+    """The verbs that have one of the frames, in the order of the table."""
     return tuple(verb for verb in VERBS if verb.frame in frames)
 
 
 @cache
 def verbs_with(flag: str, *frames: str) -> tuple[Verb, ...]:
-    """The verbs of the frames that carry a flag."""
+    """The verbs that have one of the frames, and the flag."""
     return tuple(verb for verb in verbs(*frames) if flag in verb.flags)
 
 
 @cache
 def verbs_without(flag: str, *frames: str) -> tuple[Verb, ...]:
-    """The verbs of the frames that lack a flag."""
+    """The verbs that have one of the frames, but not the flag."""
     return tuple(verb for verb in verbs(*frames) if flag not in verb.flags)
 
 
@@ -222,19 +223,19 @@ def the_verb(infinitive: str, base: str) -> Verb:
 
 @cache
 def adverbs(*kinds: str) -> tuple[Adverb, ...]:
-    """The adverbials of the kinds."""
+    """The adverbs of these kinds."""
     return tuple(adverb for adverb in ADVERBS if adverb.kind in kinds)
 
 
 @cache
 def names(*kinds: str) -> tuple[Name, ...]:
-    """The names of the kinds."""
+    """The names of these kinds."""
     return tuple(name for name in NAMES if name.kind in kinds)
 
 
 @cache
 def places() -> tuple[Noun, ...]:
-    """The nouns for places where one can be and go."""
+    """The nouns that name a place where someone can be or go."""
     return tuple(noun for noun in NOUNS if noun.place)
 
 

@@ -1,4 +1,4 @@
-"""Numbers below ninety, in words."""
+"""Numbers from 1 to 89 in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the tables of the lexicon are read: tab-separated lines, with comments at the head."""
+"""Reads the tables of words: tab-separated lines, after comments that explain the columns."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ PACKAGE = "transformer_cli.phrasebook.words"
 
 
 def read_table(name: str, *, columns: int) -> list[tuple[str, ...]]:
-    """The rows of a table that lies beside this module.
+    """The rows of a table in this folder.
 
     Raises:
-        ValueError: a row has another number of columns.
+        ValueError: a row has more or fewer columns.
     """
     rows = []
     text = files(PACKAGE).joinpath(name).read_text(encoding="utf-8")
@@ -20,6 +20,8 @@ def read_table(name: str, *, columns: int) -> list[tuple[str, ...]]:
             continue
         row = tuple(line.split("\t"))
         if len(row) != columns:
-            raise ValueError(f"{name}, line {line_number}: {len(row)} columns, not {columns}")
+            raise ValueError(
+                f"{name}, line {line_number}: expected {columns} columns, found {len(row)}"
+            )
         rows.append(row)
     return rows

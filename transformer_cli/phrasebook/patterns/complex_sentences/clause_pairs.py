@@ -1,4 +1,4 @@
-"""Sentence patterns that join any two short clauses, or put a time or a word before one."""
+"""Sentence patterns that join two short clauses, or put a time or an adverb before one."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def set_against(draw: Draw, tense: str) -> Both:
 
 
 def _linked(draw: Draw, one: Both, word: Both, two: Both) -> Both:
-    """Two clauses and the word between them, which brings its comma along."""
+    """Two clauses with a conjunction between them; `word` may begin with a comma."""
     english = f"{one[0]} {word[0]} {two[0]}".replace(" ,", ",")
     behind = and_then(two[1]) if word[1] == "e" else f"{word[1]} {two[1]}"
     return finished(draw, english, f"{one[1]} {behind}".replace(" ,", ","))
@@ -171,9 +171,9 @@ def someone_else(draw: Draw, tense: str) -> Both:
         second = named_outright(second)
     kind = "future" if word[0] == "if" else tense
     if word[0] == "when" and tense == "past":
-        raise DeadEndError  # a story needs the imperfect in one of the two
+        raise DeadEndError  # one of the two Italian verbs would have to be in the imperfect
     if word[0] == "when" and tense == "future":
-        raise DeadEndError  # when she arrives, quando arriverà
+        raise DeadEndError  # the English would need a present: when she arrives
     one = personal_clause(draw, first, kind, may_like=False)
     draw.expect(one[0])
     two = personal_clause(draw, second, now, may_like=False)

@@ -1,4 +1,4 @@
-"""Sentence patterns with two clauses: because, when, if, while, relative and infinitive clauses."""
+"""Sentence patterns with a conjunction: because, when, if, while, and, but, that, who."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MOODS = ("tired", "happy", "sad", "ill", "busy", "worried", "angry", "nervous", 
 
 
 def some_act(draw: Draw, tense: str) -> VerbPhrase:
-    """What someone does, of any frame."""
+    """An action: a verb phrase of any frame."""
     frame = draw.choose((active, active, active, intransitive, motion, reflexive, staying))
     return frame(draw, tense)
 
@@ -48,7 +48,7 @@ def some_act(draw: Draw, tense: str) -> VerbPhrase:
 def staying(draw: Draw, tense: str) -> VerbPhrase:
     """ "stay at home"."""
     if tense in {"progressive", "was_doing"}:
-        raise DeadEndError  # "is staying" is no "sta rimanendo"
+        raise DeadEndError  # nobody says "sta rimanendo" for "is staying"
     return VerbPhrase(the_verb("rimanere", "stay"), *at_place(draw))
 
 
@@ -74,7 +74,7 @@ def mood(draw: Draw, subject: NounPhrase, tense: str) -> Both:
 
 
 def again(subject: NounPhrase) -> NounPhrase:
-    """The same person mentioned again: a pronoun."""
+    """The pronoun that refers to the subject."""
     english = ("I", "you", "she" if subject.form[0] == "f" else "he", "we", "you", "they")
     return NounPhrase(
         english[subject.english_person],

@@ -42,7 +42,7 @@ def _errand(draw: Draw, tense: str) -> VerbPhrase:
 
 @cache
 def _errands() -> tuple[Verb, ...]:
-    """What one goes somewhere for."""
+    """The verbs for a purpose: people go somewhere to do this."""
     wanted = {"comprare", "vendere", "cercare", "incontrare", "prendere", "aspettare", "vedere"}
     wanted |= {"fotografare", "aiutare", "chiamare"}
     return tuple(verb for verb in verbs("transitive") if verb.italian in wanted)
@@ -59,7 +59,7 @@ def _deed(draw: Draw, tense: str) -> VerbPhrase:
 
 
 def to_do(phrase: VerbPhrase, person: int) -> Both:
-    """ "get up", "alzarsi" for the person."""
+    """The infinitive; a reflexive one agrees with the person: "get up", "alzarmi" for io."""
     infinitive = plain_infinitive(phrase.verb.italian)
     clitic = REFLEXIVE_CLITICS[person] if is_reflexive(phrase.verb.italian) else ""
     particle = "" if phrase.verb.splits else phrase.verb.particle
@@ -107,7 +107,7 @@ def before_doing(draw: Draw, tense: str) -> Both:
     lead = f"prima di {infinitive_with(plain_infinitive(verb.italian), clitic)}"
     act = some_act(draw, tense)
     if act.verb.base == verb.base == "have":
-        raise DeadEndError  # "Before having lunch, she has dinner."
+        raise DeadEndError  # nobody says "Before having lunch, she has dinner"
     second = statement(subject, act, tense)
     return finished(draw, f"before {doing}, {second[0]}", f"{lead}, {second[1]}")
 

@@ -1,4 +1,4 @@
-"""Sentence patterns with a relative clause about someone known or something shown."""
+"""Sentence patterns that end in a relative clause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short clauses of every kind, without capital and mark, to be joined into longer sentences."""
+"""Short clauses of every kind, without capital letter and final mark: parts of longer sentences."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ IMPERSONAL = ("thing", "thing", "thing_place", "there_is", "weather")
 
 
 def personal_clause(draw: Draw, subject: NounPhrase, tense: str, *, may_like: bool = True) -> Both:
-    """What someone does, is, has or likes.
+    """A clause about what a person does, is, has or likes.
 
     Args:
-        tense: present, past, future or progressive; what cannot be in progress is in the present.
-        may_like: whether it may be a clause in which Italian has another subject.
+        tense: present, past, future or progressive; a state takes the present for progressive.
+        may_like: whether it may be a clause with another Italian subject ("mi piace la zuppa").
     """
     kind = draw.choose(PERSONAL)
     negative = draw.choose((True, False, False, False))
@@ -78,7 +78,7 @@ def personal_clause(draw: Draw, subject: NounPhrase, tense: str, *, may_like: bo
 
 
 def _being(draw: Draw, subject: NounPhrase, tense: str, kind: str) -> VerbPhrase:
-    """A quality, a place, something owned or wished for."""
+    """A verb phrase for a quality, a place, a possession or a wish."""
     if kind == "quality":
         adjective = draw.pick(personal_adjectives(tense))
         return VerbPhrase(BE, *adjective_phrase(draw, adjective, subject.form))
@@ -94,7 +94,7 @@ def _being(draw: Draw, subject: NounPhrase, tense: str, kind: str) -> VerbPhrase
 
 
 def impersonal_clause(draw: Draw, tense: str) -> Both:
-    """How a thing or the weather is, where a thing is, or what there is."""
+    """A clause about a thing or the weather: what it is like, where it is, or what there is."""
     kind = draw.choose(IMPERSONAL)
     tense = "present" if tense == "progressive" else tense
     negative = draw.choose((True, False, False, False))

@@ -1,4 +1,4 @@
-"""Sentence patterns with "be": how, what and where someone or something is."""
+"""Sentence patterns with "be": what someone or something is like, and where."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ BE_TENSES = ("present", "present", "present", "past", "future")
 
 @cache
 def described_things() -> tuple[Noun, ...]:
-    """The nouns, other than people, that some adjective goes with."""
+    """The nouns, except people, that an adjective can describe."""
     return tuple(x for x in NOUNS if "person" not in x.classes and adjectives_for(x))
 
 
 @cache
 def passing_adjectives(noun: Noun) -> tuple[Adjective, ...]:
-    """The adjectives for what may change: not red or French, but open or expensive."""
+    """The adjectives for a quality that can change: open or expensive, but not red or French."""
     return tuple(
         adjective
         for adjective in adjectives_for(noun, predicative=True)
@@ -71,7 +71,7 @@ def passing_adjectives(noun: Noun) -> tuple[Adjective, ...]:
 
 
 def thing_subject(draw: Draw) -> tuple[Noun, NounPhrase]:
-    """Something that can be described: "these cars"."""
+    """A noun that an adjective can describe, and its phrase as subject: "these cars"."""
     noun = draw.pick(described_things())
     return noun, noun_phrase(
         draw, noun, ("the", "the", "the", "this", "that", "my", "many-the"), with_adjective=(False,)
@@ -79,7 +79,7 @@ def thing_subject(draw: Draw) -> tuple[Noun, NounPhrase]:
 
 
 def adjective_phrase(draw: Draw, adjective: Adjective, form: str) -> Both:
-    """The adjective after "be", sometimes with a word of degree: "very tired"."""
+    """The adjective after "be", sometimes with an adverb of degree: "very tired"."""
     italian = adjective_forms(adjective.italian)[form]
     if adjective.is_comparable and draw.choose((True, False, False)):
         degree = draw.pick(adverbs("degree"))
@@ -89,7 +89,7 @@ def adjective_phrase(draw: Draw, adjective: Adjective, form: str) -> Both:
 
 @cache
 def personal_adjectives(tense: str) -> tuple[Adjective, ...]:
-    """How a person can be; nobody "will be tall tomorrow"."""
+    """The adjectives for people; nobody "will be tall tomorrow"."""
     lasting = {"young", "tall", "short", "old"} if tense == "future" else set()
     return tuple(x for x in adjectives("person", "grown") if x.english not in lasting)
 
@@ -132,7 +132,7 @@ def be_sentence(
     asks: bool,
     is_fixed: bool = False,
 ) -> Both:
-    """Subject, "be" and a complement; a time may follow unless the fact is a lasting one."""
+    """Subject, "be", complement, perhaps a time; `is_fixed`: the fact does not change with time."""
     phrase = VerbPhrase(BE, *complement)
     may_pass = tense != "present" and not is_fixed
     time = when(draw, tense) if may_pass and draw.choose((True, False, False)) else NOTHING
@@ -159,7 +159,7 @@ def thing_is_at(draw: Draw, tense: str, *, asks: bool = False) -> Both:
 
 
 def located(draw: Draw, determiners: tuple[str, ...]) -> tuple[NounPhrase, Both, bool]:
-    """Something, a place where it may well be, and whether it will always be there."""
+    """A thing, a likely place for it, and whether the thing cannot move."""
     kind = draw.choose(("thing", "thing", "vehicle", "vehicle", "building", "animal", "furniture"))
     if kind == "thing":
         subject = noun_phrase(draw, draw.pick(nouns("thing", "clothing")), determiners)

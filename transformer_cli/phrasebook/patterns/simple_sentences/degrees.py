@@ -1,4 +1,4 @@
-"""Sentence patterns that compare, and those about what has already, never or not yet been done."""
+"""Sentence patterns of comparison, and of the perfect with already, never, just and yet."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ALWAYS = Adverb("always:adverb", "always", "sempre", "aspect")
 
 @cache
 def comparable(noun: Noun) -> tuple[Adjective, ...]:
-    """The adjectives by which two such things can be compared."""
+    """The adjectives that suit the noun and have a comparative."""
     return tuple(x for x in adjectives_for(noun, predicative=True) if x.is_comparable)
 
 
@@ -55,12 +55,12 @@ _KEPT: dict[tuple[str, ...], tuple[Adjective, ...]] = {}
 
 
 def _kept(pool: tuple[Adjective, ...]) -> tuple[Adjective, ...]:
-    """One and the same tuple for equal contents, as `Draw.pick` remembers tuples by identity."""
+    """The same tuple for equal contents, because `RandomDraw` caches by the id of the tuple."""
     return _KEPT.setdefault(tuple(x.lemma for x in pool), pool)
 
 
 def _two_alike(draw: Draw) -> tuple[NounPhrase, NounPhrase, Adjective]:
-    """Two things of the same sort: "my car", "your bus"."""
+    """Two things of the same class ("my car", "your bus"), and an adjective for both."""
     noun = draw.pick(described_things())
     pool = rivals(noun)
     if not pool:
@@ -88,7 +88,7 @@ RIVALRIES = (
 
 @cache
 def rivals(noun: Noun) -> tuple[Noun, ...]:
-    """What a thing can well be compared with."""
+    """The nouns with which a noun can be compared."""
     shared = next((name for name in RIVALRIES if name in noun.classes), None)
     if shared is None:
         return ()
@@ -135,7 +135,7 @@ def people_compared(draw: Draw, *, asks: bool = False) -> Both:
 
 
 def _measure(draw: Draw, first: NounPhrase) -> NounPhrase:
-    """Whom the first person is compared with: "my brother", "me"."""
+    """The second person of a comparison: "my brother", "me"."""
     if draw.choose((True, False, False)):
         english, italian, person = draw.choose(STRESSED)
         if person in SELF[first.person]:
@@ -200,7 +200,7 @@ def most(draw: Draw) -> Both:
 
 
 def _done(draw: Draw) -> VerbPhrase:
-    """Something that can be done by now: "eat the apple", "leave"."""
+    """An action that can be finished: "eat the apple", "leave"."""
     turn = draw.choose(("object", "object", "reflexive", "plain"))
     if turn == "reflexive":
         return VerbPhrase(draw.pick(verbs("reflexive")))

@@ -1,4 +1,4 @@
-"""Sentence patterns around a full verb: every frame in every tense, stated, denied or asked."""
+"""Sentence patterns for full verbs: each frame (verbs.tsv) in each tense, stated and asked."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ PURPOSEFUL = frozenset({"going_to", "can", "must", "have_to", "want", "should", 
 
 @cache
 def active_verbs(tense: str) -> tuple[Verb, ...]:
-    """The verbs with an object for what someone does, rather than feels or knows."""
+    """The transitive verbs for actions, not for feelings or knowledge."""
     return tuple(
         verb
         for verb in transitive_verbs(tense)
@@ -83,13 +83,13 @@ def active_verbs(tense: str) -> tuple[Verb, ...]:
 
 
 def looks_past(verb: Verb, tense: str, subject: NounPhrase) -> bool:
-    """Whether an English present might be a past: "I read the book"."""
+    """Whether the English present looks like a past tense: "I read the book"."""
     return tense == "present" and verb.base == verb.past and subject.english_person != 2
 
 
 @cache
 def transitive_verbs(tense: str) -> tuple[Verb, ...]:
-    """The verbs with an object that go with a tense."""
+    """The transitive verbs that make sense in a tense."""
     barred = set()
     if tense in {"progressive", "was_doing"}:
         barred = {"stative", "sudden", "mishap"}
@@ -114,7 +114,7 @@ def object_phrase(
 
 
 def with_object(verb: Verb, phrase: NounPhrase) -> VerbPhrase:
-    """The verb and its object; a particle that splits stands before the noun."""
+    """The verb and its object; a particle stands before the noun ("turn on the light")."""
     words = f"{verb.particle} {phrase.english}" if verb.splits else phrase.english
     return VerbPhrase(verb, words, phrase.italian)
 
@@ -126,7 +126,7 @@ def transitive(draw: Draw, tense: str) -> VerbPhrase:
 
 
 def intransitive(draw: Draw, tense: str) -> VerbPhrase:
-    """A verb without object, sometimes with a manner or a place: "work at the bank"."""
+    """A verb without object, sometimes with a place: "work at the bank"."""
     pool = verbs_without("skill", "intransitive") if tense == "can" else verbs("intransitive")
     pool = verbs_with("routine", "intransitive") if tense in IMPERFECTS else pool
     verb = draw.pick(pool)
@@ -162,13 +162,13 @@ def reflexive(draw: Draw, tense: str) -> VerbPhrase:
 
 
 def skilled(draw: Draw, tense: str) -> VerbPhrase:
-    """Something that one has learnt: "swim", "play the piano"."""
+    """A skill that must be learnt: "swim", "play the piano"."""
     verb = draw.pick(verbs_with("skill", "transitive", "intransitive"))
     return with_object(verb, object_phrase(draw, verb)) if verb.objects else VerbPhrase(verb)
 
 
 def prepositional(draw: Draw, tense: str) -> VerbPhrase:
-    """A verb that joins its object with a preposition in Italian: "answer the question"."""
+    """A verb whose object takes a preposition in Italian: "answer the question"."""
     verb = draw.pick(verbs("prepositional"))
     phrase = object_phrase(draw, verb, ("the", "the", "this", "that", "my", "a"))
     if "some " in phrase.english:
@@ -207,7 +207,7 @@ Frame = Callable[[Draw, str], VerbPhrase]
 
 
 def stated(draw: Draw, tense: str, frame: Frame) -> Both:
-    """A statement, sometimes denied, sometimes with a time."""
+    """A statement, sometimes negative, sometimes with an adverbial of time."""
     subject = person_subject(draw)
     phrase = _accompanied(draw, subject, frame(draw, tense))
     draw.expect(phrase.english)
@@ -222,7 +222,7 @@ def stated(draw: Draw, tense: str, frame: Frame) -> Both:
 
 
 def _accompanied(draw: Draw, subject: NounPhrase, phrase: VerbPhrase) -> VerbPhrase:
-    """Going somewhere or working, playing, eating: sometimes "with us"."""
+    """The verb phrase; after a verb of motion or an intransitive one, sometimes "with us"."""
     is_shared = phrase.verb.frame in {"motion", "intransitive"}
     if not is_shared or draw.choose((True, False, False)) is False:
         return phrase

@@ -1,4 +1,4 @@
-"""Sentence patterns with avere: owning, hunger and thirst, age, looks, pains, needs."""
+"""Sentence patterns with avere: possession, hunger and thirst, age, appearance, pain, need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentence patterns about who and whose: jobs, origins, owners, this and that."""
+"""Sentence patterns that identify a person or a thing: job, origin, owner, this and that."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from transformer_cli.phrasebook.words.lexicon import BE, Noun, adjectives_for, n
 
 
 def _job_for(draw: Draw, subject: NounPhrase) -> tuple[Noun, str]:
-    """A job that fits the subject, and the Italian word in the form that the subject needs."""
+    """A job that suits the gender of the subject, and the Italian form of its noun."""
     noun = draw.pick(nouns("job", "student"))
     is_epicene = "epicene" in noun.classes and subject.form[1] == "s"
     if noun.form[0] != subject.form[0] and not is_epicene:
@@ -139,7 +139,7 @@ def whose(draw: Draw) -> Both:
 
 
 def owner_named(draw: Draw) -> Both:
-    """ "Anna's house is bigger than mine": "Anna's car is red", "La macchina di Anna è rossa"."""
+    """ "Anna's car is red", "La macchina di Anna è rossa"."""
     name = draw.pick(names("person"))
     noun = draw.pick(nouns("clothing", "vehicle", "pet", "dwelling", "thing"))
     pool = adjectives_for(noun, predicative=True)

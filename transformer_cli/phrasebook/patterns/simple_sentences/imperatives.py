@@ -1,4 +1,4 @@
-"""Sentence patterns that ask someone to do something: tu among friends, Lei with "please", noi, voi."""
+"""Sentence patterns with an imperative: tu for a friend, Lei with "please", noi, voi."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SHORT_IMPERATIVES = frozenset({"fa'", "va'", "da'", "di'", "sta'"})
 
 
 def glued(verb: str, clitic: str) -> str:
-    """An imperative with its pronoun behind it: alzati, dammi, compralo."""
+    """An imperative that ends in a pronoun: alzati, dammi, compralo."""
     if verb in SHORT_IMPERATIVES:
         doubled = "" if clitic == "gli" else clitic[0]
         return verb[:-1] + doubled + clitic
@@ -52,7 +52,7 @@ def glued(verb: str, clitic: str) -> str:
 
 
 def command(infinitive: str, person: int, clitic: str = "") -> str:
-    """The Italian imperative with an object pronoun or its own reflexive one."""
+    """The Italian imperative, with an object pronoun or, for a reflexive verb, its own pronoun."""
     if is_reflexive(infinitive):
         clitic = REFLEXIVE_CLITIC[person]
     verb = imperative(plain_infinitive(infinitive), person)
@@ -62,7 +62,7 @@ def command(infinitive: str, person: int, clitic: str = "") -> str:
 
 
 def prohibition(infinitive: str, person: int, clitic: str = "") -> str:
-    """ "non aprire", "non apra", "non aprite"; tu takes the infinitive."""
+    """The negative imperative: "non apra", "non aprite"; for tu the infinitive, "non aprire"."""
     if person != TU:
         return f"non {command(infinitive, person, clitic)}"
     if is_reflexive(infinitive):
@@ -72,7 +72,7 @@ def prohibition(infinitive: str, person: int, clitic: str = "") -> str:
 
 @cache
 def commanded_verbs() -> tuple[Verb, ...]:
-    """What one can tell someone to do."""
+    """The transitive verbs that make sense as an imperative."""
     return tuple(
         verb
         for verb in transitive_verbs("must")
@@ -82,14 +82,14 @@ def commanded_verbs() -> tuple[Verb, ...]:
 
 @cache
 def _to_order(negative: bool) -> tuple[Verb, ...]:
-    """What one tells a friend to do, or (negative) not to do: "Don't forget the keys!"."""
+    """The transitive verbs for orders to a friend; negative ones add "Don't forget the keys!"."""
     mishaps = verbs_with("mishap", "transitive") if negative else ()
     return commanded_verbs() + mishaps
 
 
 def _object(draw: Draw, verb: Verb, person: int) -> NounPhrase:
     phrase = object_phrase(draw, verb, ("the", "the", "this", "that", "my", "a"))
-    # "your" would be suo for Lei and vostro for voi.
+    # "your" is tuo here, but would have to be suo for Lei and vostro for voi.
     if phrase.english.startswith("some ") or (person != TU and phrase.english.startswith("your ")):
         raise DeadEndError
     return phrase
@@ -111,7 +111,7 @@ def order_someone(draw: Draw, *, person: int, negative: bool) -> Both:
 
 
 def _addressed(draw: Draw, person: int, english: str, italian: str) -> Both:
-    """Who is spoken to: "please" makes it polite, "children," plural."""
+    """The order, addressed to a person: "please" stands for Lei, "children," for voi."""
     if person == LEI:
         if draw.choose((True, False, False)):
             return finished(draw, f"please {english}", f"per favore, {italian}")
@@ -136,7 +136,7 @@ def do_something(draw: Draw, *, person: int, negative: bool) -> Both:
 
 @cache
 def _plain_commands(negative: bool) -> tuple[Verb, ...]:
-    """What one can tell someone to do, or (negative) not to do."""
+    """The verbs without object that make sense as an order, or (negative) as a prohibition."""
     if negative:
         plain = tuple(verb for verb in verbs("intransitive") if verb.base in UNWELCOME)
         return verbs("reflexive") + plain
@@ -161,7 +161,7 @@ def give_me(draw: Draw, *, person: int) -> Both:
 
 
 def do_it(draw: Draw, *, person: int, negative: bool) -> Both:
-    """ "The door is open. Close it!": "Where is the pen? ..." made a command with a pronoun."""
+    """ "Here is the book. Read it!", "Ecco il libro. Leggilo!"."""
     verb = draw.pick(verbs_with("asked", "transitive"))
     noun = draw.pick(objects_of(verb))
     if noun.classes & {"person", "animal"}:

@@ -1,4 +1,4 @@
-"""Sentence patterns whose Italian turns the English about: liking, missing, hurting, having."""
+"""Sentence patterns in which the person is a dative in Italian: like, miss, be interested, hurt."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ LIKEABLE = (
 
 
 def to_whom(subject: NounPhrase) -> tuple[str, str]:
-    """The person who likes, as Italian sees it: ("ad Anna", "") or ("", "mi")."""
+    """The Italian dative of the subject, as a phrase ("ad Anna", "") or as a clitic ("", "mi")."""
     if subject.bare and subject.person in {3, 4}:
-        raise DeadEndError  # "io e Anna" has no dative of its own
+        raise DeadEndError  # "io e Anna" has no dative
     if subject.bare:
         return subject.after("a"), ""
     if subject.english == "she":
@@ -59,7 +59,7 @@ def to_whom(subject: NounPhrase) -> tuple[str, str]:
 
 
 def _liked_thing(draw: Draw) -> tuple[Noun, NounPhrase, str]:
-    """What is liked; the English side drops the article of kinds of things."""
+    """What is liked: noun, phrase and English words, without "the" for things in general."""
     noun = draw.pick(nouns(*LIKEABLE))
     is_kind = bool(noun.classes & {"food", "drink", "pet"}) and draw.choose((True, False))
     if is_kind:
@@ -107,7 +107,7 @@ def _english_like(
 
 @cache
 def pleasures() -> tuple[Verb, ...]:
-    """What one can like doing without an object."""
+    """The intransitive verbs for things that people like doing."""
     return tuple(x for x in verbs("intransitive") if x.base not in {"have", "cry", "smile"})
 
 

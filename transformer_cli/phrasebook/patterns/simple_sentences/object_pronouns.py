@@ -1,4 +1,4 @@
-"""Sentence patterns with object pronouns: Italian puts them before the verb or glues them behind it."""
+"""Sentence patterns with object pronouns, which Italian puts before the verb (clitics)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from transformer_cli.phrasebook.words.lexicon import (
     verbs,
 )
 
-# English, Italian clitic, person, form that the participle takes ("" where it need not agree)
+# English, Italian clitic, person, form of the participle ("" where it need not agree)
 DIRECT = (
     ("me", "mi", 0, ""),
     ("you", "ti", 1, ""),
@@ -54,7 +54,7 @@ CLITIC_FOR = {"ms": "lo", "fs": "la", "mp": "li", "fp": "le"}
 
 @cache
 def verbs_for_people(tense: str) -> tuple[Verb, ...]:
-    """The verbs that a person can be the object of."""
+    """The verbs whose object can be a person."""
     wanted = {"person", "family"}
     return tuple(verb for verb in transitive_verbs(tense) if verb.objects & wanted)
 
@@ -136,7 +136,7 @@ def where_is_it(draw: Draw) -> Both:
 
 
 def capital(words: str) -> str:
-    """The words with a capital at the head."""
+    """The words with a capital first letter."""
     return words[0].upper() + words[1:]
 
 

@@ -48,7 +48,7 @@ def _asked_person(draw: Draw) -> NounPhrase:
 def _wh(
     draw: Draw, word: Both, subject: NounPhrase, phrase: VerbPhrase, tense: str
 ) -> tuple[str, str]:
-    """Question word, verb, then the Italian subject."""
+    """A question with a question word; the Italian subject follows the verb."""
     english = f"{word[0]} {question(subject, phrase, tense)[0]}"
     italian = joined_words(
         asking(word[1], italian_predicate(subject, phrase, tense)), subject.italian
@@ -57,7 +57,7 @@ def _wh(
 
 
 def asking(word: str, predicate: str) -> str:
-    """Question word and verb: "dove vai", "dov'è", "com'era"."""
+    """The Italian question word and the verb: "dove vai", "dov'è", "com'era"."""
     if word in {"dove", "come"} and predicate[0] in "eè":
         return f"{word[:-1]}'{predicate}"
     return f"{word} {predicate}"
@@ -77,7 +77,7 @@ _THINGS: dict[str, tuple[Verb, ...]] = {}
 
 
 def _things(tense: str) -> tuple[Verb, ...]:
-    """The verbs whose object one may ask for with "what"."""
+    """The verbs whose object can be asked for with "what"."""
     if tense not in _THINGS:
         _THINGS[tense] = tuple(
             verb
@@ -101,7 +101,7 @@ def whom(draw: Draw, tense: str) -> Both:
     """ "Who did you meet yesterday?", "Chi hai incontrato ieri?"."""
     subject = _asked_person(draw)
     if subject.person == 2:
-        raise DeadEndError  # "Chi ha visto?" could as well ask who saw
+        raise DeadEndError  # "Chi ha visto?" can also mean "Who saw?"
     pool = tuple(
         x for x in transitive_verbs(tense) if "person" in x.objects and "stative" not in x.flags
     )
@@ -155,7 +155,7 @@ def why(draw: Draw, tense: str) -> Both:
     words = _wh(draw, ("why", "perché"), subject, phrase, tense)
     time = sometimes_when(draw, tense, phrase.verb)
     if time == NOTHING and subject.bare:
-        # A named subject stands before a verb that has an object: Perché Anna vende la casa?
+        # A subject that is not a pronoun stands before the verb: Perché Anna vende la casa?
         words = (
             words[0],
             joined_words("perché", subject.italian, italian_predicate(subject, phrase, tense)),

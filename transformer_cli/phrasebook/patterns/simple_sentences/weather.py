@@ -1,4 +1,4 @@
-"""Sentence patterns about the weather: in every tense, with a time and a place."""
+"""Sentence patterns about the weather, sometimes with a time and a place."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _place(draw: Draw) -> Both:
 
 
 def _placed(draw: Draw, words: Both, time: Both, place: Both) -> Both:
-    """The clause with time and place before or behind it."""
+    """The clause with time and place before or after it."""
     before, behind = draw.choose(
         ((NOTHING, (place, time)), (time, (place,)), (place, (time,)), (NOTHING, (time, place)))
     )

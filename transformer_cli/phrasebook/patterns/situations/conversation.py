@@ -1,4 +1,4 @@
-"""Sentence patterns of talk: fixed phrases, greetings, answers and names before a sentence."""
+"""Sentence patterns of conversation: fixed phrases, and greetings or names before a sentence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from transformer_cli.phrasebook.words.word_tables import read_table
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A fixed phrase; `polite` is the Italian to a stranger, empty where it is not said."""
+    """A fixed phrase; `polite`: the Italian for a stranger, empty where nobody says it to one."""
 
     english: str
     italian: str
@@ -84,7 +84,7 @@ def phrase_to_a_stranger(draw: Draw) -> Both:
     if lead[0] and phrase.english.startswith(ANSWERS):
         raise DeadEndError
     if (please[0] and title[0]) or not (please[0] or title[0] or lead[0] == "excuse me"):
-        raise DeadEndError  # only these make an English sentence polite
+        raise DeadEndError  # "please", "sir" or "excuse me" must make the English polite
     english = ", ".join(x for x in (lead[0], phrase.english) if x)
     italian = ", ".join(x for x in (lead[1], phrase.polite) if x)
     tail = please[0] + title[0], please[1] + title[1]
@@ -93,7 +93,7 @@ def phrase_to_a_stranger(draw: Draw) -> Both:
 
 @cache
 def _capitalised() -> frozenset[str]:
-    """The words that keep their capital within a sentence, in either language; not "I"."""
+    """The words of both languages, except "I", that have a capital letter everywhere."""
     names_of = {name.english for name in NAMES} | {name.italian for name in NAMES}
     english = {word.english for word in ADVERBS} | {word.english for word in ADJECTIVES}
     english |= {noun.english[0] for noun in NOUNS}
@@ -101,10 +101,10 @@ def _capitalised() -> frozenset[str]:
 
 
 def continued(sentence: str, *always_capital: str) -> str:
-    """A sentence as it stands behind an opening word: without its capital.
+    """A sentence as it follows an opening word: with a small first letter.
 
     Args:
-        always_capital: words that keep theirs, besides names and the like.
+        always_capital: words that keep their capital letter, as names do.
     """
     first = re.split(r"\W", sentence, maxsplit=1)[0]
     if first in _capitalised() or first in always_capital:
@@ -118,7 +118,7 @@ def _any_of(draw: Draw, patterns: tuple[Pattern, ...]) -> Both:
 
 
 def opened(draw: Draw, *, openers: tuple[Both, ...], patterns: tuple[Pattern, ...]) -> Both:
-    """A sentence of one of the patterns behind an opening: "Good morning, where is the bank?"."""
+    """An opening, then a sentence of one of the patterns: "Good morning, where is the bank?"."""
     lead = draw.choose(openers)
     draw.expect(lead[0])
     english, italian = _any_of(draw, patterns)

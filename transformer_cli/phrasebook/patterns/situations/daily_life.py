@@ -39,7 +39,7 @@ def with_subject(
     phrase = VerbPhrase(the_verb(*verb_names), *words)
     time = sometimes_when(draw, tense, phrase.verb)
     if words[0].startswith("at ") and time[0].startswith("at "):
-        raise DeadEndError  # two times of day
+        raise DeadEndError  # a sentence has one time of day
     if asks:
         sentence = question(subject, phrase, tense)
     elif looks_past(phrase.verb, tense, subject) and not time[0]:
@@ -181,7 +181,7 @@ DONE_SO = {"slowly": PACED, "quickly": PACED, "well": SKILLED, "badly": SKILLED}
 
 @cache
 def _done_so(adverb: str) -> tuple[Verb, ...]:
-    """The verbs that go with an adverb of manner or quantity."""
+    """The verbs that make sense with an adverb of manner or quantity."""
     wanted = DONE_SO.get(adverb, LASTING)
     return tuple(verb for verb in verbs("intransitive") if verb.italian in wanted)
 

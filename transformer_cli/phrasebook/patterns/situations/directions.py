@@ -1,4 +1,4 @@
-"""Sentence patterns about the way: directions, distances, trains and opening hours."""
+"""Sentence patterns for finding the way: directions, distances, trains and opening hours."""
 
 from __future__ import annotations
 

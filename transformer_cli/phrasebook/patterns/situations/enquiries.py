@@ -1,4 +1,4 @@
-"""Sentence patterns of everyday enquiries: where, who, why, how many, whether someone knows."""
+"""Sentence patterns of everyday enquiries: where, who, why, how many, who knows."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def where_can(draw: Draw) -> Both:
 
 
 def _whereabouts(draw: Draw) -> tuple[NounPhrase, Both]:
-    """Something or someone, and the clause "where the station is", "dov'è la stazione"."""
+    """A subject, and the clause "where the station is", "dov'è la stazione"."""
     pool = nouns("building", "public-place", "room", "thing", "family", "pet", "known")
     subject = noun_phrase(draw, draw.pick(pool), ("the", "the", "my"))
     verb = "is" if subject.english_person == 2 else "are"

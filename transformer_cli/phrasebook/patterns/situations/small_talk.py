@@ -1,4 +1,4 @@
-"""Sentence patterns of small talk: the hour, the day, names, greetings."""
+"""Sentence patterns of small talk: time of day, date, names, greetings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentence patterns of the traveller: tickets, hotel, restaurant, shops and directions."""
+"""Sentence patterns for travellers: tickets, hotel, restaurant and shops."""
 
 from __future__ import annotations
 
