@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import unicodedata
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from transformer_cli.phrasebook import (
     count_patterns_and_lemmas,
     fingerprint,
     generate_split,
+    generation,
     is_held_out,
 )
 from transformer_cli.phrasebook.patterns.all_patterns import PATTERNS
@@ -164,13 +166,16 @@ def test_the_fingerprint_is_a_sha256() -> None:
     assert fingerprint() == fingerprint()
 
 
+def test_the_fingerprint_covers_the_files_in_subfolders() -> None:
+    paths = {path for path, _ in generation._files_below(files(generation.PACKAGE))}
+    assert {"lookup.py", "words/nouns.tsv", "patterns/situations/travel.py"} <= paths
+
+
 def test_asking_for_no_pairs_gives_none() -> None:
     assert list(generate_split("train", num_pairs=0, seed=1)) == []
 
 
 def test_asking_for_more_than_can_be_made_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from transformer_cli.phrasebook import generation
-
     few = tuple(pattern for pattern in PATTERNS if pattern.name in {"hour", "hour.past"})
     generation._held_out_pairs()
     monkeypatch.setattr(generation, "PATTERNS", few)
