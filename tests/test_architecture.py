@@ -11,6 +11,7 @@ PACKAGE = Path(transformer_cli.__file__).parent
 
 HEIGHTS = {
     "errors": 0,
+    "phrasebook": 0,
     "config": 1,
     "messages": 2,
     "runtime": 2,
