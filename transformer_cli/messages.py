@@ -60,6 +60,9 @@ def log_to_file(path: Path) -> Iterator[None]:
     handler = _LogFile(path, encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
     logger.addHandler(handler)
+    level = logger.level
+    if level == logging.NOTSET:  # used from Python, where nobody has asked for messages
+        logger.setLevel(logging.INFO)
     try:
         yield
     except Exception as error:
@@ -69,6 +72,7 @@ def log_to_file(path: Path) -> Iterator[None]:
         )
         raise
     finally:
+        logger.setLevel(level)
         logger.removeHandler(handler)
         with suppress(OSError):  # a full disk was told of before
             handler.close()

@@ -7,6 +7,7 @@ import os
 import platform
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -125,7 +126,10 @@ class StopRequest:
 
 @contextmanager
 def signals_as_requests() -> Iterator[StopRequest]:
-    """The first SIGINT or SIGTERM becomes a request; the second ends the process at once."""
+    """The first SIGINT or SIGTERM becomes a request; the second ends the process at once.
+
+    Python handles signals in the main thread only: in another thread nothing changes.
+    """
     request = StopRequest()
 
     def note(signal_number: int, frame: FrameType | None) -> None:
@@ -137,11 +141,12 @@ def signals_as_requests() -> Iterator[StopRequest]:
         with suppress(OSError):
             os.write(2, message.encode())
 
-    # What a shell ignores on behalf of a background job stays ignored.
+    # Signals that a shell ignores for a background job stay ignored.
+    is_main_thread = threading.current_thread() is threading.main_thread()
     numbers = [
         number
         for number in (signal.SIGINT, signal.SIGTERM)
-        if signal.getsignal(number) is not signal.SIG_IGN
+        if is_main_thread and signal.getsignal(number) is not signal.SIG_IGN
     ]
     before = {number: signal.signal(number, note) for number in numbers}
     try:

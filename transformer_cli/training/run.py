@@ -86,11 +86,10 @@ def train(
         was_finished = is_finished(session.progress, config.training)
         if not was_finished:
             _train_in(session, folder, callbacks)
-        for line in summary_lines(
-            config, folder.metrics_file, lambda: load_translator(folder.path)
-        ):
-            logger.info("%s", line)
-        if not was_finished:
+        is_done = is_finished(session.progress, config.training)
+        if is_done:
+            _log_summary(folder, config)
+        if is_done and not was_finished:
             logger.info("finished after %d steps: %s", session.progress.step, folder.path)
     return TrainedRun(
         folder=folder.path,
@@ -163,6 +162,11 @@ def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[C
         raise InterruptedBySignal(
             request.signal_number, f"stopped and saved at step {progress.step}"
         )
+
+
+def _log_summary(folder: RunFolder, config: Config) -> None:
+    for line in summary_lines(config, folder.metrics_file, lambda: load_translator(folder.path)):
+        logger.info("%s", line)
 
 
 class _StopAfterSignal(Callback):
