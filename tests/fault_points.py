@@ -23,13 +23,13 @@ from faults import WRITING
 # Where in the work of `tfm` a fault can strike: just before this is called.
 POINTS = {
     "config": "transformer_cli.commands.train:load_config",
-    "data": "transformer_cli.commands.train:prepare_data",
+    "data": "transformer_cli.training.run:prepare_data",
     "step": "transformer_cli.training.loop:train_step",
     "validation": "transformer_cli.training.session:validate",
     "save": "transformer_cli.storage.manifest:Manifest.encode",  # all files written, no manifest yet
     "verification": "transformer_cli.checkpoint.checkpoints:Checkpoints._verify_saved",
     "rotation": "transformer_cli.checkpoint.checkpoints:Checkpoints._rotate",
-    "report": "transformer_cli.console:append_json_line",
+    "report": "transformer_cli.training.recorders:append_json_line",
     "encoding": "transformer_cli.data.preparation:encode_pairs",
     "translation": "transformer_cli.decoding.translator:Translator.translate",
 }

@@ -11,6 +11,7 @@ PACKAGE = Path(transformer_cli.__file__).parent
 
 HEIGHTS = {
     "errors": 0,
+    "phrasebook": 0,
     "config": 1,
     "messages": 2,
     "runtime": 2,
@@ -24,8 +25,8 @@ HEIGHTS = {
     "evaluation": 7,
     "training": 8,
     "console": 9,
-    "commands": 9,
-    "cli": 10,
+    "commands": 10,
+    "cli": 11,
 }
 # Parts of the same height do not know each other.
 FORBIDDEN_NAMES = {

@@ -2,8 +2,9 @@
 
 From Python:
 
-    from transformer_cli import load_translator
-    for translation in load_translator("runs/en-it").translate(["Good morning."]):
+    from transformer_cli import load_config, load_translator, train
+    run = train(load_config("en-it.yaml"))
+    for translation in load_translator(run.folder).translate(["Good morning."]):
         print(translation.text)
 """
 
@@ -22,6 +23,9 @@ _PUBLIC = {
     "Translator": "transformer_cli.decoding.translator",
     "load_translator": "transformer_cli.decoding.translator",
     "score_corpus": "transformer_cli.evaluation.metrics",
+    "Callback": "transformer_cli.training.callbacks",
+    "TrainedRun": "transformer_cli.training.run",
+    "train": "transformer_cli.training.run",
 }
 __all__ = ["__version__", *_PUBLIC]
 

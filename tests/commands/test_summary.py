@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from transformer_cli.commands.summary import exact_match_table, published_table
 from transformer_cli.config import PublishedConfig
+from transformer_cli.evaluation.exercises import exact_match_table, published_table
 
 
 def test_published_figures_stand_beside_those_of_the_same_step_and_kind(tmp_path: Path) -> None:

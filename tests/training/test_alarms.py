@@ -3,6 +3,11 @@
 import pytest
 
 from transformer_cli.training.alarms import Alarms
+from transformer_cli.training.meter import TrainingReport
+
+
+def report(step: int, loss: float, num_skipped: int = 0) -> TrainingReport:
+    return TrainingReport(step, 0, loss, loss, 1e-3, 1.0, 100.0, 100.0, num_skipped)
 
 
 @pytest.mark.parametrize(
@@ -23,14 +28,14 @@ def test_a_jump_is_told_and_noise_is_not(
 ) -> None:
     alarms = Alarms()
     for step, loss in enumerate(losses):
-        alarms.after_report(step, loss, num_skipped=0)
+        alarms.on_report(report(step, loss))
     assert ("the training loss has jumped from" in caplog.text) is is_told
 
 
 def test_a_loss_that_stays_high_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     alarms = Alarms()
     for step, loss in enumerate([2.0, 8.0, 8.0, 8.1]):
-        alarms.after_report(step, loss, num_skipped=0)
+        alarms.on_report(report(step, loss))
     assert caplog.text.count("jumped from 2.00 to 8.00") == 1
     assert len(caplog.records) == 1
 
@@ -39,7 +44,7 @@ def test_a_report_with_skipped_updates_is_no_measure(caplog: pytest.LogCaptureFi
     """What was skipped added tokens and no loss, so the next report seems to be a jump."""
     alarms = Alarms()
     for step, (loss, num_skipped) in enumerate([(4.0, 0), (0.0, 3), (4.0, 3), (4.0, 3)]):
-        alarms.after_report(step, loss, num_skipped=num_skipped)
+        alarms.on_report(report(step, loss, num_skipped))
     assert caplog.text == ""
-    alarms.after_report(9, 9.0, num_skipped=3)
+    alarms.on_report(report(9, 9.0, 3))
     assert "step 9: the training loss has jumped" in caplog.text

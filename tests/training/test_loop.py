@@ -6,23 +6,24 @@ import pytest
 import torch
 
 from transformer_cli.config import TrainingConfig
-from transformer_cli.training.loop import Experiment, train
-from transformer_cli.training.optimizer import learning_rate, optimizer_tensors, restore_optimizer
-from transformer_cli.training.progress import Meter, Progress
+from transformer_cli.training.loop import Experiment
+from transformer_cli.training.meter import Meter
+from transformer_cli.training.progress import Progress
+from transformer_cli.training.schedules import learning_rate
 
-from .tiny_world import MACHINE, World, assert_equal, experiment, run, settings, tensors_of
+from .tiny_world import MACHINE, World, assert_equal, experiment, run, settings, tensors_of, train
 
 
 def test_each_cadence_is_kept_and_everything_happens_once_more_at_the_end() -> None:
     world = World(values=lambda step: step)  # it gets worse, so that only the first is the best
     progress = run(experiment(settings()), world)
     assert progress.step == 9
-    assert world.without_ticks() == [
+    assert world.without_steps() == [
         "report 3", "validate 4", "save 4", "save 5", "report 6", "validate 8", "report 9",
         "validate 9", "save 9",
     ]  # fmt: skip
-    assert [call for call in world.calls if call.startswith("tick")] == [
-        f"tick {step}" for step in range(1, 10)
+    assert [call for call in world.calls if call.startswith("step")] == [
+        f"step {step}" for step in range(1, 10)
     ]
 
 
@@ -66,8 +67,7 @@ def test_the_speed_is_that_of_this_process() -> None:
     """What was trained before a resume took none of its time."""
     one, world, meter = experiment(settings(max_steps=3)), World(), Meter(MACHINE.device)
     meter.num_target_tokens_seen = meter.num_source_tokens_seen = 10**12
-    with one.updates:
-        train(one, Progress(), meter, world.hooks())
+    train(one, Progress(), meter, world)
     assert 0 < world.reports[0].target_tokens_per_second < 10**9
     assert 0 < world.reports[0].source_tokens_per_second < 10**9
 
@@ -81,9 +81,9 @@ def test_a_run_that_stops_getting_better_is_ended() -> None:
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
-        ("tick 3", ["report 3", "save 3"]),
+        ("step 3", ["report 3", "save 3"]),
         ("report 3", ["report 3", "save 3"]),
-        ("tick 4", ["report 3", "save 4"]),
+        ("step 4", ["report 3", "save 4"]),
         ("validate 4", ["report 3", "validate 4", "save 4"]),
         ("save 4", ["report 3", "validate 4", "save 4"]),
         ("save 5", ["report 3", "validate 4", "save 4", "save 5"]),
@@ -92,7 +92,7 @@ def test_a_run_that_stops_getting_better_is_ended() -> None:
 def test_a_request_to_stop_ends_after_one_save(call: str, expected: list[str]) -> None:
     world = World(watch=lambda name, step: f"{name} {step}" == call)
     progress = run(experiment(settings()), world)
-    assert world.without_ticks() == expected
+    assert world.without_steps() == expected
     assert progress == world.saved[-1][0]
 
 
@@ -106,21 +106,18 @@ def resumed(training: TrainingConfig, cut: int) -> tuple[Experiment, World]:
     """Stopped after step `cut`, put on paper, and continued by another experiment."""
     first, world = (
         experiment(training),
-        World(watch=lambda name, step: (name, step) == ("tick", cut)),
+        World(watch=lambda name, step: (name, step) == ("step", cut)),
     )
     run(first, world)
     progress, meter_state = world.saved[-1]
     progress = Progress.from_json(progress.to_json())
     second = experiment(training, tuple(progress.position))
     second.model.load_state_dict(copy.deepcopy(first.model.state_dict()))
-    restore_optimizer(
-        second.model, second.optimizer, optimizer_tensors(first.model, first.optimizer)
-    )
+    second.optimizer.restore(first.optimizer.state())
     meter = Meter(MACHINE.device)
     meter.restore(meter_state)
     rest = World()
-    with second.updates:
-        train(second, progress, meter, rest.hooks())
+    train(second, progress, meter, rest)
     rest.calls = world.calls[: -1 if world.calls[-1].startswith("save") else None] + rest.calls
     rest.reports = world.reports + rest.reports
     return second, rest

@@ -11,8 +11,8 @@ from transformer_cli.config import TrainingConfig
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.errors import TrainingStoppedError
 from transformer_cli.training.loop import Experiment
-from transformer_cli.training.optimizer import learning_rate
 from transformer_cli.training.progress import Progress
+from transformer_cli.training.schedules import learning_rate
 
 from .tiny_world import PAIRS, World, assert_equal, experiment, run, settings, tensors_of
 
@@ -28,7 +28,7 @@ def poisoned(one: Experiment, is_bad: Callable[[int], bool]) -> Experiment:
         nonlocal step
         step += 1
 
-    one.optimizer.register_step_post_hook(count)
+    one.optimizer.torch_optimizer.register_step_post_hook(count)
     next(one.model.parameters()).register_hook(lambda g: spoil(g))
     step = 1
     return one
@@ -67,7 +67,7 @@ def test_an_update_without_a_target_token_changes_no_weight() -> None:
         settings(batch_sentences=1, accumulate=1, max_steps=6, log_every=1), pairs=pairs
     )
     states = [tensors_of(one)]
-    world = World(watch=lambda name, step: name == "tick" and states.append(tensors_of(one)))
+    world = World(watch=lambda name, step: name == "step" and states.append(tensors_of(one)))
     run(one, world)
     for before, after, report in zip(states, states[1:], world.reports, strict=False):
         if math.isfinite(report.loss):

@@ -18,7 +18,8 @@ from transformer_cli.model.dropout import Dropout
 from transformer_cli.model.loss import sum_loss
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
-from transformer_cli.training.optimizer import build_optimizer, optimizer_tensors
+from transformer_cli.training.objectives import build_objective
+from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.step import StepReport, train_step
 
 PAD, SOS, EOS = 1, 2, 3
@@ -41,10 +42,17 @@ def batch_of(some: list[TokenPair]) -> Batch:
 
 def step(
     model: nn.Module, batches: list[Batch], precision: torch.dtype = torch.float32
-) -> tuple[StepReport, torch.optim.Optimizer]:
-    optimizer = build_optimizer(model, TRAINING)
+) -> tuple[StepReport, Optimizer]:
+    optimizer = Optimizer(model, TRAINING)
     machine = Machine(torch.device("cpu"), precision)
-    return train_step(model, optimizer, batches, machine, TRAINING), optimizer
+    return train_step(
+        model,
+        optimizer,
+        build_objective(TRAINING, machine),
+        batches,
+        device=machine.device,
+        clip_norm=None,
+    ), optimizer
 
 
 @settings(max_examples=12)
@@ -97,14 +105,21 @@ def test_a_loss_that_is_not_a_number_changes_neither_weights_nor_moments() -> No
     batch = batch_of([TokenPair([4, 5, EOS], [6, EOS])])
     _, optimizer = step(model, [batch])
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    moments = {name: value.clone() for name, value in optimizer_tensors(model, optimizer).items()}
+    moments = {name: value.clone() for name, value in optimizer.state().items()}
     model.register_forward_hook(lambda module, inputs, logits: logits / 0.0 * 0.0)
     machine = Machine(torch.device("cpu"), torch.float32)
-    report = train_step(model, optimizer, [batch], machine, TRAINING)
+    report = train_step(
+        model,
+        optimizer,
+        build_objective(TRAINING, machine),
+        [batch],
+        device=machine.device,
+        clip_norm=None,
+    )
     assert math.isnan(float(report.objective))
     assert not bool(report.is_finite)
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
-    after = optimizer_tensors(model, optimizer)
+    after = optimizer.state()
     assert all(torch.equal(moments[name], value) for name, value in after.items())
 
 

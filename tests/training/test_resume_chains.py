@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from transformer_cli.data.batches import updates
 from transformer_cli.model.dropout import Dropout
-from transformer_cli.training.loop import train
-from transformer_cli.training.optimizer import optimizer_tensors, restore_optimizer
-from transformer_cli.training.progress import Meter, Progress
+from transformer_cli.training.meter import Meter
+from transformer_cli.training.progress import Progress
 
-from .tiny_world import MACHINE, World, assert_equal, experiment, tensors_of
+from .tiny_world import MACHINE, World, assert_equal, experiment, tensors_of, train
 from .tiny_world import settings as training_settings
 
 TRAINING = training_settings(clip_norm=0.5, max_steps=12, log_every=5, patience=9)
@@ -34,20 +33,17 @@ def trained_with_stops(cuts: list[int], *, forgets: str = "") -> Found:
         one = experiment(TRAINING, tuple(progress.position))
         if tensors is not None:
             one.model.load_state_dict(tensors)
-            restore_optimizer(one.model, one.optimizer, moments)
+            one.optimizer.restore(moments)
         meter = Meter(MACHINE.device)
         meter.restore(meter_state)
-        world = World(watch=lambda call, step, cut=cut: (call, step) == ("tick", cut))
-        with one.updates:
-            progress = train(one, progress, meter, world.hooks())
+        world = World(watch=lambda call, step, cut=cut: (call, step) == ("step", cut))
+        progress = train(one, progress, meter, world)
         progress = Progress.from_json(json.loads(json.dumps(progress.to_json())))
         if forgets == "the position":
             progress = Progress.from_json(progress.to_json() | {"position": (0, 0)})
         meter_state = json.loads(json.dumps(meter.to_json()))
         tensors = {name: value.clone() for name, value in one.model.state_dict().items()}
-        moments = {
-            n: value.clone() for n, value in optimizer_tensors(one.model, one.optimizer).items()
-        }
+        moments = {n: value.clone() for n, value in one.optimizer.state().items()}
         if forgets == "the moments":
             moments = {name: torch.zeros_like(value) for name, value in moments.items()}
         reports += [(r.step, r.epoch, r.loss, r.objective, r.gradient_norm) for r in world.reports]
@@ -101,15 +97,14 @@ def test_compiled_and_plain_layers_continue_each_other(halves: tuple[bool, bool]
                     module.share = 0.0
             if tensors:
                 one.model.load_state_dict(tensors)
-                restore_optimizer(one.model, one.optimizer, moments)
+                one.optimizer.restore(moments)
             if is_compiled:
                 for layer in (*one.model.encoder.layers, *one.model.decoder.layers):
                     layer.compile(backend="aot_eager")
-            world = World(watch=lambda call, step, cut=cut: (call, step) == ("tick", cut))
-            with one.updates:
-                progress = train(one, progress, Meter(MACHINE.device), world.hooks())
+            world = World(watch=lambda call, step, cut=cut: (call, step) == ("step", cut))
+            progress = train(one, progress, Meter(MACHINE.device), world)
             tensors = {name: value.clone() for name, value in one.model.state_dict().items()}
-            moments = optimizer_tensors(one.model, one.optimizer)
+            moments = one.optimizer.state()
         found.append(tensors | moments)
     assert list(found[0]) == list(found[1])
     assert not any("_orig_mod" in name for name in found[0])

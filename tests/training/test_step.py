@@ -13,11 +13,8 @@ from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.errors import TryAgainError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
-from transformer_cli.training.optimizer import (
-    build_optimizer,
-    optimizer_tensors,
-    set_learning_rate,
-)
+from transformer_cli.training.objectives import build_objective
+from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.step import StepReport, train_step
 
 MACHINE = Machine(torch.device("cpu"), torch.float32)
@@ -30,15 +27,15 @@ PAIRS = [
 ]
 
 
-def model_and_optimizer(dropout: float = 0.0) -> tuple[Transformer, torch.optim.Optimizer]:
+def model_and_optimizer(dropout: float = 0.0) -> tuple[Transformer, Optimizer]:
     torch.manual_seed(0)
     config = ModelConfig(
         d_model=16, num_heads=2, d_ff=32, encoder_layers=1, decoder_layers=1, dropout=dropout
     )
     model = Transformer(config, 9, 9).double()
     training = TrainingConfig(max_steps=1, batch_sentences=4)
-    optimizer = build_optimizer(model, training)
-    set_learning_rate(optimizer, 0.01)
+    optimizer = Optimizer(model, training)
+    optimizer.learning_rate = 0.01
     return model, optimizer
 
 
@@ -47,11 +44,18 @@ def batch(pairs: list[TokenPair]) -> Batch:
 
 
 def step(
-    model: nn.Module, optimizer: torch.optim.Optimizer, batches: list[Batch], **settings: Any
+    model: nn.Module, optimizer: Optimizer, batches: list[Batch], **settings: Any
 ) -> StepReport:
     settings = {"label_smoothing": 0.1, "clip_norm": None} | settings
     training = TrainingConfig(max_steps=1, batch_sentences=4, **settings)
-    return train_step(model, optimizer, batches, MACHINE, training)
+    return train_step(
+        model,
+        optimizer,
+        build_objective(training, MACHINE),
+        batches,
+        device=MACHINE.device,
+        clip_norm=training.clip_norm,
+    )
 
 
 def test_an_accumulated_step_equals_one_large_batch() -> None:
@@ -94,13 +98,13 @@ def test_a_step_that_is_not_finite_changes_neither_weights_nor_moments(poison: f
     model, optimizer = model_and_optimizer()
     step(model, optimizer, [batch(PAIRS)])
     weights = copy.deepcopy(model.state_dict())
-    moments = {name: value.clone() for name, value in optimizer_tensors(model, optimizer).items()}
+    moments = {name: value.clone() for name, value in optimizer.state().items()}
     handle = model.output.weight.register_hook(lambda gradient: gradient * poison)
     report = step(model, optimizer, [batch(PAIRS)], clip_norm=1.0)
     handle.remove()
     assert not bool(report.is_finite)
     assert all(torch.equal(weights[name], value) for name, value in model.state_dict().items())
-    after = optimizer_tensors(model, optimizer)
+    after = optimizer.state()
     assert all(torch.equal(moments[name], value) for name, value in after.items())
 
 

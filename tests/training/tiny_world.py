@@ -12,9 +12,14 @@ from transformer_cli.data.batches.order import Budget, EpochOrder
 from transformer_cli.data.batches.updates import Updates
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
-from transformer_cli.training.loop import Experiment, Hooks, TrainingReport, train
-from transformer_cli.training.optimizer import build_optimizer, optimizer_tensors
-from transformer_cli.training.progress import Meter, Progress
+from transformer_cli.training.alarms import Alarms
+from transformer_cli.training.callbacks import Callback, Callbacks
+from transformer_cli.training.loop import Experiment, run_loop
+from transformer_cli.training.meter import Meter, TrainingReport
+from transformer_cli.training.objectives import build_objective
+from transformer_cli.training.optimizers import Optimizer
+from transformer_cli.training.progress import Progress
+from transformer_cli.training.step import StepReport
 
 MACHINE = Machine(torch.device("cpu"), torch.float32)
 MODEL = ModelConfig(d_model=8, num_heads=2, d_ff=16, encoder_layers=1, decoder_layers=1)
@@ -40,12 +45,13 @@ def experiment(
     budget = Budget(sentences=training.batch_sentences)
     order = EpochOrder(known.lengths, known.corpus_sizes, [1.0], budget, 7)
     updates = Updates(known, order, accumulate=training.accumulate, position=position)
-    return Experiment(model, build_optimizer(model, training), updates, training, MACHINE, 7)
+    optimizer, objective = Optimizer(model, training), build_objective(training, MACHINE)
+    return Experiment(model, optimizer, objective, updates, training, MACHINE, 7)
 
 
 @dataclass
-class World:
-    """Takes the hooks' calls and writes them down; where `watch` says so, it asks to stop."""
+class World(Callback):
+    """Writes down what the loop calls; where `watch` says so, it asks to stop."""
 
     values: Callable[[int], float] = lambda step: 10.0 - step
     watch: Callable[[str, int], bool | None] = lambda call, step: False
@@ -58,36 +64,43 @@ class World:
         self.calls.append(f"{call} {step}")
         self.is_stopped |= bool(self.watch(call, step))
 
-    def hooks(self) -> Hooks:
-        def report(figures: TrainingReport) -> None:
-            self.reports.append(figures)
-            self.note("report", figures.step)
+    def on_step(self, step: int, report: StepReport) -> None:
+        self.note("step", step)
 
-        def validate(step: int) -> float:
-            self.note("validate", step)
-            return self.values(step)
+    def on_report(self, report: TrainingReport) -> None:
+        self.reports.append(report)
+        self.note("report", report.step)
 
-        def save(progress: Progress, meter: Meter) -> None:
-            self.saved.append((progress, meter.to_json()))
-            self.note("save", progress.step)
+    def should_stop(self) -> bool:
+        return self.is_stopped
 
-        def tick(step: int) -> None:
-            self.note("tick", step)
+    def validate(self, step: int) -> float:
+        self.note("validate", step)
+        return self.values(step)
 
-        return Hooks(tick, report, validate, save, lambda: self.is_stopped)
+    def save(self, progress: Progress, meter: Meter) -> None:
+        self.saved.append((progress, meter.to_json()))
+        self.note("save", progress.step)
 
-    def without_ticks(self) -> list[str]:
-        return [call for call in self.calls if not call.startswith("tick")]
+    def without_steps(self) -> list[str]:
+        return [call for call in self.calls if not call.startswith("step")]
+
+
+def train(one: Experiment, progress: Progress, meter: Meter, world: World) -> Progress:
+    callbacks = Callbacks([world, Alarms()])
+    with one.updates, callbacks.running(progress.step, None):
+        return run_loop(
+            one, progress, meter, validate=world.validate, save=world.save, callbacks=callbacks
+        )
 
 
 def run(one: Experiment, world: World, progress: Progress | None = None) -> Progress:
-    with one.updates:
-        return train(one, progress or Progress(), Meter(MACHINE.device), world.hooks())
+    return train(one, progress or Progress(), Meter(MACHINE.device), world)
 
 
 def tensors_of(one: Experiment) -> dict[str, torch.Tensor]:
-    moments = optimizer_tensors(one.model, one.optimizer)
-    return {name: value.clone() for name, value in (one.model.state_dict() | moments).items()}
+    state = one.model.state_dict() | one.optimizer.state()
+    return {name: value.clone() for name, value in state.items()}
 
 
 def assert_equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:

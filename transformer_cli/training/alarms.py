@@ -1,52 +1,55 @@
-"""When to warn while training: a loss that jumps, memory that does not suffice."""
+"""Warnings while training: a loss that jumps, memory that is too small."""
 
 import logging
 
+from transformer_cli.training.callbacks import Callback
+from transformer_cli.training.meter import TrainingReport
 from transformer_cli.training.step import StepReport
 
 logger = logging.getLogger(__name__)
 
-# Of the loss since the last report: noise stays below, a training that comes apart does not.
+# A warning is given when the loss rises above both limits since the last report. The usual noise stays
+# below them; a training that diverges does not.
 JUMP_FACTOR = 1.5
 JUMP_NATS = 1.0
 
 
-class Alarms:
-    """Watches one process' training; nothing of it decides anything."""
+class Alarms(Callback):
+    """Writes warnings; it changes nothing."""
 
     def __init__(self) -> None:
         self.last_loss: float | None = None
         self.num_skipped = 0
         self.num_halved_steps = 0
 
-    def after_step(self, step: int, report: StepReport) -> None:
-        """Tell once, at the first time, that batches had to be cut in two."""
+    def on_step(self, step: int, report: StepReport) -> None:
+        """Warn the first time that batches had to be cut in two."""
         if report.num_halvings == 0:
             return
         self.num_halved_steps += 1
         if self.num_halved_steps == 1:
             logger.warning(
-                "step %d: memory did not suffice, so its batches were cut in parts; the update is the "
+                "step %d: out of memory, so its batches were cut in parts; the update is the "
                 "same, but takes longer. Lower training.batch_tokens if this happens often",
                 step,
             )
 
-    def after_report(self, step: int, loss: float, *, num_skipped: int) -> None:
-        """Tell where the loss per token is far above that of the report before."""
-        before, is_whole = self.last_loss, num_skipped == self.num_skipped
-        # What was skipped added no loss: such a report says too little to be compared with.
-        self.last_loss, self.num_skipped = loss if is_whole else None, num_skipped
-        if before is None or not loss > max(JUMP_FACTOR * before, before + JUMP_NATS):
-            return  # nor is a loss that is not a number a jump
+    def on_report(self, report: TrainingReport) -> None:
+        """Warn when the loss per token is far above that of the last report."""
+        before, is_whole = self.last_loss, report.num_skipped == self.num_skipped
+        # Skipped updates add no loss, so a report with some of them is not compared.
+        self.last_loss, self.num_skipped = report.loss if is_whole else None, report.num_skipped
+        if before is None or not report.loss > max(JUMP_FACTOR * before, before + JUMP_NATS):
+            return  # a loss of NaN is no jump either
         logger.warning(
             "step %d: the training loss has jumped from %.2f to %.2f; if it stays there, lower "
             "training.learning_rate, raise training.warmup_steps or set training.clip_norm",
-            step,
+            report.step,
             before,
-            loss,
+            report.loss,
         )
 
-    def at_end(self) -> None:
-        """Tell how many updates there were of which memory could not hold the batches."""
+    def on_end(self) -> None:
+        """Report how many updates were cut in parts."""
         if self.num_halved_steps > 1:
             logger.warning("updates whose batches were cut in parts: %d", self.num_halved_steps)

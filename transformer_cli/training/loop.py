@@ -1,57 +1,44 @@
-"""The loop: update, report, validate, save, until the run is finished or asked to stop."""
+"""The training loop: update, report, validate, save, until the run is finished or asked to stop.
 
-import math
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+One update, in the order in which it happens:
+
+1.  `Updates` hands over the micro-batches of the update: sentence pairs as padded token ids. A thread
+    has prepared them ahead of time (data/batches/updates.py).
+2.  The learning rate of this step is set; it is a pure function of the step (schedules.py).
+3.  The random numbers of dropout are seeded with (seed, step), so that no random state is saved.
+4.  For each micro-batch: its tensors go to the device; the objective runs the model forward and sums
+    the loss over the target tokens (objectives.py, model/transformer.py, model/loss.py); the sum is divided
+    by the number of target tokens of the whole update; the backward pass adds to the gradients (step.py).
+5.  The gradient is clipped to `training.clip_norm`, and its norm is measured.
+6.  The optimizer changes the weights, unless the gradient has a NaN or an infinity (optimizers.py).
+7.  `Progress` counts the step and takes over the position in the data; the `Meter` adds up the sums on
+    the device, without waiting for them (progress.py, meter.py).
+8.  Every `log_every` steps the sums are read and reported; every `validate_every` steps the model is
+    validated; every `save_every` steps, and for each new best score, a checkpoint is written
+    (session.py). Callbacks are told of each of these (callbacks.py).
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
-
-import torch
 
 from transformer_cli.config import TrainingConfig
 from transformer_cli.data.batches.updates import Updates
 from transformer_cli.errors import TrainingStoppedError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine, seed_everything
-from transformer_cli.training.alarms import Alarms
-from transformer_cli.training.optimizer import learning_rate, set_learning_rate
+from transformer_cli.training.callbacks import Callbacks
+from transformer_cli.training.meter import Meter, Stopwatch, TrainingReport
+from transformer_cli.training.objectives import Objective
+from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.progress import (
-    Meter,
     Progress,
     goodness,
     is_finished,
     is_validation_due,
     reaches_limit,
 )
+from transformer_cli.training.schedules import learning_rate
 from transformer_cli.training.step import StepReport, train_step
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingReport:
-    """The training since the last report, per target token."""
-
-    step: int
-    epoch: int
-    objective: float  # label-smoothed, in nats
-    loss: float  # negative log-likelihood, in nats
-    learning_rate: float
-    gradient_norm: float  # of the last update, before clipping
-    target_tokens_per_second: float
-    source_tokens_per_second: float
-    num_skipped: int  # updates of the whole run whose gradient was not finite
-
-
-@dataclass(frozen=True, slots=True)
-class Hooks:
-    """What the loop does to the world, handed in."""
-
-    tick: Callable[
-        [int], None
-    ]  # a step is done: moves a progress bar, reads nothing from the device
-    report: Callable[[TrainingReport], None]
-    validate: Callable[[int], float]  # the value of best_metric at this step
-    save: Callable[[Progress, Meter], None]
-    is_stop_requested: Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,56 +46,68 @@ class Experiment:
     """What stays the same from the first step to the last."""
 
     model: Transformer
-    optimizer: torch.optim.Optimizer
+    optimizer: Optimizer
+    objective: Objective
     updates: Updates
     training: TrainingConfig
     machine: Machine
     seed: int
 
 
-def train(experiment: Experiment, progress: Progress, meter: Meter, hooks: Hooks) -> Progress:
-    """Train from `progress` until the run is finished or asked to stop; it always ends with a save.
+def run_loop(
+    experiment: Experiment,
+    progress: Progress,
+    meter: Meter,
+    *,
+    validate: Callable[[int], float],
+    save: Callable[[Progress, Meter], None],
+    callbacks: Callbacks,
+) -> Progress:
+    """Train from `progress` until the run is finished or asked to stop; the last act is a save.
+
+    Args:
+        experiment: model, optimizer and data.
+        progress: how far the run has come.
+        meter: sums since the last report, which a resumed run goes on with.
+        validate: from a step to the value of `training.best_metric` there.
+        save: writes a checkpoint.
+        callbacks: are told what happens, and may ask to stop.
 
     Raises:
         TrainingStoppedError: too many updates in a row had a gradient that is not finite.
     """
-    training = experiment.training
-    stopwatch, alarms = _Stopwatch(meter), Alarms()
+    training, stopwatch = experiment.training, Stopwatch(meter)
     is_saved = True
 
     def ends_here() -> bool:
-        return is_finished(progress, training) or hooks.is_stop_requested()
+        return is_finished(progress, training) or callbacks.should_stop()
 
     while True:
         is_among_best = False
-        # Whoever asks us to stop may not wait for long: a validation that is due comes after the resume.
-        if is_validation_due(progress, training) and not hooks.is_stop_requested():
+        # After a request to stop there is no time for a validation: the resumed run does it first.
+        if is_validation_due(progress, training) and not callbacks.should_stop():
             with stopwatch.paused():
-                value = goodness(hooks.validate(progress.step), training.best_metric)
+                value = goodness(validate(progress.step), training.best_metric)
             progress = progress.after_validation(value, keep_best=training.keep_best)
             is_among_best = value in progress.best_goodness
             is_saved = False
         is_save_due = progress.step % training.save_every == 0 or is_among_best
         if not is_saved and (is_save_due or ends_here()):
             with stopwatch.paused():
-                hooks.save(progress, meter)
+                save(progress, meter)
             is_saved = True
         if is_saved and ends_here():
-            alarms.at_end()
             return progress
         report = _update(experiment, progress.step + 1)
         progress = progress.after_step(experiment.updates.position)
         is_saved = False
         meter.add(report)
-        hooks.tick(progress.step)
-        alarms.after_step(progress.step, report)
+        callbacks.on_step(progress.step, report)
         if progress.step % training.log_every == 0 or reaches_limit(progress, training):
-            figures = _training_report(experiment, progress, meter, report, stopwatch)
-            hooks.report(figures)
-            alarms.after_report(figures.step, figures.loss, num_skipped=figures.num_skipped)
+            callbacks.on_report(_training_report(experiment, progress, meter, report, stopwatch))
             meter.start_interval()
             stopwatch.start_lap(meter)
-        # To read the count costs a wait for an accelerator, so there it is read now and then.
+        # Reading the count makes an accelerator wait, so it is read only now and then there.
         is_free_to_read = experiment.machine.device.type == "cpu"
         if is_free_to_read or progress.step % training.max_skipped_in_a_row == 0:
             _stop_if_hopeless(progress, meter, training)
@@ -117,16 +116,17 @@ def train(experiment: Experiment, progress: Progress, meter: Meter, hooks: Hooks
 def _update(experiment: Experiment, step: int) -> StepReport:
     training = experiment.training
     experiment.model.train()
-    rate = learning_rate(step, training, d_model=experiment.model.config.d_model)
-    set_learning_rate(experiment.optimizer, rate)
-    # Dropout depends on the seed and the step alone, so a resumed run needs no saved random state.
+    experiment.optimizer.learning_rate = learning_rate(
+        step, training, d_model=experiment.model.config.d_model
+    )
     seed_everything(experiment.seed, "step", step)
     return train_step(
         experiment.model,
         experiment.optimizer,
+        experiment.objective,
         next(experiment.updates),
-        experiment.machine,
-        training,
+        device=experiment.machine.device,
+        clip_norm=training.clip_norm,
     )
 
 
@@ -135,21 +135,20 @@ def _training_report(
     progress: Progress,
     meter: Meter,
     last: StepReport,
-    stopwatch: "_Stopwatch",
+    stopwatch: Stopwatch,
 ) -> TrainingReport:
-    sums = {name: value.item() for name, value in meter.sums.items()}
+    means = meter.means()
     source_speed, target_speed = stopwatch.tokens_per_second(meter)
-    num_tokens = sums["num_target_tokens"] or math.nan  # where all updates were skipped
     return TrainingReport(
         step=progress.step,
         epoch=progress.position.epoch,
-        objective=sums["objective"] / num_tokens,
-        loss=sums["negative_log_likelihood"] / num_tokens,
-        learning_rate=experiment.optimizer.param_groups[0]["lr"],
+        objective=means["objective"],
+        loss=means["negative_log_likelihood"],
+        learning_rate=experiment.optimizer.learning_rate,
         gradient_norm=last.gradient_norm.item(),
         target_tokens_per_second=target_speed,
         source_tokens_per_second=source_speed,
-        num_skipped=int(sums["num_skipped"]),
+        num_skipped=int(meter.sums["num_skipped"].item()),
     )
 
 
@@ -161,29 +160,3 @@ def _stop_if_hopeless(progress: Progress, meter: Meter, training: TrainingConfig
             f"(epoch {progress.position.epoch}, batches up to {progress.position.batch}); all were skipped",
             hint="lower training.learning_rate or raise training.warmup_steps; the last checkpoint is intact",
         )
-
-
-class _Stopwatch:
-    """Tokens per second of training since the last report of this process, pauses left out."""
-
-    def __init__(self, meter: Meter) -> None:
-        self.start_lap(meter)
-
-    def start_lap(self, meter: Meter) -> None:
-        self.lap_started_at = time.perf_counter()
-        self.num_source_tokens = meter.num_source_tokens_seen
-        self.num_target_tokens = meter.num_target_tokens_seen
-
-    def tokens_per_second(self, meter: Meter) -> tuple[float, float]:
-        """Of source and target."""
-        seconds = max(time.perf_counter() - self.lap_started_at, 1e-9)
-        return (
-            (meter.num_source_tokens_seen - self.num_source_tokens) / seconds,
-            (meter.num_target_tokens_seen - self.num_target_tokens) / seconds,
-        )
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        pause_started_at = time.perf_counter()
-        yield
-        self.lap_started_at += time.perf_counter() - pause_started_at

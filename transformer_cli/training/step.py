@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from transformer_cli.config import TrainingConfig
 from transformer_cli.data.batches.batch import Batch
 from transformer_cli.errors import TryAgainError, is_out_of_memory
-from transformer_cli.model.loss import LossSums, sum_loss
-from transformer_cli.runtime import Machine
+from transformer_cli.model.loss import LossSums
+from transformer_cli.training.objectives import Objective
+from transformer_cli.training.optimizers import Optimizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,22 +18,32 @@ class StepReport:
     """What one update did; the tensors stay on the device, so that no step waits for it."""
 
     objective: Tensor  # () label-smoothed loss, summed over target tokens, in nats
-    negative_log_likelihood: Tensor  # () what perplexity is made of, summed, in nats
+    negative_log_likelihood: Tensor  # () summed over target tokens, in nats; gives the perplexity
     gradient_norm: Tensor  # () before clipping
-    is_finite: Tensor  # () bool; where it is not, weights and moments stayed as they were
+    is_finite: Tensor  # () bool; if False, weights and moments stayed as they were
     num_source_tokens: int
     num_target_tokens: int
-    num_halvings: int = 0  # how often the batches were cut in two, for want of memory
+    num_halvings: int = 0  # how often the batches were cut in two, because memory was too small
 
 
 def train_step(
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizer,
+    objective: Objective,
     micro_batches: Sequence[Batch],
-    machine: Machine,
-    training: TrainingConfig,
+    *,
+    device: torch.device,
+    clip_norm: float | None,
 ) -> StepReport:
     """Sum the gradients of all micro-batches, divide once by their target tokens, update once.
+
+    Args:
+        model: in training mode, on `device`.
+        optimizer: of this model, with the learning rate of this update.
+        objective: what is minimised.
+        micro_batches: the batches of this update, on the CPU.
+        device: the device of the model.
+        clip_norm: largest norm of the gradient over all parameters; None: no clipping.
 
     Source: Vaswani et al. 2017, section 5.
     """
@@ -42,36 +51,26 @@ def train_step(
 
     def sum_gradients(batches: Sequence[Batch]) -> list[LossSums]:
         sums_of_batches: list[LossSums] = []
-        optimizer.zero_grad(set_to_none=True)
-        for host_batch in batches:
-            batch = host_batch.to(machine.device)
-            with machine.autocast():
-                logits = model(
-                    batch.source_ids, batch.source_mask, batch.decoder_input_ids
-                )  # (B, T, V)
-            sums = sum_loss(
-                logits,
-                batch.target_ids,
-                pad_id=batch.pad_id,
-                label_smoothing=training.label_smoothing,
-                smoothed_over=training.smoothed_over,
-            )
+        optimizer.zero_grad()
+        for batch in batches:
+            sums = objective(model, batch.to(device))
             # Divide by the tokens of the whole update: a mean of means would overweight short batches.
             (sums.objective / max(num_target_tokens, 1)).backward()
             sums_of_batches.append(LossSums(*(one.detach() for one in sums)))
         return sums_of_batches
 
     sums_of_batches, num_halvings = _in_parts_that_fit(sum_gradients, micro_batches)
-    limit = float("inf") if training.clip_norm is None else training.clip_norm
+    limit = float("inf") if clip_norm is None else clip_norm
     gradient_norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
     is_finite = torch.isfinite(gradient_norm)
-    if num_target_tokens:  # else Adam would still move the weights, by what it remembers
-        _update_unless(~is_finite, optimizer)
+    if (
+        num_target_tokens
+    ):  # without a token the gradient is 0, but Adam's moments would move the weights
+        optimizer.step_if(is_finite)
+    objectives, likelihoods = zip(*sums_of_batches, strict=True)
     return StepReport(
-        objective=torch.stack([sums.objective for sums in sums_of_batches]).sum(),
-        negative_log_likelihood=torch.stack(
-            [sums.negative_log_likelihood for sums in sums_of_batches]
-        ).sum(),
+        objective=torch.stack(objectives).sum(),
+        negative_log_likelihood=torch.stack(likelihoods).sum(),
         gradient_norm=gradient_norm,
         is_finite=is_finite,
         num_source_tokens=sum(batch.num_source_tokens for batch in micro_batches),
@@ -83,9 +82,9 @@ def train_step(
 def _in_parts_that_fit(
     work: Callable[[Sequence[Batch]], list[LossSums]], batches: Sequence[Batch]
 ) -> tuple[list[LossSums], int]:
-    """Do the work; where memory does not suffice, from the start again with each batch in two halves.
+    """Do the work; when memory is too small, start again with each batch cut in two halves.
 
-    Sums are divided once, by the tokens of the whole update, so that the update stays the same.
+    The sums are divided by the tokens of the whole update, so the update stays the same.
     """
     num_halvings = 0
     while True:
@@ -96,7 +95,7 @@ def _in_parts_that_fit(
                 raise
             batches = _halves_of_all(batches, error)
             num_halvings += 1
-        torch.cuda.empty_cache()  # only here is the failed attempt, with all its tensors, forgotten
+        torch.cuda.empty_cache()  # outside `except`, where nothing refers to the failed tensors
 
 
 def _halves_of_all(batches: Sequence[Batch], error: Exception) -> list[Batch]:
@@ -107,14 +106,3 @@ def _halves_of_all(batches: Sequence[Batch], error: Exception) -> list[Batch]:
             hint="lower training.batch_tokens or model.max_length, or close other programs",
         ) from error
     return halves
-
-
-def _update_unless(is_bad: Tensor, optimizer: torch.optim.Optimizer) -> None:
-    """Fused Adam leaves weights, moments and step counts alone where `found_inf` is 1.
-
-    That is how gradient scalers talk to it; the decision is taken on the device, without a wait.
-    """
-    fused: Any = optimizer
-    fused.grad_scale = None
-    fused.found_inf = is_bad.to(torch.float32)
-    optimizer.step()

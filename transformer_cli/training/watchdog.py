@@ -1,4 +1,4 @@
-"""Ends a training that stands still, and shows where it stood."""
+"""A watchdog: ends a training that hangs, and shows where each thread hangs."""
 
 import faulthandler
 import os
@@ -6,21 +6,25 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import Self
+from pathlib import Path
 
+from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import TryAgainError
+from transformer_cli.evaluation.validation import ValidationReport
+from transformer_cli.training.callbacks import Callback
+from transformer_cli.training.step import StepReport
 
 CHECKS_PER_LIMIT = 8
 
 
-class Watchdog:
-    """While open, ends the process when nobody has said `alive` for too long.
+class Watchdog(Callback):
+    """Ends the process when no step, validation or save has ended for too long.
 
-    A thread looks at the clock, so that it needs the interpreter, which whatever waits for a disk or
-    a device gives back. Nothing is saved then: the last checkpoint is what there is to go on from.
+    A thread looks at the clock. It can run whenever the main thread waits for a disk or a device, because
+    Python's interpreter lock is free then. Nothing is saved: a run goes on from its last checkpoint.
 
     Args:
-        limit_seconds: between two signs of life; `None`: never.
+        limit_seconds: the longest time between two signs of life; None: no limit.
     """
 
     def __init__(self, limit_seconds: float | None) -> None:
@@ -30,19 +34,27 @@ class Watchdog:
         self._thread: threading.Thread | None = None
 
     def alive(self) -> None:
-        """A step, a validation or a save has begun or ended."""
+        """A sign of life: a step, a validation or a save has ended."""
         self._alive_at = time.monotonic()
 
-    def __enter__(self) -> Self:
+    def on_start(self, first_step: int, num_steps: int | None) -> None:
         if self.limit_seconds is not None:
             self.alive()
             self._thread = threading.Thread(
                 target=self._watch, args=(self.limit_seconds,), name="watchdog", daemon=True
             )
             self._thread.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def on_step(self, step: int, report: StepReport) -> None:
+        self.alive()
+
+    def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
+        self.alive()
+
+    def on_save(self, step: int, folder: Path) -> None:
+        self.alive()
+
+    def on_end(self) -> None:
         self._is_over.set()
         if self._thread is not None:
             self._thread.join()
@@ -54,13 +66,13 @@ class Watchdog:
 
 
 def _end(limit_seconds: float) -> None:
-    """Not by an exception: the thread that stands still would never see it."""
+    """End the process at once: the thread that hangs would never see an exception."""
     error = TryAgainError(
         f"nothing has happened for more than {limit_seconds:g} s (runtime.stuck_after_seconds); "
         "above is where each thread stood",
         hint="the same command goes on from the last checkpoint; if it was only slow, raise the limit",
     )
-    with suppress(OSError, ValueError):  # where nobody listens
+    with suppress(OSError, ValueError):  # standard error may be closed
         faulthandler.dump_traceback(sys.stderr)
         os.write(2, f"tfm: {error}\n".encode())
     os._exit(error.exit_code)

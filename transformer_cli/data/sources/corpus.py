@@ -88,7 +88,7 @@ def fingerprint(data: DataConfig, *, seed: int) -> dict[str, str]:
     Files are named as the config names them: a corpus may move with `data.root`.
     """
     if isinstance(data, PhrasebookData):
-        from transformer_cli.data import phrasebook
+        from transformer_cli import phrasebook
 
         text = f"{phrasebook.fingerprint()} {data.num_pairs} {seed}"
         return {"phrasebook": sha256(text.encode()).hexdigest()}
@@ -117,7 +117,7 @@ def _generated_pairs(
     if isinstance(data, SequencesData):
         yield from sequences.generate_sequences(data, split, seed=seed)
         return
-    from transformer_cli.data.phrasebook import generate_split
+    from transformer_cli.phrasebook import generate_split
 
     try:
         for generated in generate_split(split, num_pairs=data.num_pairs, seed=seed):

@@ -1,0 +1,1 @@
+"""Phrases and clauses, built in both languages at once from randomly chosen words."""

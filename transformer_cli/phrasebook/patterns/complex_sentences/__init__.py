@@ -1,0 +1,1 @@
+"""Sentence patterns with two or more clauses."""

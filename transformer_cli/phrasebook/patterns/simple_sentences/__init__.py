@@ -1,0 +1,1 @@
+"""Sentence patterns with one clause, one file for each verb or structure."""

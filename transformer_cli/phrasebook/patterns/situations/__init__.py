@@ -1,0 +1,1 @@
+"""Sentence patterns of everyday situations: travel, directions, small talk."""

@@ -1,0 +1,79 @@
+"""Callbacks: what a caller adds to a training run, such as a progress bar, a log or a reason to stop."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from transformer_cli.decoding.translator import Translator
+from transformer_cli.evaluation.validation import ValidationReport
+from transformer_cli.training.meter import TrainingReport
+from transformer_cli.training.step import StepReport
+
+
+class Callback:
+    """Override the methods that you need; here each of them does nothing.
+
+    An exception in a callback ends the training; the last checkpoint stays.
+    """
+
+    def on_start(self, first_step: int, num_steps: int | None) -> None:
+        """The training begins.
+
+        Args:
+            first_step: updates that are done already; above 0 when a run is resumed.
+            num_steps: the step at which the run will end, where that is known.
+        """
+
+    def on_step(self, step: int, report: StepReport) -> None:
+        """An update is done. Do not read the report's tensors here: that makes a GPU wait."""
+
+    def on_report(self, report: TrainingReport) -> None:
+        """The training loss and the speed since the last report: every `training.log_every` steps."""
+
+    def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
+        """A validation is done; `translator` uses the weights of this step."""
+
+    def on_save(self, step: int, folder: Path) -> None:
+        """A checkpoint is on the disk."""
+
+    def should_stop(self) -> bool:
+        """Whether to end the training after this step, with a checkpoint; asked after each step."""
+        return False
+
+    def on_end(self) -> None:
+        """The training has ended, also by an error; called once after each `on_start`."""
+
+
+class Callbacks(Callback):
+    """Several callbacks as one: each is called in turn."""
+
+    def __init__(self, callbacks: Iterable[Callback] = ()) -> None:
+        self._callbacks = tuple(callbacks)
+
+    @contextmanager
+    def running(self, first_step: int, num_steps: int | None) -> Iterator[None]:
+        """Call `on_start`, and at the end `on_end` of each callback that was started."""
+        with ExitStack() as ends:
+            for callback in self._callbacks:
+                callback.on_start(first_step, num_steps)
+                ends.callback(callback.on_end)
+            yield
+
+    def on_step(self, step: int, report: StepReport) -> None:
+        for callback in self._callbacks:
+            callback.on_step(step, report)
+
+    def on_report(self, report: TrainingReport) -> None:
+        for callback in self._callbacks:
+            callback.on_report(report)
+
+    def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
+        for callback in self._callbacks:
+            callback.on_validation(step, report, translator)
+
+    def on_save(self, step: int, folder: Path) -> None:
+        for callback in self._callbacks:
+            callback.on_save(step, folder)
+
+    def should_stop(self) -> bool:
+        return any(callback.should_stop() for callback in self._callbacks)

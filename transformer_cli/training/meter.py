@@ -1,0 +1,113 @@
+"""What is measured between two reports: sums of losses and tokens, and the speed."""
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from transformer_cli.errors import DataError
+from transformer_cli.training.step import StepReport
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingReport:
+    """The training since the last report; losses are means per target token."""
+
+    step: int
+    epoch: int
+    objective: float  # label-smoothed, in nats
+    loss: float  # negative log-likelihood, in nats
+    learning_rate: float
+    gradient_norm: float  # of the last update, before clipping
+    target_tokens_per_second: float
+    source_tokens_per_second: float
+    num_skipped: (
+        int  # updates of the whole run that were skipped, because the gradient was not finite
+    )
+
+
+class Meter:
+    """Sums since the last report, on the device; they are read only when a report is made."""
+
+    LOSSES = ("objective", "negative_log_likelihood")
+    FIELDS = (*LOSSES, "num_target_tokens", "num_skipped", "num_skipped_in_a_row")
+
+    def __init__(self, device: torch.device) -> None:
+        # float64, so that sums over many steps are exact in a saved state; Apple GPUs have none.
+        dtype = torch.float32 if device.type == "mps" else torch.float64
+        self.sums: dict[str, Tensor] = {
+            name: torch.zeros((), dtype=dtype, device=device) for name in self.FIELDS
+        }
+        # Tokens that this process trained on, skipped updates included: for the speed.
+        self.num_source_tokens_seen = 0
+        self.num_target_tokens_seen = 0
+
+    def add(self, report: StepReport) -> None:
+        """Count one update; a skipped update adds no loss and no tokens to the sums."""
+        is_skipped = ~report.is_finite
+        for name in self.LOSSES:
+            value = getattr(report, name).to(self.sums[name].dtype)
+            self.sums[name] += torch.where(is_skipped, 0.0, value)
+        self.sums["num_target_tokens"] += report.num_target_tokens * report.is_finite
+        self.sums["num_skipped"] += is_skipped
+        in_a_row = self.sums["num_skipped_in_a_row"]
+        self.sums["num_skipped_in_a_row"] = (in_a_row + 1) * is_skipped
+        self.num_source_tokens_seen += report.num_source_tokens
+        self.num_target_tokens_seen += report.num_target_tokens
+
+    def start_interval(self) -> None:
+        """Set the sums to 0 after a report; skipped updates are counted over the whole run."""
+        for name in (*self.LOSSES, "num_target_tokens"):
+            self.sums[name] = torch.zeros_like(self.sums[name])
+
+    def means(self) -> dict[str, float]:
+        """The losses per target token; NaN where every update was skipped."""
+        num_tokens = self.sums["num_target_tokens"].item() or math.nan
+        return {name: self.sums[name].item() / num_tokens for name in self.LOSSES}
+
+    def to_json(self) -> dict[str, float]:
+        return {name: value.item() for name, value in self.sums.items()}
+
+    def restore(self, values: Mapping[str, float]) -> None:
+        """Put back what `to_json` gave.
+
+        Raises:
+            DataError: keys or types are not those that were written.
+        """
+        try:
+            for name in self.FIELDS:
+                self.sums[name].fill_(float(values[name]))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"state.json: not the state of a training run: {error!r}") from error
+
+
+class Stopwatch:
+    """Tokens per second since the last report of this process, without pauses."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.start_lap(meter)
+
+    def start_lap(self, meter: Meter) -> None:
+        """Measure from now on."""
+        self.lap_started_at = time.perf_counter()
+        self.num_source_tokens = meter.num_source_tokens_seen
+        self.num_target_tokens = meter.num_target_tokens_seen
+
+    def tokens_per_second(self, meter: Meter) -> tuple[float, float]:
+        """Of the source and of the target."""
+        seconds = max(time.perf_counter() - self.lap_started_at, 1e-9)
+        return (
+            (meter.num_source_tokens_seen - self.num_source_tokens) / seconds,
+            (meter.num_target_tokens_seen - self.num_target_tokens) / seconds,
+        )
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """The time inside does not count: validating and saving are no training."""
+        pause_started_at = time.perf_counter()
+        yield
+        self.lap_started_at += time.perf_counter() - pause_started_at

@@ -1,0 +1,175 @@
+"""What a run records in its folder: log lines, metrics.jsonl, and event files for TensorBoard."""
+
+import logging
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.decoding.translator import Translator
+from transformer_cli.errors import TfmError
+from transformer_cli.evaluation.attention_picture import attention_picture
+from transformer_cli.evaluation.validation import ValidationReport
+from transformer_cli.storage import append_json_line, cut_json_lines
+from transformer_cli.training.callbacks import Callback
+from transformer_cli.training.meter import TrainingReport
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+logger = logging.getLogger(__name__)
+
+
+class Recorder(Callback):
+    """Records one run; a file that cannot be written costs one warning and does not end the run."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        self.num_steps: int | None = None
+        self.board: _EventFile | None = None
+        self.is_recording = True
+        self.is_warned = False
+
+    def on_start(self, first_step: int, num_steps: int | None) -> None:
+        self.num_steps = num_steps
+        try:
+            # Steps after the one that is resumed from are trained, and recorded, again.
+            cut_json_lines(self.folder.metrics_file, after_step=first_step)
+        except TfmError as error:
+            self.is_recording = False  # otherwise steps would be recorded twice
+            self._warn(error)
+        try:
+            self.board = _EventFile(self.folder.tensorboard_folder, first_step=first_step)
+        except OSError as error:
+            self._warn(error)
+
+    def on_report(self, report: TrainingReport) -> None:
+        steps = f"{report.step}/{self.num_steps}" if self.num_steps else f"{report.step}"
+        speed = f"{report.target_tokens_per_second:,.0f} tok/s"
+        logger.info(
+            "step %s  epoch %d  loss %.4f  lr %.2e  %s",
+            steps, report.epoch, report.loss, report.learning_rate, speed,
+            extra={"is_on_the_bar": sys.stderr.isatty()},
+        )  # fmt: skip
+        self._record({"kind": "train"} | asdict(report))
+        self._draw(
+            report.step,
+            {
+                "loss/train": report.loss,
+                "loss/train_objective": report.objective,
+                "training/learning_rate": report.learning_rate,
+                "training/gradient_norm": report.gradient_norm,
+                "training/target_tokens_per_second": report.target_tokens_per_second,
+                "training/source_tokens_per_second": report.source_tokens_per_second,
+                "training/skipped_updates": report.num_skipped,
+                "training/epoch": report.epoch,
+            },
+        )
+
+    def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
+        """Losses and scores, sample translations, and the attention of the first sample."""
+        scores = "".join(f"  {score.name} {score.value:.2f}" for score in report.scores)
+        logger.info(
+            "step %d  validation: loss %.4f  perplexity %.2f%s",
+            step, report.loss, report.perplexity, scores,
+        )  # fmt: skip
+        self._record({"kind": "validation", "step": step} | report.as_json())
+        curves = {"loss/validation": report.loss, "perplexity/validation": report.perplexity}
+        self._draw(step, curves | {f"scores/{score.name}": score.value for score in report.scores})
+        for number, sample in enumerate(report.samples):
+            shown = (
+                f"    SOURCE     {sample.source}\n"
+                f"    TARGET     {sample.target}\n"
+                f"    PREDICTED  {sample.predicted}"
+            )
+            logger.info("%s", shown)
+            self._on_board(step, "text", f"samples/{number}", shown)
+        for number, sample in enumerate(report.samples[:1]):
+            figure = attention_picture(translator, sample.source, sample.predicted)
+            if figure is not None:
+                self._show_picture(step, f"attention/{number}", figure)
+
+    def on_end(self) -> None:
+        if self.board is not None:
+            self.board.close()
+
+    def _show_picture(self, step: int, name: str, figure: "Figure") -> None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()  # type: ignore[no-untyped-call]
+        pixels = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
+        self._on_board(step, "image", name, pixels, dataformats="HWC")
+
+    def _draw(self, step: int, curves: Mapping[str, float]) -> None:
+        for name, value in curves.items():
+            self._on_board(step, "scalar", name, value)
+
+    def _record(self, line: Mapping[str, Any]) -> None:
+        if not self.is_recording:
+            return
+        try:
+            append_json_line(self.folder.metrics_file, line)
+        except TfmError as error:
+            self._warn(error)
+
+    def _on_board(self, step: int, kind: str, *content: Any, **options: Any) -> None:
+        if self.board is None:
+            return
+        try:
+            self.board.add(step, kind, *content, **options)
+        except OSError as error:
+            self.board.close()
+            self.board = None
+            self._warn(error)
+
+    def _warn(self, error: Exception) -> None:
+        if not self.is_warned:
+            reason = error.message if isinstance(error, TfmError) else error
+            logger.warning("metrics cannot be written any more (%s); the run goes on", reason)
+        self.is_warned = True
+
+
+class _EventFile:
+    """A file for TensorBoard; each event is on the disk as soon as it is added.
+
+    PyTorch's SummaryWriter is not used: it writes in a thread, which a full disk ends with a traceback,
+    and it names its files by the clock, which may jump; TensorBoard reads files in the order of their
+    names.
+    """
+
+    def __init__(self, folder: Path, *, first_step: int) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+
+        folder.mkdir(parents=True, exist_ok=True)
+        number = len(list(folder.iterdir()))
+        self._file = (folder / f"events.out.tfevents.{number:06d}").open("xb", buffering=0)
+        # TensorBoard drops what earlier files hold from this step on.
+        start = SessionLog(status=SessionLog.START)
+        try:
+            self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
+            self._write(Event(wall_time=time.time(), step=first_step + 1, session_log=start))
+        except OSError:
+            self.close()
+            raise
+
+    def add(self, step: int, kind: str, *content: Any, **options: Any) -> None:
+        """Add what a function of `torch.utils.tensorboard.summary` makes: a scalar, a text, an image."""
+        from tensorboard.compat.proto.event_pb2 import Event
+        from torch.utils.tensorboard import summary
+
+        made = getattr(summary, kind)(*content, **options)
+        self._write(Event(wall_time=time.time(), step=step, summary=made))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self, event: Any) -> None:
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        RecordWriter(self._file).write(event.SerializeToString())

@@ -1,0 +1,175 @@
+"""A whole training run: from a config to a folder with checkpoints, or on from where it stopped."""
+
+import json
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer_cli.checkpoint import Checkpoints, Retention, RunLock, load_tokenizers
+from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RUNS, RunFolder
+from transformer_cli.config import Config, load_config, to_yaml
+from transformer_cli.data.preparation import PreparedData, prepare_data
+from transformer_cli.decoding.translator import load_translator
+from transformer_cli.errors import InterruptedBySignal
+from transformer_cli.evaluation.exercises import summary_lines
+from transformer_cli.messages import log_to_file
+from transformer_cli.runtime import (
+    Machine,
+    StopRequest,
+    environment,
+    prepare_machine,
+    signals_as_requests,
+)
+from transformer_cli.storage import make_folders, replace_file
+from transformer_cli.training.alarms import Alarms
+from transformer_cli.training.callbacks import Callback, Callbacks
+from transformer_cli.training.progress import is_finished, limits_reached
+from transformer_cli.training.recorders import Recorder
+from transformer_cli.training.resuming import accept_changes
+from transformer_cli.training.session import TrainingSession
+from transformer_cli.training.watchdog import Watchdog
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedRun:
+    """What `train` has done."""
+
+    folder: Path
+    """runs/NAME: `load_translator(run.folder)` translates with it."""
+    step: int
+    """The number of updates of the run."""
+    was_finished: bool
+    """Whether the run was finished before this call, which then trained nothing."""
+    limits_reached: tuple[str, ...]
+    """The settings that ended the run, such as training.max_steps=1500; none if a callback ended it."""
+    example: str
+    """A source sentence of the validation split, for trying out the model."""
+
+
+def train(
+    config: Config,
+    *,
+    callbacks: Iterable[Callback] = (),
+    from_scratch: bool = False,
+    accept_data_change: bool = False,
+) -> TrainedRun:
+    """Train a model, or continue the run of the same name; the last act is a saved checkpoint.
+
+    The run is kept in the folder runs/NAME of the current folder, where NAME is `config.name`: config,
+    prepared data, log, metrics, event files for TensorBoard, and checkpoints. The first SIGINT (Ctrl-C) or
+    SIGTERM saves and ends the training; a second one ends the process at once.
+
+    Args:
+        config: what `load_config` gives.
+        callbacks: what else happens during the training.
+        from_scratch: put an earlier run of this name aside, and begin anew.
+        accept_data_change: continue although the corpus or its cleaning has changed.
+
+    Raises:
+        ConfigError: a setting has changed, so that this would be another experiment.
+        DataError: the corpus cannot be used, or has changed.
+        TryAgainError: another process trains this run, or the disk is full.
+        TrainingStoppedError: too many updates in a row had a gradient that is not finite.
+        InterruptedBySignal: a signal asked to stop; the state is saved.
+    """
+    machine = prepare_machine(config.runtime)
+    folder = RunFolder(RUNS / config.name)
+    make_folders(folder.path)
+    with RunLock(folder.path), log_to_file(folder.log_file):
+        data = _prepared_data(folder, config, from_scratch, accept_data_change)
+        replace_file(folder.config_file, to_yaml(config).encode())
+        _write_environment(folder, data, machine)
+        session = TrainingSession.open(folder, config, data, machine)
+        was_finished = is_finished(session.progress, config.training)
+        if not was_finished:
+            _train_in(session, folder, callbacks)
+        for line in summary_lines(
+            config, folder.metrics_file, lambda: load_translator(folder.path)
+        ):
+            logger.info("%s", line)
+        if not was_finished:
+            logger.info("finished after %d steps: %s", session.progress.step, folder.path)
+    return TrainedRun(
+        folder=folder.path,
+        step=session.progress.step,
+        was_finished=was_finished,
+        limits_reached=tuple(limits_reached(session.progress, config.training)),
+        example=data.validation[0].source,
+    )
+
+
+def _prepared_data(
+    folder: RunFolder, config: Config, from_scratch: bool, accept_data_change: bool
+) -> PreparedData:
+    """The data that the newest checkpoint was trained on, or newly prepared data."""
+    checkpoints = Checkpoints(folder.path, Retention.of(config.training))
+    checkpoints.sweep()
+    if from_scratch:
+        _put_aside(checkpoints)
+    newest = checkpoints.newest_valid()
+    if newest is not None:
+        _accept_changes(folder, config, accept_data_change=accept_data_change)
+    data = prepare_data(
+        config,
+        folder.data_folder,
+        accept_change=accept_data_change,
+        has_begun=newest is not None,
+        tokenizers=load_tokenizers(newest) if newest else None,
+    )
+    if newest is None or accept_data_change:
+        for line in data.report.lines():
+            logger.info("%s", line)
+    return data
+
+
+def _put_aside(checkpoints: Checkpoints) -> None:
+    """Rename the folder of checkpoints, and move what belongs to them there."""
+    place = checkpoints.move_away(along=("metrics.jsonl", "tensorboard", "data", CONFIG_FILE))
+    if place is not None:
+        logger.info("the earlier checkpoints are now in %s", place)
+
+
+def _accept_changes(folder: RunFolder, config: Config, *, accept_data_change: bool) -> None:
+    """Log the settings that changed since the run began; refuse those that would spoil it."""
+    if folder.config_file.exists():
+        before = load_config(folder.config_file)
+        for change in accept_changes(before, config, accept_data_change=accept_data_change):
+            logger.info("changed since the run began: %s", change)
+
+
+def _write_environment(folder: RunFolder, data: PreparedData, machine: Machine) -> None:
+    described = environment() | {"device": machine.describe(), "data": dict(data.fingerprint)}
+    replace_file(folder.environment_file, json.dumps(described, indent=1).encode())
+
+
+def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[Callback]) -> None:
+    config = session.config
+    with signals_as_requests() as request:
+        progress = session.run(
+            Callbacks(
+                [
+                    Watchdog(config.runtime.stuck_after_seconds),
+                    _StopAfterSignal(request),
+                    *callbacks,
+                    Recorder(folder),
+                    Alarms(),
+                ]
+            )
+        )
+    if request.signal_number is not None and not is_finished(progress, config.training):
+        raise InterruptedBySignal(
+            request.signal_number, f"stopped and saved at step {progress.step}"
+        )
+
+
+class _StopAfterSignal(Callback):
+    """Ends the training after the step in which a signal came."""
+
+    def __init__(self, request: StopRequest) -> None:
+        self._request = request
+
+    def should_stop(self) -> bool:
+        return self._request.signal_number is not None
