@@ -1,6 +1,7 @@
 """The documents: links lead somewhere, names exist in the code, and what is generated is current."""
 
 import ast
+import importlib
 import importlib.util
 import re
 from functools import cache
@@ -158,6 +159,17 @@ def test_the_page_of_files_has_every_module_and_table_of_the_package() -> None:
     modules = {path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"}
     files = modules | set(PACKAGE.rglob("*.tsv"))
     assert listed == {file.relative_to(PACKAGE.parent).as_posix() for file in files}
+
+
+@each_document
+def test_every_name_that_an_example_imports_exists(document: Path) -> None:
+    for _, language, text in FENCED.findall(document.read_text(encoding="utf-8")):
+        if language != "python":
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("transformer_cli"):
+                module = importlib.import_module(str(node.module))
+                assert all(hasattr(module, alias.name) for alias in node.names), ast.unparse(node)
 
 
 def test_the_page_of_settings_has_every_setting() -> None:
