@@ -1,6 +1,7 @@
 """The documents: links lead somewhere, names exist in the code, and what is generated is current."""
 
 import ast
+import importlib
 import importlib.util
 import re
 from functools import cache
@@ -27,6 +28,7 @@ REFERENCES = [
 ]
 
 FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -41,8 +43,8 @@ each_document = pytest.mark.parametrize(
 
 
 def prose(document: Path) -> str:
-    """The text of a document without its code blocks."""
-    return FENCED.sub("", document.read_text(encoding="utf-8"))
+    """The text of a document that readers see, without its code blocks."""
+    return COMMENT.sub("", FENCED.sub("", document.read_text(encoding="utf-8")))
 
 
 def anchors(document: Path) -> set[str]:
@@ -91,9 +93,9 @@ def known_settings() -> frozenset[str]:
 
 
 @cache
-def generator() -> ModuleType:
-    path = ROOT / "docs" / "make_configuration.py"
-    spec = importlib.util.spec_from_file_location("make_configuration", path)
+def generator(name: str) -> ModuleType:
+    """A script of docs/ that prints a page."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -140,9 +142,34 @@ def test_every_complete_config_is_valid(document: Path) -> None:
             check_settings(parse_yaml(plain, document.name), document.name)
 
 
-def test_the_page_of_settings_is_what_its_generator_prints() -> None:
-    current = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert current == "\n".join(generator().lines()), "run python docs/make_configuration.py"
+@pytest.mark.parametrize("page", ["configuration", "files"])
+def test_a_generated_page_is_what_its_generator_prints(page: str) -> None:
+    current = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    command = f"python docs/make_{page}.py > docs/{page}.md"
+    assert current == "\n".join(generator(f"make_{page}").lines()), f"run {command}"
+
+
+def test_the_page_of_files_has_every_module_and_table_of_the_package() -> None:
+    page = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
+    listed = {
+        f"{folder}/{file}"
+        for folder, section in re.findall(r"^## (\S+)/\n(.*?)(?=^## |\Z)", page, re.M | re.S)
+        for file in re.findall(r"^\| `([^`]+)` \| .+ \|$", section, re.M)
+    }
+    modules = {path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"}
+    files = modules | set(PACKAGE.rglob("*.tsv"))
+    assert listed == {file.relative_to(PACKAGE.parent).as_posix() for file in files}
+
+
+@each_document
+def test_every_name_that_an_example_imports_exists(document: Path) -> None:
+    for _, language, text in FENCED.findall(document.read_text(encoding="utf-8")):
+        if language != "python":
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("transformer_cli"):
+                module = importlib.import_module(str(node.module))
+                assert all(hasattr(module, alias.name) for alias in node.names), ast.unparse(node)
 
 
 def test_the_page_of_settings_has_every_setting() -> None:

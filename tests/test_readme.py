@@ -1,5 +1,6 @@
 """The README: its commands parse, its test command is the one that CI runs, its tree is complete."""
 
+import ast
 import itertools
 import re
 import shlex
@@ -22,9 +23,7 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
 OPERATORS = {"&&", "||", "|", ";", ">", ">>", "<", "&", "2>"}
-TREE_LINE = re.compile(r"(?P<indent>(?:│   |    )*)(?:├── |└── )(?P<name>\S+)(?: +(?P<phrase>.+))?")
-# Not the package's own: what tools leave, and where an installed package has its configs.
-FOREIGN_FOLDERS = {"__pycache__", ".mypy_cache", ".ruff_cache", "configs"}
+TREE_LINE = re.compile(r"(?:├── |└── )(?P<name>\S+)(?: +(?P<phrase>.+))?")
 # What readers are told to write for themselves.
 WRITTEN_BY_THE_READER = {"mine.yaml", "hotel.yaml", "FILE.yaml"}
 
@@ -101,42 +100,41 @@ def test_the_test_command_is_the_one_that_ci_runs() -> None:
 
 
 def tree() -> dict[str, str]:
-    """Paths of the README's tree, folders with a slash at the end, and what is said of each."""
+    """The entries of the README's tree, folders with a slash at the end, and what is said of each."""
     blocks = [text for _, _, text in FENCED.findall(README) if text.startswith("transformer_cli/")]
     assert len(blocks) == 1
     told: dict[str, str] = {}
-    folders: list[str] = []
     for line in blocks[0].splitlines()[1:]:
         entry = TREE_LINE.fullmatch(line)
         assert entry is not None, line
-        folders = folders[: len(entry["indent"]) // 4]
-        told["".join(folders) + entry["name"]] = entry["phrase"] or ""
-        if entry["name"].endswith("/"):
-            folders.append(entry["name"])
+        told[entry["name"]] = entry["phrase"] or ""
     return told
 
 
-def files_of_the_package() -> set[str]:
-    """Modules and tables; a folder's own __init__.py is what the folder's line is about."""
-    files = set()
-    for path in PACKAGE.rglob("*"):
-        relative = path.relative_to(PACKAGE)
-        is_own = not FOREIGN_FOLDERS & set(relative.parts) and path.suffix in (".py", ".tsv")
-        if is_own and (path.name != "__init__.py" or path.parent == PACKAGE):
-            files.add(relative.as_posix())
-    return files
-
-
-def test_the_tree_has_every_file_of_the_package_and_no_other() -> None:
-    told = {path for path in tree() if not path.endswith("/")}
-    assert files_of_the_package() - told == set()
-    assert told - files_of_the_package() == set()
-
-
-def test_the_tree_has_every_folder() -> None:
-    folders = {f"{Path(path).parent.as_posix()}/" for path in files_of_the_package() if "/" in path}
-    assert {path for path in tree() if path.endswith("/")} == folders
+def test_the_tree_has_every_folder_and_file_at_the_top_of_the_package_and_no_other() -> None:
+    folders = {f"{path.parent.name}/" for path in PACKAGE.glob("*/__init__.py")}
+    files = {path.name for path in PACKAGE.glob("*.py")}
+    assert tree().keys() == folders | files
 
 
 def test_every_line_of_the_tree_says_something() -> None:
-    assert [path for path, phrase in tree().items() if not phrase] == []
+    assert [name for name, phrase in tree().items() if not phrase] == []
+
+
+def test_the_tree_goes_from_top_to_bottom() -> None:
+    heights = heights_of_parts()
+    parts = [name.removesuffix("/").removesuffix(".py") for name in tree()]
+    in_order = [heights[part] for part in parts if part in heights]
+    assert in_order == sorted(in_order, reverse=True)
+
+
+def heights_of_parts() -> dict[str, int]:
+    """The table of heights in the layering test."""
+    layering = ast.parse((ROOT / "tests" / "test_architecture.py").read_text(encoding="utf-8"))
+    [table] = [
+        node.value
+        for node in layering.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "HEIGHTS"
+    ]
+    heights: dict[str, int] = ast.literal_eval(table)
+    return heights
