@@ -6,9 +6,10 @@ which stay, `runs` which run is meant, and `loading` makes a model of one.
 """
 
 from transformer_cli.checkpoint.checkpoints import Checkpoints
-from transformer_cli.checkpoint.listing import CHECKPOINTS, Listing, list_checkpoints
+from transformer_cli.checkpoint.listing import Listing, list_checkpoints
 from transformer_cli.checkpoint.portable import portable_config, portable_files
 from transformer_cli.checkpoint.rotation import Retention
+from transformer_cli.checkpoint.run_folder import CHECKPOINTS, CONFIG_FILE, RUNS, RunFolder
 from transformer_cli.checkpoint.runs import find_run
 from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
 from transformer_cli.checkpoint.trained_model import (
@@ -21,10 +22,13 @@ from transformer_cli.storage import RunLock
 
 __all__ = [
     "CHECKPOINTS",
+    "CONFIG_FILE",
+    "RUNS",
     "Checkpoint",
     "Checkpoints",
     "Listing",
     "Retention",
+    "RunFolder",
     "RunLock",
     "Snapshot",
     "TrainedModel",

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from transformer_cli.checkpoint.listing import (
-    CHECKPOINTS,
     REPLACED,
     Listing,
     folder_name,
@@ -20,6 +19,7 @@ from transformer_cli.checkpoint.listing import (
 )
 from transformer_cli.checkpoint.replacing import finish_replacements, place_aside
 from transformer_cli.checkpoint.rotation import Retention, Scored
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
 from transformer_cli.errors import StorageError
 from transformer_cli.storage import (
@@ -58,7 +58,7 @@ class Checkpoints:
         fs: FileSystem = REAL,
     ) -> None:
         self.run_folder = run_folder
-        self.folder = run_folder / CHECKPOINTS
+        self.folder = RunFolder(run_folder).checkpoints_folder
         self.retention = retention or Retention()
         self._data_fingerprint = _digest(data_fingerprint) if data_fingerprint else ""
         self._fs = fs
@@ -143,7 +143,7 @@ class Checkpoints:
         if not self.folder.exists():
             return None
         number = 1
-        while (target := self.folder.with_name(f"{CHECKPOINTS}-old-{number}")).exists():
+        while (target := self.folder.with_name(f"{self.folder.name}-old-{number}")).exists():
             number += 1
         with errors_explained(self.folder, fs=self._fs):
             self._fs.rename(self.folder, target)

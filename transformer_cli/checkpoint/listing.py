@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from transformer_cli.checkpoint.rotation import Scored, best_first
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, open_checkpoint
 from transformer_cli.errors import StorageError
 from transformer_cli.storage import DamagedError
 
-CHECKPOINTS = "checkpoints"
 REPLACED = ".replaced-"
 """Begins the name of a checkpoint while another of the same step takes its place."""
 _NAME = re.compile(rf"(?P<replaced>{re.escape(REPLACED)})?step-(?P<step>[0-9]{{1,12}})")
@@ -79,7 +79,7 @@ def ranked(checkpoints: Sequence[Checkpoint]) -> list[Checkpoint]:
 def latest_saved_at(run_folder: Path) -> int:
     """When the newest checkpoint of a run was saved, in the order of saving; 0 if there is none."""
     try:
-        whole = list_checkpoints(run_folder / CHECKPOINTS).whole
+        whole = list_checkpoints(RunFolder(run_folder).checkpoints_folder).whole
     except StorageError:  # somebody else's folder
         return 0
     return max((checkpoint.manifest.saved_at for checkpoint in whole), default=0)
@@ -88,7 +88,7 @@ def latest_saved_at(run_folder: Path) -> int:
 def damage_in(run_folder: Path) -> list[str]:
     """Why the checkpoints of a run that are not whole are none; nothing where it has not saved yet."""
     try:
-        return list(list_checkpoints(run_folder / CHECKPOINTS).skipped.values())
+        return list(list_checkpoints(RunFolder(run_folder).checkpoints_folder).skipped.values())
     except StorageError as error:
         return [error.message]
 

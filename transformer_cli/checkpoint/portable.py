@@ -2,24 +2,21 @@
 
 from pathlib import PurePath
 
+from transformer_cli.checkpoint.run_folder import CONFIG_FILE
 from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
 from transformer_cli.text.tokenizer import Tokenizer
-
-CONFIG_FILE = "config.yaml"
-SHARED_TOKENIZER = "tokenizer.json"
-TOKENIZERS = ("tokenizer.source.json", "tokenizer.target.json")
+from transformer_cli.text.tokenizer_pair import tokenizer_files
 
 
 def portable_files(
     config: Config, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
 ) -> dict[str, bytes]:
     """config.yaml and the tokenizers, for `Snapshot.files`."""
-    files = {CONFIG_FILE: to_yaml(portable_config(config))}
-    if config.tokenizer.shared:
-        files[SHARED_TOKENIZER] = source_tokenizer.to_json()
-    else:
-        both = (source_tokenizer, target_tokenizer)
-        files |= {name: one.to_json() for name, one in zip(TOKENIZERS, both, strict=True)}
+    tokenizers = source_tokenizer, target_tokenizer
+    files = {
+        CONFIG_FILE: to_yaml(portable_config(config)),
+        **tokenizer_files(tokenizers, are_shared=config.tokenizer.shared),
+    }
     return {name: text.encode() for name, text in files.items()}
 
 

@@ -4,11 +4,11 @@ import difflib
 import logging
 from pathlib import Path
 
-from transformer_cli.checkpoint.listing import CHECKPOINTS, damage_in, latest_saved_at
+from transformer_cli.checkpoint.listing import damage_in, latest_saved_at
+from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS, RunFolder
 from transformer_cli.errors import MissingInputError, StorageError
 from transformer_cli.storage import MANIFEST_NAME
 
-RUNS_FOLDER = Path("runs")
 MAX_SHOWN = 8
 """So many names or reasons still make a message, and not a list."""
 _TRAIN = "train one first: tfm train --config en-it.yaml"
@@ -16,7 +16,7 @@ _TRAIN = "train one first: tfm train --config en-it.yaml"
 logger = logging.getLogger(__name__)
 
 
-def find_run(run: str | None = None, runs_folder: Path = RUNS_FOLDER) -> Path:
+def find_run(run: str | None = None, runs_folder: Path = RUNS) -> Path:
     """The folder of a run, or of a single checkpoint.
 
     Args:
@@ -56,7 +56,7 @@ def _newest(runs_folder: Path) -> Path:
 def _named(run: str, runs_folder: Path) -> Path:
     places = [runs_folder / run, Path(run)]
     for place in places:
-        if (place / CHECKPOINTS).is_dir() or (place / MANIFEST_NAME).is_file():
+        if RunFolder(place).checkpoints_folder.is_dir() or (place / MANIFEST_NAME).is_file():
             return place
     if any(place.is_dir() for place in places):
         raise MissingInputError(

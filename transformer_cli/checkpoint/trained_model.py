@@ -4,13 +4,14 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import torch
 
-from transformer_cli.checkpoint.listing import CHECKPOINTS, list_checkpoints, ranked
-from transformer_cli.checkpoint.portable import CONFIG_FILE, SHARED_TOKENIZER, TOKENIZERS
+from transformer_cli.checkpoint.listing import list_checkpoints, ranked
+from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, open_checkpoint
 from transformer_cli.config import Config
 from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings
@@ -18,6 +19,7 @@ from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.errors import ConfigError, DataError, MissingInputError, StorageError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.storage import DamagedError
+from transformer_cli.text import tokenizer_pair
 from transformer_cli.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -58,14 +60,15 @@ def load_trained(
         DataError: the files are not those of a model, or not of one model.
         ConfigError: the config in the checkpoint is not one.
     """
-    if not (folder / CHECKPOINTS).is_dir():
+    checkpoints_folder = RunFolder(folder).checkpoints_folder
+    if not checkpoints_folder.is_dir():
         if not folder.is_dir():
             raise MissingInputError(
                 f"{folder}: no such folder", hint="--run takes a run's name or folder"
             )
         with _hint_on_bad_files():
             return _load(open_checkpoint(folder), device)
-    listing = list_checkpoints(folder / CHECKPOINTS)
+    listing = list_checkpoints(checkpoints_folder)
     order = ranked(listing.whole) if which == "best" else []
     for checkpoint in [*order, *(found for found in listing.whole if found not in order)]:
         try:
@@ -98,12 +101,8 @@ def load_config_of(checkpoint: Checkpoint) -> Config:
 
 
 def load_tokenizers(checkpoint: Checkpoint) -> tuple[Tokenizer, Tokenizer]:
-    """The tokenizers of source and target; one and the same where the vocabulary is shared."""
-    if checkpoint.has(SHARED_TOKENIZER):
-        shared = _tokenizer(checkpoint, SHARED_TOKENIZER)
-        return shared, shared
-    source, target = (_tokenizer(checkpoint, name) for name in TOKENIZERS)
-    return source, target
+    """The tokenizers of source and target; the same object twice where the vocabulary is shared."""
+    return tokenizer_pair.load_tokenizers(checkpoint.has, partial(_tokenizer, checkpoint))
 
 
 def _load(checkpoint: Checkpoint, device: torch.device | str) -> TrainedModel:
