@@ -10,7 +10,6 @@ Text = Annotated[str, Field(min_length=1, max_length=4096)]
 Language = Annotated[str, Field(pattern=r"^[A-Za-z]{1,8}([-_][A-Za-z0-9]{1,8})*$")]
 Column = Annotated[int, Field(strict=True, ge=0, le=9999)] | Text
 SplitName = Literal["train", "validation", "test"]
-SequenceLength = Annotated[int, Field(strict=True, ge=1, le=1000)]
 
 
 class CleaningConfig(Section):
@@ -38,7 +37,9 @@ class CleaningConfig(Section):
     """Refuse to train when the rules drop a larger share of the pairs than this."""
 
 
-class _Data(Section):
+class DataSection(Section):
+    """What every source of sentence pairs has."""
+
     source_language: Language = "en"
     """What is translated from; names files and hub fields, and nothing else."""
     target_language: Language = "it"
@@ -47,7 +48,7 @@ class _Data(Section):
     """Which training pairs are dropped."""
 
 
-class PhrasebookData(_Data):
+class PhrasebookData(DataSection):
     """The built-in English-Italian corpus."""
 
     source: Literal["phrasebook"] = "phrasebook"
@@ -58,48 +59,6 @@ class PhrasebookData(_Data):
     """English."""
     target_language: Literal["it"] = "it"
     """Italian."""
-
-
-class SequencesData(_Data):
-    """Synthetic tasks over symbols that are written as numbers."""
-
-    source: Literal["sequences"]
-    """sequences: random symbols, generated."""
-    task: Literal["copy", "drop-first", "reverse", "sort", "memorise"] = "copy"
-    """What the target is, given the source."""
-    num_pairs: Annotated[int, Field(strict=True, ge=1, le=10_000_000)] = 20_000
-    """Training pairs; validation and test have 1,000 each (memorise: the training pairs themselves)."""
-    num_symbols: Annotated[int, Field(strict=True, ge=2, le=10_000)] = 10
-    """Symbols are the numbers from 1 to this."""
-    min_length: SequenceLength = 5
-    """Shortest source, in symbols."""
-    max_length: SequenceLength = 20
-    """Longest source, in symbols."""
-    end_symbol: Switch = True
-    """Sequences end with [EOS]; without it, generation takes as many steps as the task's target has symbols."""
-    shift_target: Switch = True
-    """While training, the decoder reads the target one place late, after [SOS], as it does when it generates; without it, the very symbols that it is to predict, as one walk-through has it: then end_symbol must be false."""
-    cleaning: CleaningConfig = CleaningConfig(
-        drop_equal=False, drop_duplicates=False, max_length_ratio=None
-    )
-    """Off where a rule would drop what the task is about."""
-
-    @model_validator(mode="after")
-    def _lengths_are_ordered(self) -> Self:
-        if self.min_length > self.max_length:
-            raise ValueError(
-                f"min_length ({self.min_length}) is above max_length ({self.max_length})"
-            )
-        if self.task == "drop-first" and self.min_length < 2:
-            raise ValueError(
-                "drop-first leaves nothing of one symbol: min_length must be 2 or more"
-            )
-        if self.end_symbol and not self.shift_target:
-            raise ValueError(
-                "shift_target: false needs end_symbol: false, for a model that reads what it is to "
-                "predict learns nothing about the end"
-            )
-        return self
 
 
 class _Corpus(Section):
@@ -167,7 +126,7 @@ class HubCorpus(_Corpus):
     """Stop after this many pairs."""
 
 
-class _DrawnSplits(_Data):
+class _DrawnSplits(DataSection):
     root: Text = "."
     """Relative paths of corpora start here; itself relative to the current folder."""
     validation_share: Annotated[float, Field(strict=True, ge=0.0, le=0.5)] = 0.02
@@ -194,11 +153,6 @@ class HubData(_DrawnSplits):
     """hub: Hugging Face data sets, by name."""
     corpora: Annotated[tuple[HubCorpus, ...], Field(min_length=1, max_length=1000)]
     """The data sets, each with its split and weight."""
-
-
-DataConfig = Annotated[
-    PhrasebookData | SequencesData | FilesData | HubData, Field(discriminator="source")
-]
 
 
 class TokenizerConfig(Section):

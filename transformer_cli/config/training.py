@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from transformer_cli.config.data import SequenceLength
+from transformer_cli.config.exercises import SequenceLength
 from transformer_cli.config.section import Count, Positive, Probability, Section, Switch
 
 Metric = Literal["loss", "perplexity", "bleu", "chrf", "ter", "cer", "wer"]
@@ -130,18 +130,6 @@ class DecodingConfig(Section):
         if self.num_best > self.beam_size:
             raise ValueError(f"num_best ({self.num_best}) is above beam_size ({self.beam_size})")
         return self
-
-
-Figures = Annotated[tuple[tuple[Count, Positive], ...], Field(max_length=1000)]
-
-
-class PublishedConfig(Section):
-    """What others print for the same experiment; `tfm train` shows it beside its own figures."""
-
-    training_loss: Figures = ()
-    """Pairs of a step and the training loss per token there, in nats."""
-    validation_loss: Figures = ()
-    """Pairs of a step and the validation loss per token there, in nats."""
 
 
 class RuntimeConfig(Section):
