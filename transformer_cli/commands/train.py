@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transformer_cli.checkpoint import Checkpoints, Retention, RunLock, load_tokenizers
-from transformer_cli.commands.summary import tell_summary
 from transformer_cli.config import Config, SequencesData, load_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.errors import InterruptedBySignal
-from transformer_cli.inference import CONFIG_FILE, RUNS
+from transformer_cli.evaluation.exercises import summary_lines
+from transformer_cli.inference import CONFIG_FILE, RUNS, load_for_inference
 from transformer_cli.messages import log_to_file
 from transformer_cli.runtime import Machine, environment, prepare_machine, signals_as_requests
 from transformer_cli.storage import make_folders, replace_file
@@ -80,7 +80,7 @@ def _train_in(run_folder: Path, config: Config, data: PreparedData, machine: Mac
     replace_file(run_folder / "environment.json", json.dumps(described, indent=1).encode())
     session = TrainingSession.open(run_folder, config, data, machine)
     if is_finished(session.progress, config.training):
-        tell_summary(run_folder, config)
+        _tell_summary(run_folder, config)
         reached = ", ".join(limits_reached(session.progress, config.training))
         is_for_good = config.training.schedule == "cosine"  # whose curve ends at max_steps
         go_on = "To train longer, take another name" if is_for_good else "To go on, raise that"
@@ -101,7 +101,7 @@ def _train_in(run_folder: Path, config: Config, data: PreparedData, machine: Mac
         raise InterruptedBySignal(
             request.signal_number, f"stopped and saved at step {progress.step}"
         )
-    tell_summary(run_folder, config)
+    _tell_summary(run_folder, config)
     logger.info("finished after %d steps: %s", progress.step, run_folder)
     source = data.validation[0].source if isinstance(config.data, SequencesData) else "a sentence"
     logger.info(
@@ -110,3 +110,12 @@ def _train_in(run_folder: Path, config: Config, data: PreparedData, machine: Mac
         source,
         config.name,
     )
+
+
+def _tell_summary(run_folder: Path, config: Config) -> None:
+    """Log how an exercise came out, by the best checkpoint."""
+    lines = summary_lines(
+        config, run_folder / "metrics.jsonl", lambda: load_for_inference(config.name, []).translator
+    )
+    for line in lines:
+        logger.info("%s", line)

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformer_cli.commands.summary import exact_match_table, exact_matches
 from transformer_cli.config import FilesData, SequencesData, SplitName
 from transformer_cli.config.data import FileCorpus
 from transformer_cli.data.fingerprint import changes, fingerprint
@@ -14,6 +13,7 @@ from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.preparation import held_out_pairs
 from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.errors import DataError
+from transformer_cli.evaluation.exercises import exact_match_table, exact_matches
 from transformer_cli.evaluation.validation import ValidationReport, validate
 from transformer_cli.inference import LoadedRun, load_for_inference, run_folder_of
 

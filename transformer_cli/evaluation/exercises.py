@@ -1,0 +1,104 @@
+"""What an exercise of the walk-throughs comes to: exact matches, and published losses beside ours."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transformer_cli.config import Config, PublishedConfig, SequencesData
+from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.sources.sequences import sequences_of_length
+from transformer_cli.decoding.translator import Translator
+from transformer_cli.storage import read_json_lines
+
+UNSHIFTED_NOTE = (
+    "note: the decoder read the same symbols that it had to predict (data.shift_target: false), so a low "
+    "loss is easy to reach and does not mean that the model can generate"
+)
+
+
+class ExactMatch(NamedTuple):
+    """How much was right for the sources of one length."""
+
+    length: int
+    """Number of symbols of the source."""
+    num_sequences: int
+    exact: float
+    """Percentage of sequences that are right from the first symbol to the last."""
+    symbols: float
+    """Percentage of the target's symbols that stand in their place."""
+
+
+def summary_lines(
+    config: Config, metrics_file: Path, make_translator: Callable[[], Translator]
+) -> Iterator[str]:
+    """What a finished run logs beyond its validations; no line for a run that is no exercise.
+
+    Args:
+        config: the config of the run.
+        metrics_file: the metrics.jsonl of the run.
+        make_translator: loads the best checkpoint; called for synthetic tasks only.
+    """
+    yield from published_table(config.published, metrics_file)
+    if isinstance(config.data, SequencesData):
+        if not config.data.shift_target:
+            yield UNSHIFTED_NOTE
+        yield from exact_match_table(exact_matches(make_translator(), config), config.data.task)
+
+
+def exact_matches(translator: Translator, config: Config) -> list[ExactMatch]:
+    """One row for each length of a synthetic task; none for other data.
+
+    The sequences are fresh ones, or those of training where the task is to memorise them.
+    """
+    data = config.data
+    if not isinstance(data, SequencesData):
+        return []
+    lengths = config.validation.sequence_lengths or range(data.min_length, data.max_length + 1)
+    tests = ((length, sequences_of_length(data, length, seed=config.seed)) for length in lengths)
+    # The task `memorise` may have no sequence of a length that is asked for.
+    return [_exact_match(translator, pairs, length) for length, pairs in tests if pairs]
+
+
+def exact_match_table(rows: Sequence[ExactMatch], task: str) -> Iterator[str]:
+    """Lines for people."""
+    if not rows:
+        yield f"{task}: no sequence has one of the lengths asked for"
+        return
+    which = "its own" if task == "memorise" else "fresh"
+    yield f"{task} on {which} sequences, generated, by length:"
+    yield f"{'length':>10}{'sequences':>12}{'exact match':>14}{'right symbols':>16}"
+    for row in rows:
+        shares = f"{row.exact:>12.1f} %{row.symbols:>14.1f} %"
+        yield f"{row.length:>10}{row.num_sequences:>12}{shares}"
+
+
+def published_table(published: PublishedConfig, metrics_file: Path) -> Iterator[str]:
+    """Lines for people: the losses of each published step that the run has reached."""
+    wanted = {"train": published.training_loss, "validation": published.validation_loss}
+    if not any(wanted.values()):
+        return
+    records = list(read_json_lines(metrics_file))
+    for kind, figures in wanted.items():
+        ours: dict[int, Any] = {
+            record["step"]: record["loss"] for record in records if record.get("kind") == kind
+        }
+        shown = [(step, ours[step], loss) for step, loss in figures if ours.get(step) is not None]
+        if shown:
+            yield f"{kind} loss beside what is published:"
+            yield f"{'step':>10}{'ours':>12}{'published':>12}"
+        for step, our_loss, loss in shown:
+            yield f"{step:>10}{our_loss:>12.5f}{loss:>12.5f}"
+
+
+def _exact_match(translator: Translator, pairs: Sequence[SentencePair], length: int) -> ExactMatch:
+    translations = translator.translate(pair.source for pair in pairs)
+    predicted = [translation.text.split() for translation in translations]
+    targets = [pair.target.split() for pair in pairs]
+    num_exact = num_right = num_symbols = 0
+    for symbols, wanted in zip(predicted, targets, strict=True):
+        num_exact += symbols == wanted
+        num_right += sum(map(str.__eq__, symbols, wanted))
+        num_symbols += len(wanted)
+    return ExactMatch(
+        length, len(pairs), 100.0 * num_exact / len(pairs), 100.0 * num_right / num_symbols
+    )
