@@ -10,7 +10,7 @@ from transformer_cli.config.data import (
     SplitName,
     TokenizerConfig,
 )
-from transformer_cli.config.exercises import PublishedConfig, SequencesData
+from transformer_cli.config.exercise_settings import PublishedConfig, SequencesData
 from transformer_cli.config.loading import load_config, shipped_configs, to_yaml
 from transformer_cli.config.model import ModelConfig
 from transformer_cli.config.training import (

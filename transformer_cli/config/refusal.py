@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from transformer_cli.config.data import FilesData, HubData, PhrasebookData
-from transformer_cli.config.exercises import SequencesData
+from transformer_cli.config.exercise_settings import SequencesData
 from transformer_cli.config.tree import Config
 from transformer_cli.config.yaml_reader import Mapping as ReadMapping
 

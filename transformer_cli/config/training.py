@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from transformer_cli.config.exercises import SequenceLength
+from transformer_cli.config.exercise_settings import SequenceLength
 from transformer_cli.config.section import Count, Positive, Probability, Section, Switch
 
 Metric = Literal["loss", "perplexity", "bleu", "chrf", "ter", "cer", "wer"]

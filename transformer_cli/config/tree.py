@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from transformer_cli.config.data import FilesData, HubData, PhrasebookData, TokenizerConfig
-from transformer_cli.config.exercises import (
+from transformer_cli.config.exercise_settings import (
     PublishedConfig,
     SequencesData,
     check_sequence_lengths,
