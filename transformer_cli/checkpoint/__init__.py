@@ -1,9 +1,4 @@
-"""What a run leaves on disk, and how it comes back.
-
-`stored` is one checkpoint, `portable` the small files in it, `listing` which ones a folder holds,
-`checkpoints` how a run saves and finds them, `replacing` what happens to a name that is taken, `rotation`
-which stay, `runs` which run is meant, and `loading` makes a model of one.
-"""
+"""The files of a run on disk: the layout of its folder, its checkpoints, and a model loaded from them."""
 
 from transformer_cli.checkpoint.checkpoints import Checkpoints
 from transformer_cli.checkpoint.listing import Listing, list_checkpoints

@@ -1,4 +1,4 @@
-"""The small files that make a checkpoint self-contained, without anything about where they were made."""
+"""The config and the tokenizers for a checkpoint, without any path of this machine."""
 
 from pathlib import PurePath
 
@@ -11,7 +11,7 @@ from transformer_cli.text.tokenizer_pair import tokenizer_files
 def portable_files(
     config: Config, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
 ) -> dict[str, bytes]:
-    """config.yaml and the tokenizers, for `Snapshot.files`."""
+    """File names and contents, for `Snapshot.files`."""
     tokenizers = source_tokenizer, target_tokenizer
     files = {
         CONFIG_FILE: to_yaml(portable_config(config)),
@@ -21,7 +21,7 @@ def portable_files(
 
 
 def portable_config(config: Config) -> Config:
-    """The config without folders: of each local path its last part stays. The run's own has them all."""
+    """The config with only the last part of each local path; the run's own config keeps the whole paths."""
     data = config.data
     if isinstance(data, FilesData):
         files = tuple(_portable_file(corpus) for corpus in data.corpora)
@@ -42,7 +42,7 @@ def _portable_file(corpus: FileCorpus) -> FileCorpus:
 
 
 def _portable_set(corpus: HubCorpus) -> HubCorpus:
-    """`owner/name` on the hub stays; a folder on this machine does not."""
+    """Keep `owner/name` of the hub, but only the last part of a local folder."""
     is_local = corpus.dataset.startswith(("/", "~", ".")) or corpus.dataset.count("/") > 1
     dataset = _last_part(corpus.dataset) if is_local else corpus.dataset
     update = {"dataset": dataset, "data_files": _last_part(corpus.data_files)}
