@@ -1,4 +1,4 @@
-"""Every setting of a run, in one frozen tree."""
+"""The settings of a run: one tree of sections, read from YAML, checked, and immutable."""
 
 from transformer_cli.config.data import (
     CleaningConfig,

@@ -1,4 +1,4 @@
-"""The exercises of the walk-throughs: tasks over random symbols, and the losses that others publish."""
+"""The settings of exercises: synthetic tasks over random symbols, and losses that others publish."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
@@ -16,25 +16,25 @@ class SequencesData(DataSection):
     """Synthetic tasks over symbols that are written as numbers."""
 
     source: Literal["sequences"]
-    """sequences: random symbols, generated."""
+    """sequences: random symbols, generated when they are needed."""
     task: Literal["copy", "drop-first", "reverse", "sort", "memorise"] = "copy"
-    """What the target is, given the source."""
+    """How the target follows from the source."""
     num_pairs: Annotated[int, Field(strict=True, ge=1, le=10_000_000)] = 20_000
-    """Training pairs; validation and test have 1,000 each (memorise: the training pairs themselves)."""
+    """Number of training pairs; validation and test have 1,000 pairs each (memorise: the training pairs)."""
     num_symbols: Annotated[int, Field(strict=True, ge=2, le=10_000)] = 10
-    """Symbols are the numbers from 1 to this."""
+    """The symbols are the numbers from 1 to this."""
     min_length: SequenceLength = 5
-    """Shortest source, in symbols."""
+    """Length of the shortest source, in symbols."""
     max_length: SequenceLength = 20
-    """Longest source, in symbols."""
+    """Length of the longest source, in symbols."""
     end_symbol: Switch = True
-    """Sequences end with [EOS]; without it, generation takes as many steps as the task's target has symbols."""
+    """Sequences end with [EOS]; false: the length of the source decides when generation stops."""
     shift_target: Switch = True
-    """While training, the decoder reads the target one place late, after [SOS], as it does when it generates; without it, the very symbols that it is to predict, as one walk-through has it: then end_symbol must be false."""
+    """The target that the decoder reads in training is shifted right by one position, behind [SOS], as in the paper. false: it is not shifted, so the decoder reads the symbol that it must predict, as in one walk-through; this needs end_symbol: false."""
     cleaning: CleaningConfig = CleaningConfig(
         drop_equal=False, drop_duplicates=False, max_length_ratio=None
     )
-    """Off where a rule would drop what the task is about."""
+    """Rules that would drop pairs of the task are switched off."""
 
     @model_validator(mode="after")
     def _lengths_are_ordered(self) -> Self:
@@ -44,12 +44,12 @@ class SequencesData(DataSection):
             )
         if self.task == "drop-first" and self.min_length < 2:
             raise ValueError(
-                "drop-first leaves nothing of one symbol: min_length must be 2 or more"
+                "task drop-first needs min_length of 2 or more, because it drops one symbol"
             )
         if self.end_symbol and not self.shift_target:
             raise ValueError(
-                "shift_target: false needs end_symbol: false, for a model that reads what it is to "
-                "predict learns nothing about the end"
+                "shift_target: false needs end_symbol: false, because a model that reads the symbol which "
+                "it must predict cannot learn where a sequence ends"
             )
         return self
 
@@ -59,13 +59,13 @@ def check_sequence_lengths(lengths: Sequence[int], data: Any) -> None:
     if not isinstance(data, SequencesData):
         raise ValueError("validation.sequence_lengths is for data.source: sequences")
     if data.task == "drop-first" and 1 in lengths:
-        raise ValueError("validation.sequence_lengths: drop-first leaves nothing of one symbol")
+        raise ValueError("validation.sequence_lengths: task drop-first needs lengths of 2 or more")
 
 
 class PublishedConfig(Section):
-    """What others print for the same experiment; `tfm train` shows it beside its own figures."""
+    """Losses that others publish for the same experiment; `tfm train` shows them beside its own."""
 
     training_loss: Figures = ()
-    """Pairs of a step and the training loss per token there, in nats."""
+    """Pairs of a step and the training loss per token at that step, in nats."""
     validation_loss: Figures = ()
-    """Pairs of a step and the validation loss per token there, in nats."""
+    """Pairs of a step and the validation loss per token at that step, in nats."""
