@@ -1,6 +1,7 @@
 """The heights of the package: a module imports only from lower layers."""
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,11 @@ FORBIDDEN_NAMES = {
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
+MAX_FILES_IN_A_FOLDER = 16
+MAX_FUNCTION_LINES = 60
+MAX_FUNCTION_LINES_P95 = 30
+
+
 def part_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
@@ -80,12 +86,39 @@ def test_a_file_has_at_most_300_lines(path: Path) -> None:
     assert path.read_text(encoding="utf-8").count("\n") <= 300
 
 
+def functions_in(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
+    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
+def num_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    assert function.end_lineno is not None
+    return function.end_lineno - function.lineno + 1
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_a_function_has_at_most_60_lines(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef):
-            assert node.end_lineno is not None
-            assert node.end_lineno - node.lineno < 60, node.name
+    for function in functions_in(path):
+        assert num_lines(function) <= MAX_FUNCTION_LINES, function.name
+
+
+def test_95_of_100_functions_have_at_most_30_lines() -> None:
+    lengths = sorted(num_lines(function) for path in FILES for function in functions_in(path))
+    assert lengths[int(0.95 * len(lengths))] <= MAX_FUNCTION_LINES_P95
+
+
+def test_no_two_files_have_the_same_name() -> None:
+    names = Counter(
+        path.name for path in FILES if path.name != "__init__.py" and part_of(path) != "commands"
+    )
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_a_folder_has_at_most_16_files_side_by_side() -> None:
+    files = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.tsv")]
+    folders = Counter(path.parent for path in files if path.name != "__init__.py")
+    assert {folder.name for folder, count in folders.items() if count > MAX_FILES_IN_A_FOLDER} == set()  # fmt: skip
 
 
 # What would run code or trust bytes from elsewhere.

@@ -158,7 +158,7 @@ def signals_as_requests() -> Iterator[StopRequest]:
 
 def environment() -> dict[str, Any]:
     """Versions and hardware, for the run's environment.json; no path, no user, no variable."""
-    packages = ("torch", "datasets", "tokenizers", "safetensors", "sacrebleu", "jiwer", "numpy")
+    packages = ("torch", "datasets", "tokenizers", "sacrebleu", "jiwer", "numpy")
     return {
         "tfm": metadata.version("transformer-cli"),
         "python": platform.python_version(),

@@ -313,7 +313,7 @@ def test_a_link_in_place_of_a_checkpoint_is_passed_over(tmp_path: Path) -> None:
     folder = saved(tmp_path / "other", 20)[0]
     saved(tmp_path, 10)
     (tmp_path / "checkpoints" / "step-00000020").symlink_to(folder)
-    damaged_newest(tmp_path, "a link")
+    damaged_newest(tmp_path, "a symbolic link")
 
 
 def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path) -> None:
     bad = snapshot(20)
     bad.model["output.bias"][1] = float("nan")
     with pytest.raises(
-        TrainingStoppedError, match=r"step 20: output\.bias has values that are not finite"
+        TrainingStoppedError, match=r"step 20: output\.bias has values that are NaN or infinite"
     ):
         Checkpoints(tmp_path).save(bad)
     assert [path.name for path in (tmp_path / "checkpoints").glob("*20*")] == []

@@ -332,6 +332,6 @@ def test_a_checkpoint_that_reads_back_otherwise_is_not_called_saved(tmp_path: Pa
                 (new / "state.json").write_bytes(b'{\n "step": 21\n}\n')
 
     saved(tmp_path / "run", 10)
-    with pytest.raises(StorageError, match="reads back otherwise"):
+    with pytest.raises(StorageError, match="reading back what was just written failed"):
         Checkpoints(tmp_path / "run", ONE, fs=Rotting()).save(snapshot(20))
     assert newest_step(tmp_path / "run") == 10

@@ -117,7 +117,7 @@ def test_a_name_that_is_like_none_is_told_those_that_there_are(tmp_path: Path) -
     saved(tmp_path / "spoken", 10)
     with pytest.raises(MissingInputError) as caught:
         find_run("nope", tmp_path)
-    assert caught.value.hint == "the runs there are: en-it, spoken"
+    assert caught.value.hint == "existing runs: en-it, spoken"
     for number in range(10):
         (tmp_path / f"more-{number}" / "checkpoints").mkdir(parents=True)
     with pytest.raises(MissingInputError) as caught:

@@ -84,7 +84,9 @@ def test_a_damaged_best_gives_way_to_the_next(
     path = folders[0] / "model.safetensors"
     path.write_bytes(bytes(path.stat().st_size))
     assert load_trained(tmp_path).step == 20
-    assert "step-00000010/model.safetensors: other bytes than were saved" in caplog.text
+    assert (
+        "step-00000010/model.safetensors: its content has changed since it was saved" in caplog.text
+    )
     (folders[1] / "config.yaml").unlink()
     assert load_trained(tmp_path).step == 30
     os.truncate(folders[2] / "tokenizer.source.json", 5)
@@ -135,10 +137,10 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path, value: float) -
     weights["output.bias"][2] = value
     forged = forge(folder, {"model.safetensors": tensors_content(weights)})
     with pytest.raises(
-        DataError, match=r"model\.safetensors: output\.bias has values that are not finite"
+        DataError, match=r"model\.safetensors: output\.bias has values that are NaN or infinite"
     ) as caught:
         load_trained(forged)
-    assert "take another checkpoint" in str(caught.value.hint)
+    assert "use another checkpoint" in str(caught.value.hint)
 
 
 def other_tokenizer(made_of: Parts) -> bytes:

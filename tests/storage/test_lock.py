@@ -1,5 +1,6 @@
 """One writer of a run at a time (A16)."""
 
+import fcntl
 import json
 import os
 import signal
@@ -70,6 +71,24 @@ def test_two_locks_of_one_process_exclude_each_other_too(tmp_path: Path) -> None
         pytest.fail("two holders")
 
 
+def test_a_process_that_locks_the_file_without_filelock_is_a_holder_too(tmp_path: Path) -> None:
+    """As earlier versions of tfm did."""
+    with (tmp_path / ".lock").open("w") as file:
+        file.write('{"pid": 7, "host": "here"}\n')
+        file.flush()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(TryAgainError, match="in use by process 7 on 'here'"), RunLock(tmp_path):
+            pytest.fail("two holders")
+
+
+def test_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("precious")
+    (tmp_path / ".lock").symlink_to("other")
+    with pytest.raises(CannotCreateError, match="symbolic links"), RunLock(tmp_path):
+        pytest.fail("held")
+    assert (tmp_path / "other").read_text() == "precious"
+
+
 def test_two_runs_do_not_exclude_each_other(tmp_path: Path) -> None:
     with RunLock(tmp_path / "a"), RunLock(tmp_path / "b"):
         pass
@@ -86,7 +105,7 @@ def test_a_holder_on_another_machine_is_noticed_by_its_heartbeat(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a file system whose locks lock nothing."""
-    monkeypatch.setattr(lock_module, "_flock", lambda file: True)
+    monkeypatch.setattr(lock_module, "_try_lock", lambda file: True)
     monkeypatch.setattr(lock_module.socket, "gethostname", lambda: "elsewhere")
     with RunLock(tmp_path, heartbeat_seconds=BEAT):
         monkeypatch.setattr(lock_module.socket, "gethostname", lambda: "here")
@@ -98,7 +117,7 @@ def test_a_holder_on_another_machine_is_noticed_by_its_heartbeat(
 def test_a_dead_holder_on_another_machine_is_waited_for_and_no_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bool | None
 ) -> None:
-    monkeypatch.setattr(lock_module, "_flock", lambda file: answer)
+    monkeypatch.setattr(lock_module, "_try_lock", lambda file: answer)
     (tmp_path / ".lock").write_text('{"pid": 1, "host": "elsewhere"}\n')
     started_at = time.perf_counter()
     with RunLock(tmp_path, heartbeat_seconds=BEAT):

@@ -138,7 +138,7 @@ def test_a_huge_manifest_is_refused(folder: Path) -> None:
 def test_links_are_not_followed(folder: Path, tmp_path: Path, name: str) -> None:
     (folder / name).rename(tmp_path / "target")
     (folder / name).symlink_to(tmp_path / "target")
-    with pytest.raises(DamagedError, match="a link; only plain files are read"):
+    with pytest.raises(DamagedError, match="a symbolic link; only regular files are read"):
         read_all(folder)
 
 
@@ -146,7 +146,7 @@ def test_links_are_not_followed(folder: Path, tmp_path: Path, name: str) -> None
 def test_a_pipe_is_refused_and_not_waited_for(folder: Path, name: str) -> None:
     (folder / name).unlink()
     os.mkfifo(folder / name)
-    with pytest.raises(DamagedError, match="not a plain file"):
+    with pytest.raises(DamagedError, match="not a regular file"):
         read_all(folder)  # or never returns
 
 
@@ -163,7 +163,7 @@ def test_a_device_is_refused(folder: Path) -> None:
 def test_a_folder_in_place_of_a_file_is_refused(folder: Path) -> None:
     (folder / "a.json").unlink()
     (folder / "a.json").mkdir()
-    with pytest.raises(DamagedError, match="not a plain file"):
+    with pytest.raises(DamagedError, match="not a regular file"):
         read_all(folder)
 
 

@@ -207,7 +207,7 @@ def test_a_value_that_is_not_finite_is_refused(value: float) -> None:
     table = torch.zeros(100, 100)
     require_finite({"a": table, "n": torch.tensor(3)}, "f")
     table[99, 99] = value
-    with pytest.raises(DataError, match="a has values that are not finite"):
+    with pytest.raises(DataError, match="a has values that are NaN or infinite"):
         require_finite({"a": table}, "f")
 
 

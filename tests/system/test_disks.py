@@ -228,4 +228,4 @@ def test_each_command_says_which_checkpoints_are_damaged_and_how(tfm: Tfm) -> No
     for command in (("translate", "--run", "nope", "1"), ("info", "--run", "nope")):
         refused = tfm(*command)
         assert_is_one_message(refused, 66)
-        assert refused.talk.endswith("\n  hint: the runs there are: tiny\n")
+        assert refused.talk.endswith("\n  hint: existing runs: tiny\n")

@@ -64,6 +64,14 @@ def leaf_paths() -> list[str]:
     return leaves
 
 
+def named_in(before: Config, path: str) -> str:
+    """The name that a message gives a setting: of a list, that of the item which `altered` adds."""
+    value: Any = before
+    for name in path.split("."):
+        value = getattr(value, name)
+    return f"{path}.{len(value)}" if isinstance(value, tuple) else path
+
+
 def is_harmless(path: str) -> bool:
     return any(path == prefix or path.startswith(f"{prefix}.") for prefix in HARMLESS)
 
@@ -73,16 +81,17 @@ def is_harmless(path: str) -> bool:
 def test_each_setting_is_either_harmless_or_refused_with_both_values(path: str) -> None:
     before = config()
     now = altered(before, path)
+    name = named_in(before, path)
     if is_harmless(path):
         (change,) = accept_changes(before, now)
-        assert change.startswith(f"{path}: was ")
+        assert change.startswith(f"{name}: was ")
         return
     with pytest.raises(ConfigError) as refused:
         accept_changes(before, now)
     assert refused.value.exit_code == 78
     lines = refused.value.message.splitlines()
     assert lines[0] == "runs/this: this run was started with other settings:"
-    assert lines[1].startswith(f"    {path}: was ")
+    assert lines[1].startswith(f"    {name}: was ")
     assert ", now " in lines[1]
     assert "--from-scratch" in str(refused.value)
 
@@ -97,6 +106,13 @@ def test_each_setting_is_either_harmless_or_refused_with_both_values(path: str) 
 def test_what_shapes_the_model_is_not_among_the_harmless(path: str) -> None:
     assert path in leaf_paths()
     assert not is_harmless(path)
+
+
+def test_a_changed_item_of_a_list_is_named_by_its_index() -> None:
+    before, now = (config(training__betas=[0.9, beta]) for beta in (0.98, 0.99))
+    with pytest.raises(ConfigError) as refused:
+        accept_changes(before, now)
+    assert refused.value.message.splitlines()[1:] == ["    training.betas.1: was 0.98, now 0.99"]
 
 
 def test_nothing_changed_is_nothing_to_tell() -> None:

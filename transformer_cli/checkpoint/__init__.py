@@ -1,14 +1,10 @@
-"""What a run leaves on disk, and how it comes back.
-
-`stored` is one checkpoint, `portable` the small files in it, `listing` which ones a folder holds,
-`checkpoints` how a run saves and finds them, `replacing` what happens to a name that is taken, `rotation`
-which stay, `runs` which run is meant, and `loading` makes a model of one.
-"""
+"""The files of a run on disk: the layout of its folder, its checkpoints, and a model loaded from them."""
 
 from transformer_cli.checkpoint.checkpoints import Checkpoints
-from transformer_cli.checkpoint.listing import CHECKPOINTS, Listing, list_checkpoints
+from transformer_cli.checkpoint.listing import Listing, list_checkpoints
 from transformer_cli.checkpoint.portable import portable_config, portable_files
 from transformer_cli.checkpoint.rotation import Retention
+from transformer_cli.checkpoint.run_folder import CHECKPOINTS, CONFIG_FILE, RUNS, RunFolder
 from transformer_cli.checkpoint.runs import find_run
 from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
 from transformer_cli.checkpoint.trained_model import (
@@ -21,10 +17,13 @@ from transformer_cli.storage import RunLock
 
 __all__ = [
     "CHECKPOINTS",
+    "CONFIG_FILE",
+    "RUNS",
     "Checkpoint",
     "Checkpoints",
     "Listing",
     "Retention",
+    "RunFolder",
     "RunLock",
     "Snapshot",
     "TrainedModel",

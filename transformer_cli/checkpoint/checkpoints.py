@@ -1,4 +1,4 @@
-"""The checkpoints of one run: saving, finding the newest and the best, and rotation."""
+"""The checkpoints of one run: saving, finding the newest and the best, deleting old ones."""
 
 import hashlib
 import json
@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from transformer_cli.checkpoint.listing import (
-    CHECKPOINTS,
     REPLACED,
     Listing,
     folder_name,
@@ -20,6 +19,7 @@ from transformer_cli.checkpoint.listing import (
 )
 from transformer_cli.checkpoint.replacing import finish_replacements, place_aside
 from transformer_cli.checkpoint.rotation import Retention, Scored
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
 from transformer_cli.errors import StorageError
 from transformer_cli.storage import (
@@ -44,9 +44,9 @@ logger = logging.getLogger(__name__)
 
 
 class Checkpoints:
-    """What stands in `checkpoints/` of a run folder.
+    """The folder `checkpoints/` of a run.
 
-    Whoever saves, sweeps or moves away holds the run's lock; anybody may read.
+    `save`, `sweep` and `move_away` need the run's lock; all other methods only read.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Checkpoints:
         fs: FileSystem = REAL,
     ) -> None:
         self.run_folder = run_folder
-        self.folder = run_folder / CHECKPOINTS
+        self.folder = RunFolder(run_folder).checkpoints_folder
         self.retention = retention or Retention()
         self._data_fingerprint = _digest(data_fingerprint) if data_fingerprint else ""
         self._fs = fs
@@ -68,43 +68,43 @@ class Checkpoints:
         self._skipped: dict[str, str] = {}
 
     def newest_valid(self) -> Checkpoint | None:
-        """The checkpoint of the highest step of which every byte is as saved; `None` if there is none at all.
+        """The valid checkpoint of the highest step, every checksum compared; None if the folder has none.
 
         Raises:
-            StorageError: there are checkpoints, and none is valid.
+            StorageError: there are checkpoints, but none is valid.
         """
         listing = list_checkpoints(self.folder)
         newest = self._first_verified(listing.whole, listing)
         if newest is None and listing.skipped:
             raise StorageError(
                 f"{self.folder}: no checkpoint is valid:{listing.reasons()}",
-                hint="bring the files back, upgrade tfm where a reason says so, or put them aside with --from-scratch",
+                hint="restore the files; upgrade tfm if a reason above says so; or start again with --from-scratch, which keeps them in another folder",
             )
         self._skipped = listing.skipped
         return newest
 
     def best(self) -> Checkpoint | None:
-        """The valid checkpoint with the best score; `None` if none has a score."""
+        """The valid checkpoint with the best score; None if no checkpoint has a score."""
         listing = list_checkpoints(self.folder)
         return self._first_verified(ranked(listing.whole), listing)
 
     def skipped(self) -> dict[str, str]:
-        """The folders that the last `newest_valid` found unusable, each with the reason."""
+        """The checkpoints that the last call of `newest_valid` skipped, each with the reason."""
         return dict(self._skipped)
 
     def save(self, snapshot: Snapshot, score: float | None = None) -> Path:
-        """Write a checkpoint, verify it, then delete those that are superfluous.
+        """Write a checkpoint, verify it, then delete checkpoints that the retention does not keep.
 
-        Returns only once it is safe on the disk; on any failure the older checkpoints are intact.
+        When this returns, the checkpoint is durable on disk. If it raises, the older ones are intact.
 
         Args:
-            snapshot: what to save.
-            score: by the run's metric; a score that is not finite is none.
+            snapshot: the state of training.
+            score: the value of the run's metric; NaN and infinity count as no score.
 
         Raises:
             TryAgainError: the disk is full.
-            CannotCreateError: the folder may not be written to.
-            StorageError: anything else that went wrong with the disk.
+            CannotCreateError: no permission to write into the folder.
+            StorageError: any other error of the disk.
         """
         self._continue_run(snapshot.step)
         make_folders(self.folder, fs=self._fs)
@@ -123,27 +123,27 @@ class Checkpoints:
         return final
 
     def require_space(self, checkpoint_bytes: int) -> None:
-        """Raise TryAgainError unless the checkpoints still to come will fit on the disk, by this size of one."""
+        """Raise TryAgainError if the disk has no space for the checkpoints to come, each of this size."""
         most = self.retention.keep_last + self.retention.keep_best + 1
         still_to_come = max(1, most - len(list_checkpoints(self.folder).whole))
         require_space(self.folder, still_to_come * checkpoint_bytes, fs=self._fs)
 
     def sweep(self) -> None:
-        """Delete what an interrupted process left; only for the holder of the run's lock."""
+        """Delete temporary files of killed processes, and finish a replacement that a kill interrupted."""
         sweep(self.run_folder, fs=self._fs)
         sweep(self.folder, fs=self._fs)
         finish_replacements(self.folder, fs=self._fs)
 
     def move_away(self, along: Iterable[str] = ()) -> Path | None:
-        """Rename the folder of checkpoints, so that a run can begin from scratch; where they are now.
+        """Rename the folder, so that the run can start from scratch; return the new path, if there was one.
 
         Args:
-            along: names of what else in the run folder goes into the renamed one, where it exists.
+            along: names of other files and folders of the run that move into the renamed folder.
         """
         if not self.folder.exists():
             return None
         number = 1
-        while (target := self.folder.with_name(f"{CHECKPOINTS}-old-{number}")).exists():
+        while (target := self.folder.with_name(f"{self.folder.name}-old-{number}")).exists():
             number += 1
         with errors_explained(self.folder, fs=self._fs):
             self._fs.rename(self.folder, target)
@@ -155,7 +155,7 @@ class Checkpoints:
         return target
 
     def _continue_run(self, step: int) -> None:
-        """Take over the run's id and order of saving, once."""
+        """Before the first save: take the run's id from its newest checkpoint, or draw one."""
         if self._run_id is not None:
             return
         newest = self.newest_valid()
@@ -164,7 +164,7 @@ class Checkpoints:
                 f"step {step} after step {newest.step}: resume, or move_away()"
             )
         self._run_id = secrets.token_hex(8) if newest is None else newest.manifest.run_id
-        # Clocks jump; the order of runs under one roof follows from what was saved before.
+        # A clock can jump back, so `saved_at` starts after that of every run beside this one.
         self._saved_at = max(
             map(latest_saved_at, self.run_folder.absolute().parent.glob("*/")), default=0
         )
@@ -188,8 +188,8 @@ class Checkpoints:
             checkpoint.verify()
         except DamagedError as error:
             raise StorageError(
-                f"{folder}: written, but reads back otherwise: {error.message}",
-                hint="the disk or the memory is faulty; older checkpoints were not touched",
+                f"{folder}: reading back what was just written failed: {error.message}",
+                hint="the disk or the memory is faulty; all older checkpoints are intact",
             ) from error
         self._verified[folder.name] = checkpoint.manifest
 
@@ -211,7 +211,7 @@ class Checkpoints:
         return True
 
     def _rotate(self) -> None:
-        """Delete what is neither among the newest nor the best; checkpoints of another run are let be."""
+        """Delete checkpoints of this run that are neither among the newest nor among the best."""
         kept, superfluous = self._kept_and_superfluous()
         remove([checkpoint.folder for checkpoint in superfluous], fs=self._fs)
         point_link(self.folder / "last", kept[0].folder.name, fs=self._fs)
@@ -219,7 +219,7 @@ class Checkpoints:
             point_link(self.folder / "best", best.folder.name, fs=self._fs)
 
     def _kept_and_superfluous(self) -> tuple[list[Checkpoint], list[Checkpoint]]:
-        """Newest first; what is kept was verified, so that nothing goes for the sake of a damaged one."""
+        """Newest first. What is kept was verified, so a damaged checkpoint never replaces a good one."""
         listing = list_checkpoints(self.folder)
         while True:
             own = [found for found in listing.whole if found.manifest.run_id == self._run_id]
@@ -230,16 +230,17 @@ class Checkpoints:
                 return kept, [found for found in own if found.step in steps]
             for found in damaged:
                 logger.warning(
-                    "a damaged checkpoint does not count: %s", listing.skipped[found.folder.name]
+                    "a damaged checkpoint is not counted among those to keep: %s",
+                    listing.skipped[found.folder.name],
                 )
 
     def _is_trusted(self, checkpoint: Checkpoint, listing: Listing) -> bool:
-        """Verified by this process, now or earlier."""
+        """Whether this process has verified the checkpoint, now or earlier."""
         known = self._verified.get(checkpoint.folder.name)
         return known == checkpoint.manifest or self._is_verified(checkpoint, listing)
 
     def _scored(self, checkpoints: Sequence[Checkpoint]) -> list[Scored]:
-        """A score by another metric than the run's present one counts as none."""
+        """Steps and scores; a score of another metric than the present one counts as none."""
         return [
             Scored(
                 found.step, found.score if found.manifest.metric == self.retention.metric else None

@@ -1,4 +1,4 @@
-"""Which checkpoints a folder holds; the manifests decide, never names alone or times."""
+"""The checkpoints of a folder, according to their manifests; names and file times are not enough."""
 
 import os
 import re
@@ -7,42 +7,42 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from transformer_cli.checkpoint.rotation import Scored, best_first
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, open_checkpoint
 from transformer_cli.errors import StorageError
 from transformer_cli.storage import DamagedError
 
-CHECKPOINTS = "checkpoints"
 REPLACED = ".replaced-"
-"""Begins the name of a checkpoint while another of the same step takes its place."""
+"""Prefix of the name of a checkpoint while a new one of the same step is written."""
 _NAME = re.compile(rf"(?P<replaced>{re.escape(REPLACED)})?step-(?P<step>[0-9]{{1,12}})")
 
 
 @dataclass(slots=True)
 class Listing:
-    """What a look at a folder of checkpoints found."""
+    """The usable and the unusable checkpoints of a folder."""
 
     whole: list[Checkpoint] = field(default_factory=list)
-    """Newest first; sizes and names of their files are right, the bytes were not compared."""
+    """Newest first; the names and sizes of their files were compared, but not the checksums."""
     skipped: dict[str, str] = field(default_factory=dict)
-    """Folder name to reason."""
+    """Folder name to the reason why the checkpoint is unusable."""
 
     def skip(self, folder: Path, error: DamagedError | StorageError) -> None:
-        """Take a folder out, with the reason."""
+        """Move a checkpoint from `whole` to `skipped`."""
         self.whole = [checkpoint for checkpoint in self.whole if checkpoint.folder != folder]
         self.skipped[folder.name] = error.message
 
     def reasons(self) -> str:
-        """One line for each skipped folder, for a message."""
+        """One line for each skipped checkpoint, for a message."""
         return "".join(f"\n    {reason}" for reason in self.skipped.values())
 
 
 def folder_name(step: int) -> str:
-    """Of the checkpoint after that many updates."""
+    """The folder name of a checkpoint."""
     return f"step-{step:08d}"
 
 
 def list_checkpoints(folder: Path) -> Listing:
-    """The checkpoints of a folder, newest first; there may be none, nor the folder."""
+    """The checkpoints of a folder, which need not exist."""
     listing = Listing()
     for path in _candidates(folder):
         step = _step_of(path)
@@ -51,7 +51,7 @@ def list_checkpoints(folder: Path) -> Listing:
             continue
         try:
             if path.is_symlink():
-                raise DamagedError(f"{path}: a link; checkpoints are folders")
+                raise DamagedError(f"{path}: a symbolic link, where a folder is expected")
             checkpoint = open_checkpoint(path)
             if checkpoint.step != step:
                 raise DamagedError(f"{path}: its manifest says step {checkpoint.step}")
@@ -63,7 +63,7 @@ def list_checkpoints(folder: Path) -> Listing:
 
 
 def ranked(checkpoints: Sequence[Checkpoint]) -> list[Checkpoint]:
-    """Those with a score, best first; the newest says by which metric, and of which run."""
+    """The checkpoints that have a score, best first; run and metric are those of the newest checkpoint."""
     if not checkpoints:
         return []
     newest = max(checkpoints, key=lambda checkpoint: checkpoint.step).manifest
@@ -77,24 +77,24 @@ def ranked(checkpoints: Sequence[Checkpoint]) -> list[Checkpoint]:
 
 
 def latest_saved_at(run_folder: Path) -> int:
-    """When the newest checkpoint of a run was saved, in the order of saving; 0 if there is none."""
+    """The largest `saved_at` of a run's checkpoints; 0 if it has none."""
     try:
-        whole = list_checkpoints(run_folder / CHECKPOINTS).whole
-    except StorageError:  # somebody else's folder
+        whole = list_checkpoints(RunFolder(run_folder).checkpoints_folder).whole
+    except StorageError:  # no permission to read the folder
         return 0
     return max((checkpoint.manifest.saved_at for checkpoint in whole), default=0)
 
 
 def damage_in(run_folder: Path) -> list[str]:
-    """Why the checkpoints of a run that are not whole are none; nothing where it has not saved yet."""
+    """The reasons why checkpoints of a run are unusable; empty if the run has not saved yet."""
     try:
-        return list(list_checkpoints(run_folder / CHECKPOINTS).skipped.values())
+        return list(list_checkpoints(RunFolder(run_folder).checkpoints_folder).skipped.values())
     except StorageError as error:
         return [error.message]
 
 
 def _candidates(folder: Path) -> list[Path]:
-    """By falling step; of one step, what is being replaced comes last."""
+    """Highest step first; of one step, the checkpoint that is being replaced comes last."""
     try:
         names = os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,30 +1,27 @@
-"""The small files that make a checkpoint self-contained, without anything about where they were made."""
+"""The config and the tokenizers for a checkpoint, without any path of this machine."""
 
 from pathlib import PurePath
 
+from transformer_cli.checkpoint.run_folder import CONFIG_FILE
 from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
 from transformer_cli.text.tokenizer import Tokenizer
-
-CONFIG_FILE = "config.yaml"
-SHARED_TOKENIZER = "tokenizer.json"
-TOKENIZERS = ("tokenizer.source.json", "tokenizer.target.json")
+from transformer_cli.text.tokenizer_pair import tokenizer_files
 
 
 def portable_files(
     config: Config, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
 ) -> dict[str, bytes]:
-    """config.yaml and the tokenizers, for `Snapshot.files`."""
-    files = {CONFIG_FILE: to_yaml(portable_config(config))}
-    if config.tokenizer.shared:
-        files[SHARED_TOKENIZER] = source_tokenizer.to_json()
-    else:
-        both = (source_tokenizer, target_tokenizer)
-        files |= {name: one.to_json() for name, one in zip(TOKENIZERS, both, strict=True)}
+    """File names and contents, for `Snapshot.files`."""
+    tokenizers = source_tokenizer, target_tokenizer
+    files = {
+        CONFIG_FILE: to_yaml(portable_config(config)),
+        **tokenizer_files(tokenizers, are_shared=config.tokenizer.shared),
+    }
     return {name: text.encode() for name, text in files.items()}
 
 
 def portable_config(config: Config) -> Config:
-    """The config without folders: of each local path its last part stays. The run's own has them all."""
+    """The config with only the last part of each local path; the run's own config keeps the whole paths."""
     data = config.data
     if isinstance(data, FilesData):
         files = tuple(_portable_file(corpus) for corpus in data.corpora)
@@ -45,7 +42,7 @@ def _portable_file(corpus: FileCorpus) -> FileCorpus:
 
 
 def _portable_set(corpus: HubCorpus) -> HubCorpus:
-    """`owner/name` on the hub stays; a folder on this machine does not."""
+    """Keep `owner/name` of the hub, but only the last part of a local folder."""
     is_local = corpus.dataset.startswith(("/", "~", ".")) or corpus.dataset.count("/") > 1
     dataset = _last_part(corpus.dataset) if is_local else corpus.dataset
     update = {"dataset": dataset, "data_files": _last_part(corpus.data_files)}

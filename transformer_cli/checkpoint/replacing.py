@@ -1,7 +1,7 @@
-"""How a step is saved that has a checkpoint already, so that one of the two is always there.
+"""Saving a step that has a checkpoint already: at every moment one of the two is valid.
 
-A valid one waits under the name `.replaced-step-...` until the new one has its name; every reader knows
-it there. One that is not valid is moved to `invalid-step-...` and stays, for whoever wants to look at it.
+A valid checkpoint is renamed to `.replaced-step-...`, where readers still find it, until the new one has
+its name. An invalid checkpoint is renamed to `invalid-step-...` and kept, so that a person can examine it.
 """
 
 import itertools
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def place_aside(final: Path, *, fs: FileSystem) -> Path | None:
-    """Where to the folder goes that has the name; `None` if the name is free."""
+    """The new name for a folder that has the name `final`; None if there is no such folder."""
     if not final.exists():
         return None
     if not _is_valid(final):
@@ -29,7 +29,7 @@ def place_aside(final: Path, *, fs: FileSystem) -> Path | None:
 
 
 def finish_replacements(folder: Path, *, fs: FileSystem) -> None:
-    """After a kill: what was being replaced goes if the new one is valid, and else has its name again."""
+    """After a kill: delete the old checkpoint if the new one is valid, else give it its name back."""
     for replaced in sorted(folder.glob(f"{REPLACED}*")):
         final = replaced.with_name(replaced.name.removeprefix(REPLACED))
         if _is_valid(final):

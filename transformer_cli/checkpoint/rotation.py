@@ -1,4 +1,4 @@
-"""Which checkpoints stay when there are too many."""
+"""The checkpoints that are kept: the newest and the best."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from transformer_cli.config import LOWER_IS_BETTER, TrainingConfig
 
 
 class Scored(NamedTuple):
-    """A checkpoint as rotation sees it."""
+    """The step and the score of a checkpoint."""
 
     step: int
     score: float | None
@@ -16,7 +16,7 @@ class Scored(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is kept: the newest, and the best by a metric."""
+    """How many of the newest checkpoints are kept, and how many of the best by a metric."""
 
     keep_last: int = 2
     keep_best: int = 1
@@ -24,11 +24,11 @@ class Retention:
 
     @classmethod
     def of(cls, training: TrainingConfig) -> "Retention":
-        """As the config says."""
+        """The retention that a config asks for."""
         return cls(training.keep_last, training.keep_best, training.best_metric)
 
     def superfluous(self, checkpoints: Iterable[Scored]) -> set[int]:
-        """The steps whose checkpoints may go: neither among the newest nor among the best."""
+        """The steps whose checkpoints are neither among the newest nor among the best."""
         checkpoints = list(checkpoints)
         newest = sorted((checkpoint.step for checkpoint in checkpoints), reverse=True)
         best = best_first(checkpoints, self.metric)
@@ -37,7 +37,7 @@ class Retention:
 
 
 def best_first(checkpoints: Iterable[Scored], metric: str) -> list[int]:
-    """The steps that have a score, the best first; of equal ones the earliest."""
+    """The steps that have a score, best first; of equal scores the earliest step first."""
     sign = 1 if metric in LOWER_IS_BETTER else -1
     ranked = sorted((sign * score, step) for step, score in checkpoints if score is not None)
     return [step for _, step in ranked]

@@ -1,13 +1,13 @@
-"""Where the files of a run lie: the one definition of the layout of `runs/NAME`."""
+"""The layout of a run folder, `runs/NAME`; no other file of the package defines these names."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 RUNS = Path("runs")
-"""The folder of all runs, in the current folder."""
+"""The folder of all runs, relative to the current folder."""
 CHECKPOINTS = "checkpoints"
 CONFIG_FILE = "config.yaml"
-"""Its name in a run folder and in a checkpoint folder."""
+"""The name of the config in a run folder and in a checkpoint folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,12 @@ class RunFolder:
 
     @property
     def config_file(self) -> Path:
-        """The resolved config: running it again repeats the run."""
+        """The config with all defaults filled in; training with it repeats the run."""
         return self.path / CONFIG_FILE
 
     @property
     def environment_file(self) -> Path:
-        """Versions of software, the device, and the fingerprint of the data."""
+        """Versions of the software, the device, and the fingerprint of the data."""
         return self.path / "environment.json"
 
     @property
@@ -38,7 +38,7 @@ class RunFolder:
 
     @property
     def log_file(self) -> Path:
-        """What the run said on standard error, with times."""
+        """The log lines of the run, with the time of each."""
         return self.path / "train.log"
 
     @property

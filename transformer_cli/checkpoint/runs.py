@@ -1,32 +1,32 @@
-"""Which run is meant when a command needs a trained model."""
+"""From the name or path that a user gives, or from nothing, to the folder of a run."""
 
 import difflib
 import logging
 from pathlib import Path
 
-from transformer_cli.checkpoint.listing import CHECKPOINTS, damage_in, latest_saved_at
+from transformer_cli.checkpoint.listing import damage_in, latest_saved_at
+from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS, RunFolder
 from transformer_cli.errors import MissingInputError, StorageError
 from transformer_cli.storage import MANIFEST_NAME
 
-RUNS_FOLDER = Path("runs")
 MAX_SHOWN = 8
-"""So many names or reasons still make a message, and not a list."""
+"""A message shows at most so many names or reasons."""
 _TRAIN = "train one first: tfm train --config en-it.yaml"
 
 logger = logging.getLogger(__name__)
 
 
-def find_run(run: str | None = None, runs_folder: Path = RUNS_FOLDER) -> Path:
+def find_run(run: str | None = None, runs_folder: Path = RUNS) -> Path:
     """The folder of a run, or of a single checkpoint.
 
     Args:
-        run: the name of a run, or the path of a run's or a checkpoint's folder; `None`: the run that
-            saved last, by the order of saving that the checkpoints record.
-        runs_folder: where runs are.
+        run: the name of a run, or the path of the folder of a run or a checkpoint; None: the run that
+            saved last, according to `saved_at` in the manifests.
+        runs_folder: the folder of all runs.
 
     Raises:
         MissingInputError: there is no such run, or it has no checkpoint yet.
-        StorageError: there are checkpoints, and none of any run is whole.
+        StorageError: there are checkpoints, but none of any run is valid.
     """
     return _newest(runs_folder) if run is None else _named(run, runs_folder)
 
@@ -49,22 +49,22 @@ def _newest(runs_folder: Path) -> Path:
     more = f"\n    and {len(damage) - MAX_SHOWN} more" if len(damage) > MAX_SHOWN else ""
     raise StorageError(
         f"{runs_folder}/: no checkpoint is valid:{lines}{more}",
-        hint="bring back the files named here, or begin anew: tfm train --from-scratch --config ...",
+        hint="restore the files named here, or train again: tfm train --from-scratch --config ...",
     )
 
 
 def _named(run: str, runs_folder: Path) -> Path:
     places = [runs_folder / run, Path(run)]
     for place in places:
-        if (place / CHECKPOINTS).is_dir() or (place / MANIFEST_NAME).is_file():
+        if RunFolder(place).checkpoints_folder.is_dir() or (place / MANIFEST_NAME).is_file():
             return place
     if any(place.is_dir() for place in places):
         raise MissingInputError(
             f"{run}: this run has no checkpoint yet",
-            hint="wait for its first save, or go on with its tfm train, which ends with one",
+            hint="wait for its first checkpoint, or continue its training: tfm train always saves at the end",
         )
     raise MissingInputError(
-        f"{run}: no such run, neither under {runs_folder}/ nor as a path",
+        f"{run}: no such run: no folder of this name under {runs_folder}/, and no such path",
         hint=_hint_on_names(run, _run_names(runs_folder)),
     )
 
@@ -76,7 +76,7 @@ def _hint_on_names(run: str, names: list[str]) -> str:
     if not names:
         return _TRAIN
     more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
-    return f"the runs there are: {', '.join(names[:MAX_SHOWN])}{more}"
+    return f"existing runs: {', '.join(names[:MAX_SHOWN])}{more}"
 
 
 def _run_names(runs_folder: Path) -> list[str]:

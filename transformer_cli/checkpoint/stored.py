@@ -1,4 +1,4 @@
-"""One checkpoint on disk: what it is made of, and how its parts are read."""
+"""One checkpoint on disk: its files, and how each is read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,26 +26,29 @@ MAX_STATE_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A moment of training, whole enough to go on from there, and to translate."""
+    """The state of training at one step: enough to resume and to translate."""
 
     step: int
     model: Mapping[str, Tensor]
-    """`state_dict()` of the model: what is tied has one name."""
+    """`state_dict()` of the model; a tied tensor has one name."""
     optimizer: Mapping[str, Tensor]
-    """Flat: the parameter's name, a dot, the name of the optimizer's state."""
+    """Keys are the parameter's name, a dot, and the name of the optimizer's state."""
     state: Mapping[str, Any]
-    """What JSON can hold: the position in the data, the best score, counters."""
+    """Values for JSON: the position in the data, the best score, counters."""
     files: Mapping[str, bytes]
-    """config.yaml and the tokenizers: what `portable_files` gives."""
+    """config.yaml and the tokenizers, from `portable_files`."""
 
     def contents(self) -> dict[str, Content]:
         """The files of the checkpoint."""
-        assert all(map(is_bare_name, self.files)), "files of a checkpoint have plain names"
+        assert all(map(is_bare_name, self.files)), (
+            "a file of a checkpoint has a name without a path"
+        )
         try:
             require_finite(self.model, f"step {self.step}")
         except DataError as error:
             raise TrainingStoppedError(
-                f"{error.message}; they were not saved", hint="the checkpoint before is intact"
+                f"{error.message}; this step was not saved",
+                hint="the previous checkpoint is intact",
             ) from error
         return {
             MODEL_FILE: tensors_content(self.model),
@@ -57,7 +60,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint folder whose manifest is sound and whose files have the sizes that it lists.
+    """A checkpoint folder with a valid manifest, whose files have the sizes that the manifest lists.
 
     Every read compares the SHA-256 of the file first.
     """
@@ -67,57 +70,57 @@ class Checkpoint:
 
     @property
     def step(self) -> int:
-        """How many updates the model has had."""
+        """Number of updates of the model."""
         return self.manifest.step
 
     @property
     def score(self) -> float | None:
-        """By the run's best metric, on the validation split."""
+        """Score on the validation split, by `training.best_metric`."""
         return self.manifest.score
 
     def verify(self) -> None:
-        """Read every file.
+        """Read every file and compare its checksum.
 
         Raises:
-            DamagedError: one has other bytes than were saved.
+            DamagedError: a file has changed since it was saved.
         """
         with open_sealed(self.folder) as sealed:
             sealed.verify()
 
     def has(self, name: str) -> bool:
-        """Whether a file of that name belongs to the checkpoint."""
+        """Whether the checkpoint has a file of this name."""
         return any(file.name == name for file in self.manifest.files)
 
     def file(self, name: str, *, max_bytes: int) -> bytes:
-        """All bytes of a small file."""
+        """All bytes of a file of at most `max_bytes`."""
         with open_sealed(self.folder) as sealed:
             return sealed.read(name, max_bytes=max_bytes)
 
     def state(self) -> dict[str, Any]:
-        """What `Snapshot.state` held."""
+        """The saved `Snapshot.state`."""
         state = parse_json(
             self.file(STATE_FILE, max_bytes=MAX_STATE_BYTES), str(self.folder / STATE_FILE)
         )
         if not isinstance(state, dict):
-            raise DataError(f"{self.folder / STATE_FILE}: not a mapping")
+            raise DataError(f"{self.folder / STATE_FILE}: not a JSON object")
         return state
 
     def model(self, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The weights.
 
         Args:
-            expected: `state_dict()` of the model that they are for, on any device, also meta.
+            expected: `state_dict()` of the model that receives them, on any device, also meta.
 
         Raises:
-            DamagedError: the file is not the one saved.
-            DataError: it holds other tensors than expected, or numbers that are not finite.
+            DamagedError: the file has changed since it was saved.
+            DataError: it has other tensors than expected, or values that are NaN or infinite.
         """
         weights = self._tensors(MODEL_FILE, expected)
         require_finite(weights, str(self.folder / MODEL_FILE))
         return weights
 
     def optimizer(self, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The optimizer's state, flat; raises as `model` does."""
+        """The optimizer's state, as in `Snapshot.optimizer`; raises the errors of `model`."""
         return self._tensors(OPTIMIZER_FILE, expected)
 
     def _tensors(self, name: str, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -129,11 +132,11 @@ class Checkpoint:
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
-    """The checkpoint in a folder.
+    """Open the checkpoint in a folder.
 
     Raises:
-        DamagedError: the folder is not whole.
-        StorageError: it cannot be read.
+        DamagedError: a file is missing, added or damaged.
+        StorageError: the folder cannot be read.
     """
     with open_sealed(folder) as sealed:
         return Checkpoint(folder, sealed.manifest)

@@ -1,16 +1,17 @@
-"""A model that translates, from a run or a checkpoint folder that may come from anywhere."""
+"""Loading a trained model from a run or from a checkpoint folder, which may come from elsewhere."""
 
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import torch
 
-from transformer_cli.checkpoint.listing import CHECKPOINTS, list_checkpoints, ranked
-from transformer_cli.checkpoint.portable import CONFIG_FILE, SHARED_TOKENIZER, TOKENIZERS
+from transformer_cli.checkpoint.listing import list_checkpoints, ranked
+from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, open_checkpoint
 from transformer_cli.config import Config
 from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings
@@ -18,6 +19,7 @@ from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.errors import ConfigError, DataError, MissingInputError, StorageError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.storage import DamagedError
+from transformer_cli.text import tokenizer_pair
 from transformer_cli.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -27,7 +29,7 @@ MAX_TOKENIZER_BYTES = 100 << 20
 
 @dataclass(frozen=True, slots=True)
 class TrainedModel:
-    """All that translating needs."""
+    """A model with its tokenizers and its config."""
 
     config: Config
     model: Transformer
@@ -36,7 +38,7 @@ class TrainedModel:
     target_tokenizer: Tokenizer
     step: int
     folder: Path
-    """The checkpoint that it came from."""
+    """The checkpoint from which it was loaded."""
 
 
 def load_trained(
@@ -45,27 +47,28 @@ def load_trained(
     which: Literal["best", "last"] = "best",
     device: torch.device | str = "cpu",
 ) -> TrainedModel:
-    """Load a model; damaged checkpoints of a run are skipped, and told.
+    """Load a model; a damaged checkpoint of a run is skipped with a warning.
 
     Args:
-        folder: of a run, or of one checkpoint, wherever it was copied to.
-        which: of a run's checkpoints; without a score, the best is the last.
-        device: where the weights go.
+        folder: the folder of a run, or of one checkpoint that may have been copied elsewhere.
+        which: the best or the last checkpoint of a run; without any score, the last.
+        device: the device of the weights.
 
     Raises:
-        MissingInputError: there is no such folder, or no checkpoint in it yet.
-        StorageError: none of the run's checkpoints is valid.
-        DataError: the files are not those of a model, or not of one model.
-        ConfigError: the config in the checkpoint is not one.
+        MissingInputError: there is no such folder, or it has no checkpoint yet.
+        StorageError: the run has checkpoints, but none is valid.
+        DataError: config, tokenizers and weights do not belong to one model.
+        ConfigError: the config in the checkpoint is invalid.
     """
-    if not (folder / CHECKPOINTS).is_dir():
+    checkpoints_folder = RunFolder(folder).checkpoints_folder
+    if not checkpoints_folder.is_dir():
         if not folder.is_dir():
             raise MissingInputError(
-                f"{folder}: no such folder", hint="--run takes a run's name or folder"
+                f"{folder}: no such folder", hint="--run takes the name or the folder of a run"
             )
         with _hint_on_bad_files():
             return _load(open_checkpoint(folder), device)
-    listing = list_checkpoints(folder / CHECKPOINTS)
+    listing = list_checkpoints(checkpoints_folder)
     order = ranked(listing.whole) if which == "best" else []
     for checkpoint in [*order, *(found for found in listing.whole if found not in order)]:
         try:
@@ -83,34 +86,32 @@ def load_trained(
         )
     raise StorageError(
         f"{folder}: no checkpoint is valid:{listing.reasons()}",
-        hint="bring the files back, take another run (--run), or begin anew: tfm train --from-scratch",
+        hint="restore the files, use another run (--run), or train again: tfm train --from-scratch",
     )
 
 
 def load_config_of(checkpoint: Checkpoint) -> Config:
-    """The config that a checkpoint was trained with, without the places of its data."""
+    """The config of a checkpoint; paths of its data have their last part only."""
     origin = str(checkpoint.folder / CONFIG_FILE)
     text = _text(checkpoint, CONFIG_FILE, MAX_CONFIG_BYTES)
     settings = parse_yaml(text, origin)
     if not isinstance(settings, dict):
-        raise DataError(f"{origin}: not a config")
+        raise DataError(f"{origin}: not a mapping of sections")
     return check_settings(settings, origin)
 
 
 def load_tokenizers(checkpoint: Checkpoint) -> tuple[Tokenizer, Tokenizer]:
-    """The tokenizers of source and target; one and the same where the vocabulary is shared."""
-    if checkpoint.has(SHARED_TOKENIZER):
-        shared = _tokenizer(checkpoint, SHARED_TOKENIZER)
-        return shared, shared
-    source, target = (_tokenizer(checkpoint, name) for name in TOKENIZERS)
-    return source, target
+    """The tokenizers of source and target; the same object twice where the vocabulary is shared."""
+    return tokenizer_pair.load_tokenizers(checkpoint.has, partial(_tokenizer, checkpoint))
 
 
 def _load(checkpoint: Checkpoint, device: torch.device | str) -> TrainedModel:
     config = load_config_of(checkpoint)
     source_tokenizer, target_tokenizer = load_tokenizers(checkpoint)
     sizes = source_tokenizer.vocab_size, target_tokenizer.vocab_size
-    with torch.device("meta"):  # names and shapes, no memory, and no random numbers drawn
+    with torch.device(
+        "meta"
+    ):  # names and shapes only: allocates no memory, draws no random numbers
         model = Transformer(config.model, *sizes)
     try:
         weights = checkpoint.model(expected=model.state_dict())
@@ -118,7 +119,7 @@ def _load(checkpoint: Checkpoint, device: torch.device | str) -> TrainedModel:
         if not isinstance(error, DamagedError):
             error.hint = error.hint or (
                 f"{CONFIG_FILE}, the tokenizers ({sizes[0]:,} source and {sizes[1]:,} target tokens) and "
-                "the weights must be of one model: take the whole folder from where it came"
+                "the weights must belong to one model: copy the whole checkpoint folder again"
             )
         raise
     _put(weights, model)
@@ -137,7 +138,9 @@ def _hint_on_bad_files() -> Iterator[None]:
     try:
         yield
     except (DataError, ConfigError) as error:
-        error.hint = error.hint or "take the whole folder again from where it came, or another one"
+        error.hint = (
+            error.hint or "copy the whole checkpoint folder again, or use another checkpoint"
+        )
         raise
 
 

@@ -1,4 +1,4 @@
-"""From a YAML file and overrides to a checked config, and back."""
+"""Reading a config from a YAML file, with overrides and checks, and writing it as YAML."""
 
 import difflib
 import os
@@ -34,18 +34,18 @@ def load_config(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> 
 
     Args:
         path: a file, or else the name of a config shipped with the package.
-        overrides: `section.field=value`, the value in YAML.
+        overrides: texts of the form `section.field=value`; the value is YAML.
 
     Raises:
         MissingInputError: there is no such config.
-        ConfigError: a setting does not exist, or cannot have its value.
+        ConfigError: a setting does not exist, or its value is not allowed.
     """
     file = find_config(path)
     settings = parse_yaml(_read_text(file), str(path))
     if not isinstance(settings, dict):
         raise ConfigError(
             f"{path}: a config is a mapping of sections, found {_kind(settings)}",
-            hint="start from a shipped one, such as en-it.yaml",
+            hint="start from a config that comes with tfm, such as en-it.yaml",
         )
     for override in overrides:
         _apply_override(settings, override)
@@ -53,7 +53,7 @@ def load_config(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> 
 
 
 def check_settings(settings: dict[str, Any], origin: str) -> Config:
-    """A config from plain values; `origin` names them in messages."""
+    """Make a config of plain values; messages call them `origin`."""
     try:
         return Config.model_validate(settings)
     except ValidationError as error:
@@ -64,28 +64,28 @@ def check_settings(settings: dict[str, Any], origin: str) -> Config:
 def override_settings(
     config: Config, overrides: Iterable[str], *, allowed: Sequence[str]
 ) -> Config:
-    """A config with some settings replaced, where only those that begin with `allowed` may be.
+    """Replace settings of a config; only names that begin with one of `allowed` may be replaced.
 
     Raises:
-        ConfigError: an override is not allowed, or not valid.
+        ConfigError: an override is not allowed, or its value is not.
     """
     settings = parse_yaml(to_yaml(config), config.name)
-    for section in settings.values():  # its lines are those of no file
+    for section in settings.values():  # these line numbers belong to no file of the user
         if isinstance(section, Mapping):
             section.lines.clear()
     settings.lines.clear()
     for override in overrides:
         if not override.strip().startswith(tuple(allowed)):
             raise ConfigError(
-                f"--set {override}: cannot be changed for a trained run",
-                hint=f"what can be: {', '.join(allowed)}",
+                f"--set {override}: this setting cannot be changed for a trained model",
+                hint=f"settings that can be changed: {', '.join(allowed)}",
             )
         _apply_override(settings, override)
     return check_settings(settings, config.name)
 
 
 def to_yaml(config: Config) -> str:
-    """The resolved config: what is absent stays absent, all else is written out."""
+    """The config as YAML, with every default written out; settings that are absent stay absent."""
     values = config.model_dump(mode="json", exclude_none=True)
     if config.training.clip_norm is None:
         values["training"]["clip_norm"] = None
@@ -96,12 +96,13 @@ def to_yaml(config: Config) -> str:
 
 
 def find_config(path: str | os.PathLike[str]) -> Path:
-    """The file itself, or the shipped config of that name."""
+    """The file of this path, else the config of this name that comes with the package."""
     if Path(path).is_file():
         return Path(path)
     if Path(path).is_dir():
         raise MissingInputError(
-            f"{path}: a folder, where a config file is expected", hint="name the file in it"
+            f"{path}: a folder, where a config file is expected",
+            hint="give the path of a file in it",
         )
     shipped = shipped_configs()
     for name in (str(path), f"{path}.yaml"):
@@ -109,17 +110,19 @@ def find_config(path: str | os.PathLike[str]) -> Path:
             return shipped[name]
     close = difflib.get_close_matches(str(path), shipped, n=1, cutoff=0.5)
     raise MissingInputError(
-        f"{path}: no such config, neither a file nor one shipped with tfm",
-        hint=f"did you mean {close[0]}?" if close else f"shipped: {', '.join(sorted(shipped))}",
+        f"{path}: no such config: no file has this path, and no config that comes with tfm has this name",
+        hint=f"did you mean {close[0]}?"
+        if close
+        else f"configs that come with tfm: {', '.join(sorted(shipped))}",
     )
 
 
 def shipped_configs() -> dict[str, Path]:
-    """The configs that come with the package, by the name that --config takes."""
+    """The configs that come with the package: names for --config, and paths."""
     package = Path(__file__).resolve().parents[1]
-    folder = package / "configs"  # where an installed package has them
+    folder = package / "configs"  # in an installed package
     if not folder.is_dir():
-        folder = package.parent / "configs"  # beside the package in a checkout
+        folder = package.parent / "configs"  # in a clone of the repository
     return {str(file.relative_to(folder)): file for file in sorted(folder.rglob("*.yaml"))}
 
 
@@ -127,7 +130,7 @@ def _read_text(file: Path) -> str:
     try:
         if file.stat().st_size > MAX_CONFIG_BYTES:
             raise ConfigError(
-                f"{file}: a config of more than {MAX_CONFIG_BYTES:,} bytes is refused"
+                f"{file}: more than {MAX_CONFIG_BYTES:,} bytes, which is the limit for a config"
             )
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -149,7 +152,7 @@ def _apply_override(settings: dict[str, Any], override: str) -> None:
     if not text.strip():
         raise ConfigError(
             f"--set {override}: no value after the =",
-            hint=f"to leave a setting out, write --set {key.strip()}=null",
+            hint=f"to remove a setting, write --set {key.strip()}=null",
         )
     section: Any = settings
     for depth, name in enumerate(names[:-1]):
@@ -157,7 +160,7 @@ def _apply_override(settings: dict[str, Any], override: str) -> None:
     try:
         value = parse_yaml(text, "")
     except ConfigError as error:
-        problem = re.sub(r"^(:\d+)?: ", "", error.message)  # a line number says nothing here
+        problem = re.sub(r"^(:\d+)?: ", "", error.message)  # an override has no line number
         raise ConfigError(f"--set {override}: {problem}") from error
     if isinstance(section, list):
         index = _index(section, names[-1], key)
@@ -184,7 +187,9 @@ def _enter(section: Any, name: str, where: str, override: str) -> Any:
 
 def _index(section: Sequence[Any], name: str, where: str) -> int:
     if not (name.isascii() and name.isdecimal() and int(name) < len(section)):
-        raise ConfigError(f"--set {where}: {name} is not a number below {len(section)}")
+        raise ConfigError(
+            f"--set {where}: {name} is not an index of a list with {len(section)} items"
+        )
     return int(name)
 
 

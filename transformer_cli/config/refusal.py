@@ -1,4 +1,4 @@
-"""What is said of settings that are refused: where they stand, what is wrong, and what was meant."""
+"""Messages for invalid settings: the place, the problem, and the setting that was probably meant."""
 
 import difflib
 import re
@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from transformer_cli.config.data import FilesData, HubData, PhrasebookData, SequencesData
+from transformer_cli.config.data import FilesData, HubData, PhrasebookData
+from transformer_cli.config.exercise_settings import SequencesData
 from transformer_cli.config.tree import Config
 from transformer_cli.config.yaml_reader import Mapping as ReadMapping
 
@@ -21,22 +22,22 @@ _SOURCES: dict[str, type[BaseModel]] = {
     "hub": HubData,
 }
 _PLAIN_REASONS = {
-    "string_pattern_mismatch": "only letters, digits, '.', '_' and '-', and a letter or digit first",
+    "string_pattern_mismatch": "only letters, digits, '.', '_' and '-' are allowed, and the first is a letter or digit",
     "model_type": "a section of settings is expected",
     "dict_type": "a section of settings is expected",
     "model_attributes_type": "a section of settings is expected",
     "tuple_type": "a list is expected",
     "bool_type": "true or false is expected",
-    "int_type": "a whole number is expected, written out, such as 1000",
+    "int_type": "a whole number is expected, with all its digits, such as 1000",
     "float_type": "a number is expected",
     "string_type": "text is expected",
     "too_short": "at least one item is expected",
-    "union_tag_invalid": f"{', '.join(_SOURCES)} are what there is",
+    "union_tag_invalid": f"the sources are {', '.join(_SOURCES)}",
 }
 
 
 class _Problem(NamedTuple):
-    """One thing that is wrong, in the words of the config."""
+    """One invalid setting."""
 
     location: Location
     kind: str
@@ -47,7 +48,7 @@ class _Problem(NamedTuple):
 def describe(
     error: ValidationError, settings: dict[str, Any], origin: str
 ) -> tuple[str, str | None]:
-    """All that is wrong, a line each, and one hint: the first suggestion."""
+    """A message with one line per invalid setting, and a hint."""
     lines, hints = [], []
     for problem in _problems(error):
         where = ".".join(map(str, problem.location))
@@ -72,11 +73,11 @@ def describe(
 
 
 def _problems(error: ValidationError) -> list[_Problem]:
-    """Without mere consequences: a list whose items are wrong is called too short as well."""
+    """One problem per setting, without consequences: pydantic also reports a list with bad items as too short."""
     problems: dict[Location, _Problem] = {}
     for problem in map(_in_plain_words, error.errors()):
         known = problems.get(problem.location)
-        # Of a setting that may be a number or text, the reason that fits its type says more.
+        # For a setting that may be a number or text, keep the reason that is not about the type.
         if known is None or (known.kind.endswith("_type") and not problem.kind.endswith("_type")):
             problems[problem.location] = problem
     return [
@@ -91,7 +92,7 @@ def _problems(error: ValidationError) -> list[_Problem]:
 
 
 def _in_plain_words(error: Mapping[str, Any]) -> _Problem:
-    """Pydantic puts the chosen kind of data and the types of a union into the path; people did not."""
+    """A problem without what pydantic adds to the path: the data source, and the types of a union."""
     kind, found = error["type"], error["input"]
     location = tuple(
         part
@@ -120,7 +121,7 @@ def _is_type(part: str) -> bool:
 
 
 def _place_of(settings: Any, location: Sequence[int | str], origin: str) -> str:
-    """The line of the file where a setting stands, or the override that set it."""
+    """The file and line of a setting, or the override that set it."""
     place = origin
     for part in location:
         if isinstance(settings, ReadMapping) and part in settings.lines:
@@ -134,7 +135,7 @@ def _place_of(settings: Any, location: Sequence[int | str], origin: str) -> str:
 
 
 def _overrides_behind(reason: str, section: Any) -> list[str]:
-    """The overrides in a section, or below it, of settings that the reason speaks of."""
+    """The overrides of settings in a section, or below it, whose names occur in the reason."""
     if not isinstance(section, ReadMapping):
         return []
     words = re.findall(r"\w+", reason)
@@ -144,7 +145,7 @@ def _overrides_behind(reason: str, section: Any) -> list[str]:
 
 
 def _suggestion(location: Sequence[int | str], settings: dict[str, Any]) -> str | None:
-    """The nearest setting of the same section, or else one of that name elsewhere."""
+    """The most similar setting of the same section, else a setting of this name in another section."""
     *parents, name = (str(part) for part in location)
     known = list(setting_paths(settings.get("data")))
     same_section = [path for path in known if path.split(".")[:-1] == parents]
@@ -154,7 +155,7 @@ def _suggestion(location: Sequence[int | str], settings: dict[str, Any]) -> str 
 
 
 def setting_paths(data: Any = None) -> Iterable[str]:
-    """Every setting as a dotted path; those of `data` for the source that it names."""
+    """The dotted name of every setting; of `data`, those of its source."""
     source = data.get("source") if isinstance(data, dict) else None
     chosen = _SOURCES.get(source, PhrasebookData) if isinstance(source, str) else PhrasebookData
     for name, field in Config.model_fields.items():

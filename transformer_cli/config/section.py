@@ -1,4 +1,4 @@
-"""What every section of the config shares: frozen, closed, and bounded numbers."""
+"""The base class of all sections, and the types of numbers with their bounds."""
 
 from typing import Annotated
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Section(BaseModel):
-    """A part of the config: it cannot change, and a key that it does not know is an error."""
+    """A part of the config: immutable, and an unknown key is an error."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -18,7 +18,7 @@ class Section(BaseModel):
     )
 
 
-# Every size has an upper bound, so that no config from elsewhere can ask for absurd amounts.
+# Every size has an upper bound, so that a config from elsewhere cannot demand absurd amounts of memory.
 Count = Annotated[int, Field(strict=True, ge=1, le=10**10)]
 Width = Annotated[int, Field(strict=True, ge=1, le=65_536)]
 Depth = Annotated[int, Field(strict=True, ge=1, le=256)]

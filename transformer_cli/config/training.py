@@ -1,10 +1,10 @@
-"""How the model is trained, validated and searched, and on what machine."""
+"""The settings of training, validation, decoding and the machine."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from transformer_cli.config.data import SequenceLength
+from transformer_cli.config.exercise_settings import SequenceLength
 from transformer_cli.config.section import Count, Positive, Probability, Section, Switch
 
 Metric = Literal["loss", "perplexity", "bleu", "chrf", "ter", "cer", "wer"]
@@ -16,56 +16,56 @@ LOWER_IS_BETTER = frozenset({"loss", "perplexity", "ter", "cer", "wer"})
 
 
 class TrainingConfig(Section):
-    """Every cadence counts optimizer updates."""
+    """How the model is trained. Every interval is a number of optimizer updates."""
 
     optimizer: Literal["adam", "adamw"] = "adam"
     """adam (Kingma and Ba 2015), or adamw with decoupled weight decay (Loshchilov and Hutter 2019)."""
     betas: tuple[Beta, Beta] = (0.9, 0.98)
-    """Decay rates of Adam's moments (the paper, section 5.3)."""
+    """Decay rates of Adam's two moments (the paper, section 5.3)."""
     epsilon: Positive = 1e-9
     """Adam's epsilon (the paper, section 5.3)."""
     weight_decay: Annotated[float, Field(strict=True, ge=0.0, le=1.0)] | None = None
-    """adamw: decay of the weights per unit of learning rate; absent: 0.01."""
+    """adamw: weight decay, multiplied by the learning rate at each update; absent: 0.01."""
     max_steps: Count | None = None
     """Stop after this many updates."""
     max_epochs: Count | None = None
-    """Stop after this many passes over the training split; with max_steps, the first reached stops."""
+    """Stop after this many passes over the training split; if max_steps is given too, the first limit that is reached stops the run."""
     batch_tokens: Count | None = None
-    """Tokens of a batch, padding included, on the longer side."""
+    """Largest number of tokens of a batch, padding included, counted on its longer side."""
     batch_sentences: Count | None = None
-    """Sentence pairs of a batch; instead of batch_tokens."""
+    """Number of sentence pairs of a batch; instead of batch_tokens."""
     accumulate: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1
-    """Batches whose gradients are summed to one update."""
+    """Number of batches whose gradients are added up for one update."""
     schedule: Literal["noam", "inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
-    """Learning rate after the linear warm-up: noam (the paper, equation 3), inverse_sqrt from the peak, cosine down to 0 at max_steps, constant."""
+    """Learning rate after the linear warm-up: noam follows the paper (equation 3), inverse_sqrt falls from the peak with the square root of the step, cosine falls to 0 at max_steps, constant stays at the peak."""
     learning_rate: Annotated[float, Field(strict=True, gt=0.0, le=100.0)] | None = None
     """Peak learning rate; not for noam. Absent: 7e-4."""
     noam_factor: Annotated[float, Field(strict=True, gt=0.0, le=1000.0)] | None = None
-    """noam: what multiplies d_model^-0.5 min(step^-0.5, step warmup_steps^-1.5). Absent: 1."""
+    """noam: factor in front of d_model^-0.5 min(step^-0.5, step warmup_steps^-1.5). Absent: 1."""
     warmup_steps: Annotated[int, Field(strict=True, ge=0, le=10**9)] = 4000
-    """Updates over which the learning rate rises linearly."""
+    """Number of updates in which the learning rate rises linearly from 0."""
     label_smoothing: Probability = 0.1
-    """Share of probability taken from the true symbol and spread evenly (the paper, section 5.4)."""
+    """Share of probability that is taken from the true symbol and spread evenly over others (the paper, section 5.4)."""
     smoothed_over: SmoothedOver = "vocabulary"
-    """vocabulary: over all V symbols, the true one included, so that it keeps 1 - label_smoothing + label_smoothing / V (Szegedy et al. 2016; PyTorch); others: over the V - 2 that are neither the true one nor padding, as The Annotated Transformer has it."""
+    """The symbols that receive this share. vocabulary: all V symbols, so the true one has 1 - label_smoothing + label_smoothing / V (Szegedy et al. 2016; PyTorch); others: the V - 2 symbols that are neither the true one nor padding (The Annotated Transformer)."""
     clip_norm: Positive | None = 1.0
-    """Largest norm of the gradient over all parameters; absent (null): no clipping."""
+    """Gradient clipping: the largest norm of the gradient over all parameters; null: no clipping."""
     max_skipped_in_a_row: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 10
-    """Stop after this many consecutive updates with a gradient that is not finite; each is skipped. An accelerator is asked only every so many updates."""
+    """Updates whose gradient is NaN or infinite are skipped; stop after this many in a row. On an accelerator, the number is checked only once in this many updates."""
     log_every: Count = 50
-    """Updates between two reports of the training loss."""
+    """Report the training loss every so many updates."""
     validate_every: Count = 1000
-    """Updates between two validations; one more takes place at the end."""
+    """Validate every so many updates, and at the end."""
     save_every: Count = 1000
-    """Updates between two checkpoints; one more is written at the end."""
+    """Write a checkpoint every so many updates, and at the end."""
     keep_last: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 2
-    """Newest checkpoints kept."""
+    """Number of newest checkpoints that are kept."""
     keep_best: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 1
-    """Best checkpoints kept, by best_metric."""
+    """Number of best checkpoints that are kept, by best_metric."""
     best_metric: Metric = "bleu"
-    """What makes a checkpoint the best one, on the validation split."""
+    """The metric on the validation split that decides which checkpoint is the best."""
     patience: Annotated[int, Field(strict=True, ge=1, le=10_000)] | None = None
-    """Stop after this many validations without a new best."""
+    """Stop after this many validations in a row without a new best; absent: never."""
 
     @model_validator(mode="after")
     def _something_ends_the_run(self) -> Self:
@@ -93,37 +93,37 @@ class TrainingConfig(Section):
 
 
 class ValidationConfig(Section):
-    """What is measured on held-out text while training."""
+    """What is measured on held-out text during training."""
 
     max_sentences: Count | None = None
-    """Only the first so many validation pairs are used; absent: all. The file order decides, so every validation sees the same."""
+    """Use only the first validation pairs, in the order of the file, so every validation uses the same ones; absent: all."""
     scores: Annotated[tuple[ScoreName, ...], Field(max_length=5)] = ("bleu", "chrf", "cer")
-    """Scores of decoded text; loss and perplexity are always there. An empty list: only the samples are decoded."""
+    """Scores of translations; loss and perplexity are always computed. With an empty list, only the samples are translated."""
     beam_size: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
-    """Beam of the decoding during training; tfm validate uses decoding.beam_size."""
+    """Beam size of validations during training; tfm validate uses decoding.beam_size."""
     num_samples: Annotated[int, Field(strict=True, ge=0, le=100)] = 4
-    """Sample translations shown in the log and in TensorBoard."""
+    """Number of sample translations in the log and in TensorBoard."""
     sequence_lengths: (
         Annotated[tuple[SequenceLength, ...], Field(min_length=1, max_length=1000)] | None
     ) = None
-    """For data.source sequences: source lengths, in symbols, for which exact match on 100 fresh sequences each is told (task memorise: on those that were learned); absent: all lengths of the data. Longer ones than in training are allowed."""
+    """For data.source sequences: source lengths, in symbols, at which the exact match on 100 new sequences is measured (task memorise: on the training sequences); absent: all lengths of the data. Lengths beyond those of the training data are allowed."""
 
 
 class DecodingConfig(Section):
     """How translations are searched."""
 
     beam_size: Annotated[int, Field(strict=True, ge=1, le=64)] = 4
-    """Hypotheses kept per sentence; 1 is greedy search."""
+    """Number of hypotheses per sentence in beam search; 1 is greedy search."""
     length_penalty: Annotated[float, Field(strict=True, ge=0.0, le=10.0)] = 0.6
-    """alpha of ((5 + length) / 6)^alpha, by which a hypothesis' log-probability is divided (Wu et al. 2016, equation 14)."""
+    """alpha: the log-probability of a hypothesis is divided by ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14)."""
     num_best: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
-    """Translations given per sentence, best first; at most beam_size."""
+    """Number of translations per sentence, best first; at most beam_size."""
     max_length: Annotated[int, Field(strict=True, ge=1, le=65_536)] | None = None
-    """Most tokens of a translation; absent: twice the source's plus 20."""
+    """Largest number of tokens of a translation; absent: twice the tokens of the source, plus 20."""
     allow_unknown: Switch = True
-    """[UNK] may stand in a translation, where it shows that a word is missing; false: the best other token is taken."""
+    """A translation may contain [UNK], which shows that a word is missing; false: the best other token is used."""
     batch_tokens: Count = 4096
-    """Source tokens of a batch, padding included, beams not counted."""
+    """Largest number of source tokens of a batch, padding included, hypotheses of the beam not counted."""
 
     @model_validator(mode="after")
     def _best_come_from_the_beam(self) -> Self:
@@ -132,28 +132,16 @@ class DecodingConfig(Section):
         return self
 
 
-Figures = Annotated[tuple[tuple[Count, Positive], ...], Field(max_length=1000)]
-
-
-class PublishedConfig(Section):
-    """What others print for the same experiment; `tfm train` shows it beside its own figures."""
-
-    training_loss: Figures = ()
-    """Pairs of a step and the training loss per token there, in nats."""
-    validation_loss: Figures = ()
-    """Pairs of a step and the validation loss per token there, in nats."""
-
-
 class RuntimeConfig(Section):
-    """What the machine decides unless told."""
+    """Device, precision and threads."""
 
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    """auto: a CUDA device if there is one, else an Apple GPU, else the CPU."""
+    """auto: a CUDA device if there is one, else an Apple GPU (mps), else the CPU."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Of matrix products and activations; weights and optimizer stay float32. auto: bfloat16 where the hardware has it."""
+    """Precision of matrix products and activations; weights and optimizer stay float32. auto: bfloat16 if the hardware is fast at it."""
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
-    """CPU threads; absent: all cores."""
+    """Number of CPU threads; absent: all cores."""
     compile: Switch = False
-    """torch.compile each layer: pays off in long runs on a GPU."""
+    """Compile each layer with torch.compile; worthwhile for long runs on a GPU."""
     stuck_after_seconds: Positive | None = None
-    """End a training in which no step, validation or save has begun or ended for so long, with exit code 75 and the place where each thread stood, so that a scheduler can start it again; absent: never. Longer than the longest validation."""
+    """A watchdog ends the training if no step, validation or save has started or ended for this time. It prints the stack of each thread and exits with code 75, so a scheduler can start the run again. Choose more than the longest validation takes; absent: no watchdog."""

@@ -1,44 +1,52 @@
-"""The tree of all sections: one experiment."""
+"""The whole config, and the rules between its sections."""
 
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from transformer_cli.config.data import DataConfig, SequencesData, TokenizerConfig
+from transformer_cli.config.data import FilesData, HubData, PhrasebookData, TokenizerConfig
+from transformer_cli.config.exercise_settings import (
+    PublishedConfig,
+    SequencesData,
+    check_sequence_lengths,
+)
 from transformer_cli.config.model import ModelConfig
 from transformer_cli.config.section import Section
 from transformer_cli.config.training import (
     DecodingConfig,
-    PublishedConfig,
     RuntimeConfig,
     TrainingConfig,
     ValidationConfig,
 )
 
+DataConfig = Annotated[
+    PhrasebookData | SequencesData | FilesData | HubData, Field(discriminator="source")
+]
+
 
 class Config(Section):
-    """An experiment: running it again reproduces it."""
+    """All settings of one experiment."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
-    """Decides the run folder, runs/NAME: letters, digits, '.', '_' and '-'."""
+    """Name of the run folder, runs/NAME: letters, digits, '.', '_' and '-'."""
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = 1
-    """Of the initial weights, the order of the data and dropout."""
+    """Seed of the initial weights, of the order of the data, and of dropout."""
     data: DataConfig
-    """Which sentence pairs."""
+    """The sentence pairs."""
     tokenizer: TokenizerConfig = TokenizerConfig()
-    """Text to token ids."""
+    """How text becomes token ids."""
     model: ModelConfig = ModelConfig()
-    """The architecture."""
+    """The architecture of the model."""
     training: TrainingConfig
-    """How it is trained."""
+    """How the model is trained."""
     validation: ValidationConfig = ValidationConfig()
-    """What is measured on held-out text."""
+    """What is measured on held-out text during training."""
     decoding: DecodingConfig = DecodingConfig()
     """How translations are searched."""
     runtime: RuntimeConfig = RuntimeConfig()
-    """What the machine decides unless told."""
+    """Device, precision and threads."""
     published: PublishedConfig = PublishedConfig()
-    """What others print for this experiment."""
+    """Losses that others publish for the same experiment."""
 
     @model_validator(mode="after")
     def _sections_fit_together(self) -> Self:
@@ -51,11 +59,6 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _sequence_lengths_suit_the_task(self) -> Self:
-        lengths = self.validation.sequence_lengths
-        if lengths is None:
-            return self
-        if not isinstance(self.data, SequencesData):
-            raise ValueError("validation.sequence_lengths is for data.source: sequences")
-        if self.data.task == "drop-first" and 1 in lengths:
-            raise ValueError("validation.sequence_lengths: drop-first leaves nothing of one symbol")
+        if self.validation.sequence_lengths is not None:
+            check_sequence_lengths(self.validation.sequence_lengths, self.data)
         return self

@@ -1,7 +1,7 @@
-"""YAML without its traps: no aliases, tags, duplicate keys or surprising types.
+"""A safe part of YAML: no aliases, no tags, no duplicate keys, and few implicit types.
 
-Only the words true, false and null are special, numbers are decimal, and everything else is text:
-`no` is a language, `1e-4` a number, `12:30` and `0777` are text.
+Only `true`, `false`, `null` and decimal numbers have a special meaning; all other values are text. So `no`
+is the language code of Norwegian, `1e-4` is a number, `12:30` and `0777` are text.
 """
 
 import re
@@ -15,7 +15,7 @@ MAX_DEPTH = 20
 
 
 class Mapping(dict[str, Any]):
-    """A mapping that remembers the line of each key, or the override that set it, for messages."""
+    """A mapping that knows the line of each key, or the override that set it; for messages."""
 
     lines: dict[str, int | str]
 
@@ -68,10 +68,10 @@ def _refusal(problem: str, at: Any) -> yaml.MarkedYAMLError:
 
 
 def parse_yaml(text: str, origin: str) -> Any:
-    """The values of a YAML text.
+    """Parse YAML.
 
     Raises:
-        ConfigError: not YAML, or a part of YAML that is refused; names `origin` and the line.
+        ConfigError: the text is not YAML, or uses a part of YAML that is refused.
     """
     try:
         return _Loader(text).get_single_data()

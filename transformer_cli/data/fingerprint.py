@@ -4,9 +4,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from transformer_cli.config import Config
+from transformer_cli.config.flat_settings import flat_settings
 from transformer_cli.data.sources import corpus
 from transformer_cli.errors import DataError
 
@@ -19,15 +19,19 @@ _WITHOUT_EFFECT = ("root", "weight", "max_dropped_share")
 
 def fingerprint(config: Config) -> dict[str, str]:
     """Each thing that decides the ids -> its value, or the SHA-256 of its content."""
-    data = config.data.model_dump(mode="json")
-    tokenizer = config.tokenizer.model_dump(mode="json")
+    flat = flat_settings(
+        {
+            "data": config.data.model_dump(mode="json"),
+            "tokenizer": config.tokenizer.model_dump(mode="json"),
+            "model": {"max_length": config.model.max_length},
+        }
+    )
     settings = {
-        "data": data,
-        "tokenizer": tokenizer,
-        "model": {"max_length": config.model.max_length},
+        name: json.dumps(value)
+        for name, value in flat.items()
+        if not name.endswith(_WITHOUT_EFFECT)
     }
-    flat = dict(_flatten(settings, ""))
-    return {"version": VERSION} | flat | corpus.fingerprint(config.data, seed=config.seed)
+    return {"version": VERSION} | settings | corpus.fingerprint(config.data, seed=config.seed)
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -71,16 +75,6 @@ def refusal(folder: Path, before: Mapping[str, str], now: Mapping[str, str]) -> 
     if needs_other_tokenizers(before, now):
         hint = "undo the change, or start again: another name, or --from-scratch"
     return DataError(f"{folder}: the data is not what this run was trained on:{lines}", hint=hint)
-
-
-def _flatten(value: Any, name: str) -> list[tuple[str, str]]:
-    if isinstance(value, dict):
-        inner = [(f"{name}.{key}".lstrip("."), item) for key, item in value.items()]
-    elif isinstance(value, list):
-        inner = [(f"{name}.{index}", item) for index, item in enumerate(value)]
-    else:
-        return [] if name.endswith(_WITHOUT_EFFECT) else [(name, json.dumps(value))]
-    return [flat for key, item in inner for flat in _flatten(item, key)]
 
 
 def _change(before: str | None, now: str | None) -> str:

@@ -25,7 +25,13 @@ from transformer_cli.data.selection.held_out import (
     held_out_pairs,
 )
 from transformer_cli.data.sources.corpus import read_pairs
-from transformer_cli.data.text_file import read_side, read_text, write_text
+from transformer_cli.data.text_file import (
+    read_side,
+    read_text,
+    read_validation_pairs,
+    write_text,
+    write_validation_pairs,
+)
 from transformer_cli.errors import DataError
 from transformer_cli.storage import make_folders, staged_folder
 from transformer_cli.text.sequence_format import SequenceFormat
@@ -34,6 +40,7 @@ from transformer_cli.text.tokenizer import (
     Tokenizer,
     train_tokenizer,
 )
+from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers, tokenizer_files
 from transformer_cli.text.vocabulary import SANE_CHARACTERS
 
 __all__ = ["PreparedData", "encode_pairs", "held_out_pairs", "prepare_data"]
@@ -41,11 +48,7 @@ __all__ = ["PreparedData", "encode_pairs", "held_out_pairs", "prepare_data"]
 logger = logging.getLogger(__name__)
 
 TRAIN, TEXT, VALIDATION, REPORT = "train.arrow", "text.arrow", "validation.jsonl", "report.json"
-SHARED_TOKENIZER = "tokenizer.json"
-TOKENIZERS = ("tokenizer.source.json", "tokenizer.target.json")
 EXCERPT_CHARACTERS = 60
-
-Tokenizers = tuple[Tokenizer, Tokenizer]  # of source and target; the same one where it is shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,7 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
         train.lengths, train.corpus_sizes, config.data, config.training, config.seed
     )
     report.padding_share = padding_share(order)
-    _write_json_lines(folder / VALIDATION, validation)
+    write_validation_pairs(folder / VALIDATION, validation)
     _write_tokenizers(config, folder, tokenizers)
     (folder / REPORT).write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")
 
@@ -216,7 +219,7 @@ def _open(config: Config, folder: Path, made_from: Mapping[str, str]) -> Prepare
     return PreparedData(
         config=config,
         train=EncodedCorpus.open(folder / TRAIN, num_corpora=_num_corpora(config)),
-        validation=_read_json_lines(folder / VALIDATION),
+        validation=read_validation_pairs(folder / VALIDATION),
         source_tokenizer=source_tokenizer,
         target_tokenizer=target_tokenizer,
         report=DataReport.from_json(json.loads((folder / REPORT).read_text(encoding="utf-8"))),
@@ -225,19 +228,16 @@ def _open(config: Config, folder: Path, made_from: Mapping[str, str]) -> Prepare
 
 
 def _write_tokenizers(config: Config, folder: Path, tokenizers: Tokenizers) -> None:
-    names = [SHARED_TOKENIZER] if config.tokenizer.shared else TOKENIZERS
-    for name, tokenizer in zip(names, tokenizers, strict=False):
-        (folder / name).write_text(tokenizer.to_json(), encoding="utf-8")
+    files = tokenizer_files(tokenizers, are_shared=config.tokenizer.shared)
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def _read_tokenizers(folder: Path) -> Tokenizers:
-    if (folder / SHARED_TOKENIZER).exists():
-        shared = Tokenizer.from_json((folder / SHARED_TOKENIZER).read_text(encoding="utf-8"))
-        return shared, shared
-    source, target = (
-        Tokenizer.from_json((folder / name).read_text(encoding="utf-8")) for name in TOKENIZERS
-    )
-    return source, target
+    def load(name: str) -> Tokenizer:
+        return Tokenizer.from_json((folder / name).read_text(encoding="utf-8"))
+
+    return load_tokenizers(lambda name: (folder / name).exists(), load)
 
 
 def _are_those_of(folder: Path, tokenizers: Tokenizers | None) -> bool:
@@ -245,16 +245,6 @@ def _are_those_of(folder: Path, tokenizers: Tokenizers | None) -> bool:
         return True
     both = zip(tokenizers, _read_tokenizers(folder), strict=True)
     return all(given.to_json() == there.to_json() for given, there in both)
-
-
-def _write_json_lines(path: Path, pairs: Iterable[SentencePair]) -> None:
-    lines = (json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs)
-    path.write_text("".join(lines), encoding="utf-8", newline="\n")
-
-
-def _read_json_lines(path: Path) -> list[SentencePair]:
-    with path.open(encoding="utf-8", newline="\n") as lines:
-        return [SentencePair(*json.loads(line)) for line in lines]
 
 
 def _num_corpora(config: Config) -> int:

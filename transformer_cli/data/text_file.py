@@ -1,5 +1,10 @@
-"""Cleaned pairs on disk, while vocabularies are learned from them and ids are made."""
+"""Sentence pairs as text on disk.
 
+The cleaned training pairs lie in an Arrow file while the tokenizers are trained and the ids are made. The
+validation pairs stay with the run, one JSON list per line.
+"""
+
+import json
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -38,3 +43,15 @@ def read_side(path: Path, side: str) -> Iterator[str]:
     with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
         for batch in reader:
             yield from batch.column(side).to_pylist()
+
+
+def write_validation_pairs(path: Path, pairs: Iterable[SentencePair]) -> None:
+    """Write one JSON list per line: source, target, number of the corpus."""
+    lines = (json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs)
+    path.write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+def read_validation_pairs(path: Path) -> list[SentencePair]:
+    """All pairs of such a file; its checksum was compared before, so no line may be left out."""
+    with path.open(encoding="utf-8", newline="\n") as lines:
+        return [SentencePair(*json.loads(line)) for line in lines]

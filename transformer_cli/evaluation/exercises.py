@@ -1,41 +1,62 @@
-"""What a finished run came to: exact matches of a synthetic task, and published figures beside its own."""
+"""What an exercise of the walk-throughs comes to: exact matches, and published losses beside ours."""
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from transformer_cli.config import Config, PublishedConfig, SequencesData
+from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.sources.sequences import sequences_of_length
 from transformer_cli.decoding.translator import Translator
-from transformer_cli.evaluation.exact_match import ExactMatch, exact_match_by_length
 from transformer_cli.storage import read_json_lines
 
-logger = logging.getLogger(__name__)
-
-UNSHIFTED = (
-    "the decoder was given the very symbols that it had to predict (data.shift_target: false), so that a "
-    "low loss is easy and says nothing about generating"
+UNSHIFTED_NOTE = (
+    "note: the decoder read the same symbols that it had to predict (data.shift_target: false), so a low "
+    "loss is easy to reach and does not mean that the model can generate"
 )
+
+
+class ExactMatch(NamedTuple):
+    """How much was right for the sources of one length."""
+
+    length: int
+    """Number of symbols of the source."""
+    num_sequences: int
+    exact: float
+    """Percentage of sequences that are right from the first symbol to the last."""
+    symbols: float
+    """Percentage of the target's symbols that stand in their place."""
 
 
 def summary_lines(
     config: Config, metrics_file: Path, make_translator: Callable[[], Translator]
 ) -> Iterator[str]:
-    """What there is to say of a finished run beyond its validations."""
+    """What a finished run logs beyond its validations; no line for a run that is no exercise.
+
+    Args:
+        config: the config of the run.
+        metrics_file: the metrics.jsonl of the run.
+        make_translator: loads the best checkpoint; called for synthetic tasks only.
+    """
     yield from published_table(config.published, metrics_file)
-    if not isinstance(config.data, SequencesData):
-        return
-    if not config.data.shift_target:
-        yield f"note: {UNSHIFTED}"
-    yield from exact_match_table(exact_matches(make_translator(), config), config.data.task)
+    if isinstance(config.data, SequencesData):
+        if not config.data.shift_target:
+            yield UNSHIFTED_NOTE
+        yield from exact_match_table(exact_matches(make_translator(), config), config.data.task)
 
 
 def exact_matches(translator: Translator, config: Config) -> list[ExactMatch]:
-    """How much of a synthetic task comes out right, for each length; nothing for other data."""
-    if not isinstance(config.data, SequencesData):
+    """One row for each length of a synthetic task; none for other data.
+
+    The sequences are fresh ones, or those of training where the task is to memorise them.
+    """
+    data = config.data
+    if not isinstance(data, SequencesData):
         return []
-    lengths = config.validation.sequence_lengths
-    return exact_match_by_length(translator, config.data, lengths, seed=config.seed)
+    lengths = config.validation.sequence_lengths or range(data.min_length, data.max_length + 1)
+    tests = ((length, sequences_of_length(data, length, seed=config.seed)) for length in lengths)
+    # The task `memorise` may have no sequence of a length that is asked for.
+    return [_exact_match(translator, pairs, length) for length, pairs in tests if pairs]
 
 
 def exact_match_table(rows: Sequence[ExactMatch], task: str) -> Iterator[str]:
@@ -67,3 +88,17 @@ def published_table(published: PublishedConfig, metrics_file: Path) -> Iterator[
             yield f"{'step':>10}{'ours':>12}{'published':>12}"
         for step, our_loss, loss in shown:
             yield f"{step:>10}{our_loss:>12.5f}{loss:>12.5f}"
+
+
+def _exact_match(translator: Translator, pairs: Sequence[SentencePair], length: int) -> ExactMatch:
+    translations = translator.translate(pair.source for pair in pairs)
+    predicted = [translation.text.split() for translation in translations]
+    targets = [pair.target.split() for pair in pairs]
+    num_exact = num_right = num_symbols = 0
+    for symbols, wanted in zip(predicted, targets, strict=True):
+        num_exact += symbols == wanted
+        num_right += sum(map(str.__eq__, symbols, wanted))
+        num_symbols += len(wanted)
+    return ExactMatch(
+        length, len(pairs), 100.0 * num_exact / len(pairs), 100.0 * num_right / num_symbols
+    )

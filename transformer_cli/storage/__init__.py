@@ -1,9 +1,4 @@
-"""Files that appear whole or not at all: manifests, flushes, locks.
-
-`filesystem` holds the few operations that reach the disk, `writing` how files and folders appear and go,
-`manifest` what a folder says about itself, `reading` how such a folder is read and checked, `tensors` the
-safetensors format, `json_lines` files that grow, and `lock` who may write.
-"""
+"""Files that survive crashes: atomic writes, checksums, safetensors, JSON Lines, locks."""
 
 from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
 from transformer_cli.storage.json_lines import append_json_line, cut_json_lines, read_json_lines

@@ -1,4 +1,4 @@
-"""The few operations by which anything reaches the disk, and what their failures mean."""
+"""All operations that change the disk, and the messages for their errors."""
 
 import errno
 import os
@@ -25,7 +25,7 @@ NOT_CREATABLE = frozenset(
 
 
 class FileSystem:
-    """The real one. Tests put another in its place, to record operations or to make one fail."""
+    """The real file system. Tests replace it, to record the operations or to let one of them fail."""
 
     def make_folder(self, path: Path) -> None:
         os.mkdir(path)
@@ -45,12 +45,12 @@ class FileSystem:
         os.fsync(file)
 
     def flush_path(self, path: Path) -> None:
-        """Flush what stands at `path`: the content of a file, or the names in a folder."""
+        """Call fsync on a file, which makes its content durable, or on a folder, which makes its names durable."""
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(file)
         except OSError as error:
-            # Some network file systems cannot flush a folder, and say so with EINVAL.
+            # EINVAL: some network file systems cannot flush a folder.
             if error.errno != errno.EINVAL or not path.is_dir():
                 raise
         finally:
@@ -72,7 +72,7 @@ class FileSystem:
         os.rmdir(path)
 
     def free_bytes(self, path: Path) -> int:
-        """For this user; some file systems in user space cannot tell, and then it is no obstacle."""
+        """Free space for this user; without limit where the file system does not report its size (FUSE)."""
         status = os.statvfs(path)
         if status.f_blocks == 0:
             return sys.maxsize
@@ -86,7 +86,7 @@ REAL = FileSystem()
 def errors_explained(
     path: Path, *, fs: FileSystem, creating: bool = False, needed_bytes: int | None = None
 ) -> Iterator[None]:
-    """Turn every `OSError` inside into an error with a message, a hint and an exit code."""
+    """Turn every OSError in the block into a TfmError with a message, a hint and an exit code."""
     try:
         yield
     except OSError as error:
@@ -95,7 +95,7 @@ def errors_explained(
 
 @contextmanager
 def full_disk_explained(path: Path, *, fs: FileSystem) -> Iterator[None]:
-    """The same for a full disk alone: other failures inside may be about other files."""
+    """The same for a full disk only; any other OSError in the block may concern other files."""
     try:
         yield
     except OSError as error:
@@ -111,16 +111,16 @@ def _explanation(
     if error.errno in NO_SPACE:
         return TryAgainError(
             f"{path}: {reason}: {_bytes(needed_bytes)} needed, {_free(path, fs)} free",
-            hint="make room (ulimit -f and quotas count too), then give the same command again",
+            hint="free some space (a quota or ulimit -f may be the limit), then run the same command again",
         )
     if creating and error.errno in NOT_CREATABLE:
         return CannotCreateError(
             f"{path}: cannot be created: {reason}",
-            hint="give a folder in which you may write",
+            hint="choose a folder in which you have permission to write",
         )
     return StorageError(
         f"{path}: {reason}",
-        hint="what was saved before is untouched; look after the disk, then give the same command again",
+        hint="all earlier files are intact; check the disk, then run the same command again",
     )
 
 
@@ -136,7 +136,7 @@ def _bytes(count: int | None) -> str:
 
 
 def existing_ancestor(path: Path) -> Path:
-    """The path itself, or the nearest folder above it that exists."""
+    """The path itself if it exists, else the nearest folder above it that exists."""
     while not path.exists() and path != path.parent:
         path = path.parent
     return path

@@ -1,4 +1,4 @@
-"""Files of JSON objects, one per line, that survive being cut off anywhere."""
+"""Files with one JSON object per line (JSON Lines), which stay readable after a crash at any byte."""
 
 import json
 import math
@@ -14,9 +14,9 @@ MAX_LINE_BYTES = 1 << 20
 
 
 def append_json_line(path: Path, record: Mapping[str, Any], *, fs: FileSystem = REAL) -> None:
-    """Add a line; numbers that are not finite become null, which JSON can say.
+    """Append an object; NaN and infinity become null, because JSON has no such numbers.
 
-    A last line that a crash cut off is removed first, and so is what a failure leaves of this one.
+    An incomplete last line, left by a crash, is removed first. If writing fails, the new line is removed.
     """
     line = json.dumps(_finite(record), ensure_ascii=False, allow_nan=False).encode() + b"\n"
     with errors_explained(path, fs=fs, creating=True, needed_bytes=len(line)):
@@ -35,7 +35,7 @@ def append_json_line(path: Path, record: Mapping[str, Any], *, fs: FileSystem = 
 
 
 def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects, oldest first; lines that are not whole or too long to be ours are left out."""
+    """The objects, oldest first, without lines that are incomplete, longer than 1 MiB, or no JSON object."""
     if not path.exists():
         return
     with errors_explained(path, fs=REAL), path.open("rb") as file:
@@ -48,7 +48,7 @@ def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def cut_json_lines(path: Path, *, after_step: int, fs: FileSystem = REAL) -> int:
-    """Remove the objects of later steps, as a resumed run will write them again; how many went."""
+    """Remove the objects of later steps, which a resumed run writes again; return their number."""
     records = list(read_json_lines(path))
     kept = [record for record in records if _step(record) <= after_step]
     if len(kept) < len(records):
@@ -83,7 +83,7 @@ def _finite(value: Any) -> Any:
 
 
 def _cut_torn_line(file: int) -> int:
-    """Cut the file to whole lines; its size then."""
+    """Remove an incomplete last line; return the size that remains."""
     size = os.fstat(file).st_size
     end = size
     while end and os.pread(file, 1, end - 1) != b"\n":

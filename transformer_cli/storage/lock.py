@@ -1,7 +1,6 @@
 """One writer of a run folder at a time."""
 
 import errno
-import fcntl
 import json
 import logging
 import os
@@ -11,6 +10,8 @@ import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from filelock import lock_descriptor
 
 from transformer_cli.errors import TryAgainError
 from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
@@ -26,11 +27,15 @@ _UNSUPPORTED = frozenset(
 
 
 class RunLock:
-    """Held from `__enter__` to `__exit__`, or until the process ends, however it ends.
+    """Holds the lock of a run folder from `__enter__` to `__exit__`, or until the process ends or is killed.
 
-    The lock is `flock` on `.lock` in the run folder, which is made if need be. Some network file systems
-    take `flock` and lock nothing: so the holder also writes who it is and touches the file now and then,
-    and where the last holder ran on another machine, the next one first watches for such a touch.
+    The lock is the operating system's lock (`flock`) on the file `.lock` in the run folder; a missing folder
+    is made. Some network file systems accept `flock` and lock nothing. Therefore the holder also writes its
+    process id and its machine into the file, and changes the file's time every few seconds (the heartbeat).
+    If the last holder ran on another machine, a new process first watches for a heartbeat.
+
+    filelock does the locking itself. Its class FileLock has neither the record of the holder nor the
+    heartbeat, so only its `lock_descriptor` is used, on a file that this class opens.
     """
 
     def __init__(
@@ -81,18 +86,18 @@ class RunLock:
 
     def _take(self, file: int) -> None:
         with errors_explained(self.path, fs=self._fs, creating=True, needed_bytes=200):
-            is_enforced = _flock(file)
+            is_locked = _try_lock(file)
             holder = _read_record(file)
-            if is_enforced is False:
+            if is_locked is False:
                 raise self._refusal(holder)
-            if holder and (holder.get("host") != socket.gethostname() or is_enforced is None):
+            if holder and (holder.get("host") != socket.gethostname() or is_locked is None):
                 self._watch(holder)
             record = {"pid": os.getpid(), "host": socket.gethostname()}
             os.ftruncate(file, 0)
             os.pwrite(file, json.dumps(record).encode() + b"\n", 0)
 
     def _watch(self, holder: dict[str, Any]) -> None:
-        """A holder that is alive touches the file within this time."""
+        """Raise TryAgainError if the holder changes the file's time: then its process is alive."""
         watch_seconds = 2.5 * self._heartbeat_seconds
         logger.info(
             "%s: watching for %.0f s whether %s is alive", self.path, watch_seconds, _name(holder)
@@ -106,7 +111,7 @@ class RunLock:
     def _refusal(self, holder: dict[str, Any]) -> TryAgainError:
         return TryAgainError(
             f"{self.path.parent}: in use by {_name(holder)}",
-            hint="wait until it has ended, or stop it; or give another name: --set name=...",
+            hint="wait until that process has ended, or stop it; or give another name: --set name=...",
         )
 
     def _beat(self) -> None:
@@ -118,17 +123,14 @@ class RunLock:
                 logger.warning("%s: heartbeat failed: %s", self.path, error.strerror)
 
 
-def _flock(file: int) -> bool | None:
-    """Whether the lock was taken; `None` where the file system has no locks."""
+def _try_lock(file: int) -> bool | None:
+    """Whether this process holds the lock now; None where the file system has no locks."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return lock_descriptor(file, blocking=False)
     except OSError as error:
         if error.errno in _UNSUPPORTED:
             return None
         raise
-    return True
 
 
 def _read_record(file: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a manifest says, and how it is written so that no flipped bit in it goes unnoticed."""
+"""The manifest of a checkpoint folder: its fields, its text, and a checksum that detects any flipped bit."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class DamagedError(DataError):
-    """A folder does not hold what its manifest says, or has none."""
+    """The files of a folder differ from its manifest, or the manifest is missing."""
 
 
 class _Strict(BaseModel):
@@ -38,38 +38,38 @@ class ListedFile(_Strict):
 
 
 class Manifest(_Strict):
-    """What a checkpoint is, and which files make it up."""
+    """The facts about a checkpoint, and the list of its files."""
 
     format_version: Annotated[int, Field(ge=1, le=FORMAT_VERSION)]
     run_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
-    """Drawn when the run was started from scratch."""
+    """A random name, drawn when the run starts from scratch."""
     step: Annotated[int, Field(ge=0, lt=10**12)]
     data_fingerprint: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")]
-    """SHA-256 over the fingerprints of all that the run trains on."""
+    """SHA-256 over the fingerprint of the training data."""
     metric: Annotated[str, Field(pattern=r"^[a-z]{1,20}$")]
-    """What `score` measures."""
+    """The name of the metric of `score`."""
     score: Annotated[float, Field(allow_inf_nan=False)] | None
-    """Of this checkpoint on the validation split; absent where none was measured."""
+    """Score of this checkpoint on the validation split; None if it was not measured."""
     saved_at: Annotated[int, Field(ge=0, lt=2**53)]
-    """Milliseconds since 1970, but always later than what was saved before: the order of saving."""
+    """Milliseconds since 1970, but always greater than that of earlier checkpoints, so it orders them."""
     files: Annotated[tuple[ListedFile, ...], Field(max_length=MAX_FILES)]
 
     def encode(self) -> bytes:
-        """The manifest as text, with a checksum over itself."""
+        """The manifest as JSON, with a checksum over its own text."""
         fields = self.model_dump(mode="json")
         return _readable({**fields, _CHECKSUM: _digest(_compact(fields))})
 
 
 def listed(files: Sequence[WrittenFile]) -> tuple[ListedFile, ...]:
-    """Files just written, as a manifest lists them."""
+    """The entries of a manifest for files that were just written."""
     return tuple(ListedFile(name=file.name, size=file.size, sha256=file.sha256) for file in files)
 
 
 def parse_manifest(data: bytes, origin: str) -> Manifest:
-    """The manifest that a text holds.
+    """Parse a manifest.
 
     Raises:
-        DamagedError: it is not one, does not match its own checksum, or is of a newer format.
+        DamagedError: the text is no manifest, has a wrong checksum, or has a newer format.
     """
     fields = parse_json(data, origin)
     if not isinstance(fields, dict):
@@ -97,10 +97,10 @@ def parse_manifest(data: bytes, origin: str) -> Manifest:
 
 
 def parse_json(data: bytes, origin: str) -> Any:
-    """The values of a JSON text in which no key stands twice.
+    """Parse JSON strictly.
 
     Raises:
-        DamagedError: it is not one.
+        DamagedError: the text is not JSON, or a key occurs twice.
     """
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_without_duplicates)
@@ -109,19 +109,19 @@ def parse_json(data: bytes, origin: str) -> Any:
 
 
 def encode_json(values: Mapping[str, Any]) -> bytes:
-    """A JSON text; numbers come back bit for bit."""
+    """Values as JSON; Python prints a float so that reading it returns the same bits."""
     return (json.dumps(values, indent=1) + "\n").encode("ascii")
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return fields
 
 
 def is_bare_name(name: str) -> bool:
-    """Whether a name may stand in a manifest: no path, nothing hidden, nothing long."""
+    """Whether a manifest may list a file of this name: no path, not hidden, at most 100 characters."""
     return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) is not None
 
 

@@ -1,8 +1,8 @@
-"""How a folder with a manifest is read without trusting a byte of it before it was checked.
+"""Reading a folder that has a manifest: no byte is used before its checksum was compared.
 
-The folder is opened once and its files relative to that: a rename or a rotation meanwhile changes
-nothing. No link is followed, sizes are compared before anything is read, and what is read has the
-SHA-256 that the manifest gives.
+The folder is opened once, and its files relative to that descriptor, so a process that renames or deletes
+the folder meanwhile does not mix two versions. Symbolic links are refused. Sizes are compared before
+anything is read. The SHA-256 of a file is computed on the same descriptor from which it is read later.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class SealedFolder:
-    """An open folder whose manifest is sound and whose files have the names and sizes that it lists."""
+    """An open folder with a valid manifest, whose files have the names and sizes that the manifest lists."""
 
     def __init__(self, path: Path, folder: int, manifest: Manifest) -> None:
         self.path = path
@@ -39,14 +39,14 @@ class SealedFolder:
         return name in self._files
 
     def size(self, name: str) -> int:
-        """In bytes."""
+        """Size of a file in bytes."""
         return self._files[name].size
 
     def verify(self) -> None:
         """Read every file.
 
         Raises:
-            DamagedError: one has other bytes than the manifest says.
+            DamagedError: the SHA-256 of a file differs from the manifest.
         """
         for name in self._files:
             with self.open(name):
@@ -54,7 +54,7 @@ class SealedFolder:
 
     @contextmanager
     def open(self, name: str) -> Iterator[FileIO]:
-        """A file of the folder, at its beginning, once its checksum was found right."""
+        """Open a file of the folder for reading, after its checksum was compared."""
         if name not in self._files:
             raise DamagedError(f"{self.path}: has no {name}")
         listed = self._files[name]
@@ -62,13 +62,13 @@ class SealedFolder:
             _check_size(file, self.path, listed)
             if hashlib.file_digest(file, "sha256").hexdigest() != listed.sha256:
                 raise DamagedError(
-                    f"{self.path / name}: other bytes than were saved (SHA-256 differs)"
+                    f"{self.path / name}: its content has changed since it was saved (SHA-256 differs)"
                 )
             file.seek(0)
             yield file
 
     def read(self, name: str, *, max_bytes: int) -> bytes:
-        """All bytes of a small file."""
+        """All bytes of a file of at most `max_bytes`."""
         if name in self._files and self._files[name].size > max_bytes:
             raise DataError(
                 f"{self.path / name}: {self._files[name].size:,} bytes, more than the {max_bytes:,} allowed"
@@ -79,11 +79,11 @@ class SealedFolder:
 
 @contextmanager
 def open_sealed(path: Path) -> Iterator[SealedFolder]:
-    """Open a folder, check its manifest, and that its files are those that it lists.
+    """Open a folder; check its manifest, and the names and sizes of its files.
 
     Raises:
-        DamagedError: the folder is not whole.
-        StorageError: it cannot be read.
+        DamagedError: a file is missing, added or damaged.
+        StorageError: the folder cannot be read.
     """
     with _read_errors(path):
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -107,7 +107,7 @@ def _read_manifest(folder: int, path: Path) -> Manifest:
 
 
 def _check_names(folder: int, path: Path, manifest: Manifest) -> None:
-    """Hidden files are let be: file managers and network file systems make them."""
+    """Ignore hidden files, because file managers and network file systems create them."""
     found = {name for name in os.listdir(folder) if not name.startswith(".")}
     expected = {MANIFEST_NAME, *(file.name for file in manifest.files)}
     for name in sorted(expected - found):
@@ -124,11 +124,13 @@ def _open_regular(folder: int, path: Path, name: str) -> Iterator[FileIO]:
         raise DamagedError(f"{path / name}: missing") from error
     except OSError as error:
         if os.path.islink(path / name):
-            raise DamagedError(f"{path / name}: a link; only plain files are read") from error
+            raise DamagedError(
+                f"{path / name}: a symbolic link; only regular files are read"
+            ) from error
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise DamagedError(f"{path / name}: not a plain file")
+        raise DamagedError(f"{path / name}: not a regular file")
     with open(descriptor, "rb", buffering=0) as file:
         yield file
 

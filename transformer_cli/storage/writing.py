@@ -1,8 +1,8 @@
-"""How files and folders appear whole or not at all, and how they go.
+"""Atomic writes: a file or folder appears complete or not at all, also after a crash.
 
-Everything is written beside its final name, flushed, and renamed; then the folder is flushed. What is
-deleted is renamed out of sight first. Names that begin with `.tmp-` or `.trash-` are leftovers of a
-process that was killed, and are swept by whoever holds the run's lock.
+A file is written under a temporary name, flushed to disk (fsync) and renamed; then its folder is flushed.
+Before files are deleted they get a hidden name, so no reader sees half of a folder. Names that begin with
+`.tmp-` or `.trash-` were left by a killed process; the next holder of the run's lock deletes them.
 """
 
 import errno
@@ -28,13 +28,13 @@ logger = logging.getLogger(__name__)
 
 TEMPORARY, TRASH = ".tmp-", ".trash-"
 WRITE_BYTES = 4 << 20
-SPARE_BYTES = 64 << 10  # for folders, manifests and the file system's own bookkeeping
+SPARE_BYTES = 64 << 10  # for folders, the manifest and the metadata of the file system
 _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The bytes of a file that is still to be written, in chunks, so that they need not be copied."""
+    """The bytes of a file before it is written; in chunks, so that they are not copied."""
 
     num_bytes: int
     chunks: Callable[[], Iterable[bytes | memoryview]]
@@ -46,7 +46,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """What a manifest says about a file."""
+    """The name, size and checksum of a file, for the manifest."""
 
     name: str
     size: int
@@ -54,26 +54,26 @@ class WrittenFile:
 
 
 def make_folders(path: Path, *, fs: FileSystem = REAL) -> None:
-    """Make a folder and those above it, each flushed into its parent."""
+    """Make a folder and the missing folders above it; each new name is flushed to disk."""
     missing = list(itertools.takewhile(lambda folder: not folder.is_dir(), (path, *path.parents)))
     with errors_explained(path, fs=fs, creating=True):
         for folder in reversed(missing):
             try:
                 fs.make_folder(folder)
-            except FileExistsError:  # made meanwhile, or a file is in the way
+            except FileExistsError:  # another process made it, or a file has this name
                 if not folder.is_dir():
                     raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a folder") from None
             fs.flush_path(folder.parent)
 
 
 def require_space(folder: Path, num_bytes: int, *, fs: FileSystem = REAL) -> None:
-    """Raise TryAgainError unless so many bytes are free where `folder` is, or will be."""
+    """Raise TryAgainError if fewer bytes are free on the file system of `folder`, which need not exist yet."""
     with errors_explained(folder, fs=fs):
         free = fs.free_bytes(existing_ancestor(folder))
     if free < num_bytes:
         raise TryAgainError(
             f"{folder}: not enough space: {num_bytes:,} bytes needed, {free:,} bytes free",
-            hint="make room, then give the same command again; training.keep_last and training.keep_best say how many checkpoints stay",
+            hint="free some space, then run the same command again; training.keep_last and training.keep_best set how many checkpoints are kept",
         )
 
 
@@ -85,13 +85,13 @@ def write_folder(
     aside: Path | None = None,
     fs: FileSystem = REAL,
 ) -> None:
-    """Write a folder of files that appears with its manifest, or not at all.
+    """Write a folder of files with a manifest; the folder appears complete or not at all.
 
     Args:
-        final: the folder's name; its parent exists.
-        files: file names and what they hold.
-        seal: gives the manifest's name and bytes, once the other files are written.
-        aside: where to a folder that already has the final name is moved.
+        final: the name of the folder; its parent exists.
+        files: file names and contents.
+        seal: returns the name and the bytes of the manifest, after the other files were written.
+        aside: the new name of a folder that has the final name already.
     """
     num_bytes = sum(content.num_bytes for content in files.values()) + SPARE_BYTES
     require_space(final.parent, num_bytes, fs=fs)
@@ -108,7 +108,7 @@ def write_folder(
 
 
 def replace_file(path: Path, data: bytes, *, fs: FileSystem = REAL) -> None:
-    """Give a file new content, which appears whole or not at all."""
+    """Replace the content of a file: a reader sees the old content or the new, never a part."""
     partial = _temporary(path)
     with _removed_on_failure(partial, fs):
         with errors_explained(path, fs=fs, creating=True, needed_bytes=len(data)):
@@ -119,7 +119,7 @@ def replace_file(path: Path, data: bytes, *, fs: FileSystem = REAL) -> None:
 
 @contextmanager
 def staged_file(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
-    """An empty file to write to with any library; what it holds at the end appears as `path`."""
+    """An empty temporary file for any library to write to; at the end of the block it becomes `path`."""
     partial = _temporary(path)
     with _removed_on_failure(partial, fs):
         with errors_explained(path, fs=fs, creating=True):
@@ -133,7 +133,7 @@ def staged_file(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
 
 @contextmanager
 def staged_folder(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
-    """A folder to fill with any library; at the end it appears as `path`, in place of an older one."""
+    """A temporary folder for any library to fill; at the end of the block it replaces `path`."""
     partial = _temporary(path)
     with _removed_on_failure(partial, fs):
         with errors_explained(path, fs=fs, creating=True):
@@ -152,7 +152,7 @@ def staged_folder(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
 
 
 def remove(paths: Iterable[Path], *, fs: FileSystem = REAL) -> None:
-    """Delete files and folders of one parent folder; none is ever seen half deleted."""
+    """Delete files and folders that have the same parent; no reader sees a folder with missing files."""
     trash = []
     for path in paths:
         with errors_explained(path, fs=fs):
@@ -166,7 +166,7 @@ def remove(paths: Iterable[Path], *, fs: FileSystem = REAL) -> None:
 
 
 def move(paths: Iterable[Path], folder: Path, *, fs: FileSystem = REAL) -> None:
-    """Give files and folders a place in another folder of the same disk, under their names."""
+    """Move files and folders into another folder of the same file system; they keep their names."""
     for path in paths:
         with errors_explained(path, fs=fs):
             fs.rename(path, folder / path.name)
@@ -175,7 +175,7 @@ def move(paths: Iterable[Path], folder: Path, *, fs: FileSystem = REAL) -> None:
 
 
 def sweep(folder: Path, *, fs: FileSystem = REAL) -> list[str]:
-    """Delete what killed processes left in a folder; only for the holder of the run's lock."""
+    """Delete what killed processes left in a folder; the caller holds the run's lock."""
     if not folder.is_dir():
         return []
     with errors_explained(folder, fs=fs):
@@ -188,7 +188,7 @@ def sweep(folder: Path, *, fs: FileSystem = REAL) -> list[str]:
 
 
 def point_link(path: Path, target: str, *, fs: FileSystem = REAL) -> None:
-    """Make a relative link, or let it point elsewhere; a hint for people, so failing is only logged."""
+    """Make or replace a relative symbolic link; nothing depends on it, so a failure is only logged."""
     if path.is_symlink() and os.readlink(path) == target:
         return
     partial = _temporary(path)
@@ -214,7 +214,7 @@ def _removed_on_failure(partial: Path, fs: FileSystem) -> Iterator[None]:
 
 
 def _remove_leftover(partial: Path, fs: FileSystem) -> None:
-    """The failure that made it a leftover is the one to report; the next start sweeps what stays."""
+    """Errors here are only logged, because the error that ended the work matters more; `sweep` comes later."""
     try:
         if os.path.lexists(partial):
             _remove_tree(partial, fs)

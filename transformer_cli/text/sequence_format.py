@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer_cli.config.data import DataConfig, SequencesData
+from transformer_cli.config import DataConfig, SequencesData
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from transformer_cli.config import Config
+from transformer_cli.config.flat_settings import flat_settings
 from transformer_cli.errors import ConfigError
 
 # A change of these does not change what the steps already done would have been.
@@ -35,7 +36,7 @@ def accept_changes(before: Config, now: Config, *, accept_data_change: bool = Fa
     Raises:
         ConfigError: a changed setting would make it another experiment; names old and new values.
     """
-    old, new = _flatten(before.model_dump(mode="json")), _flatten(now.model_dump(mode="json"))
+    old, new = (flat_settings(config.model_dump(mode="json")) for config in (before, now))
     changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
     harmless = (*HARMLESS, "data") if accept_data_change else HARMLESS
     harmful = [key for key in changed if not _is_harmless(key, now, harmless)]
@@ -68,12 +69,3 @@ def _as_written(value: Any) -> str:
     if value is None:
         return "absent"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:
-    if not isinstance(value, dict):
-        return {prefix: value}
-    flat: dict[str, Any] = {}
-    for key, inner in value.items():
-        flat |= _flatten(inner, f"{prefix}.{key}" if prefix else key)
-    return flat

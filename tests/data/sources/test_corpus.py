@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from transformer_cli.config.data import DataConfig
+from transformer_cli.config import DataConfig
 from transformer_cli.data.sources.corpus import (
     ReadingReport,
     SentencePair,

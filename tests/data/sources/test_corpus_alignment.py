@@ -164,7 +164,7 @@ def test_text_is_read_alike_under_every_locale(tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "from pydantic import TypeAdapter\n"
-        "from transformer_cli.config.data import DataConfig\n"
+        "from transformer_cli.config import DataConfig\n"
         "from transformer_cli.data.sources.corpus import read_pairs\n"
         "data = TypeAdapter(DataConfig).validate_python({'source': 'files', 'root': sys.argv[1],\n"
         "    'corpora': [{'path': '.', 'split': 'train'}]})\n"

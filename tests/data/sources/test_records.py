@@ -8,7 +8,7 @@ from pyarrow import parquet
 
 from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.lines import MAX_LINE_BYTES, RawPair
-from transformer_cli.data.sources.records import read_json_lines, read_parquet
+from transformer_cli.data.sources.records import read_jsonl, read_parquet
 from transformer_cli.errors import DataError
 
 
@@ -19,7 +19,7 @@ def _fields(source: int | str | None = None, target: int | str | None = None) ->
 def _json(folder: Path, content: str | bytes, fields: Fields | None = None) -> list[RawPair]:
     path = folder / "a.jsonl"
     path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-    return list(read_json_lines(path, fields or _fields()))
+    return list(read_jsonl(path, fields or _fields()))
 
 
 def _parquet(folder: Path, columns: dict[str, Any], fields: Fields | None = None) -> list[RawPair]:

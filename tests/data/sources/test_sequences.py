@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from transformer_cli.config.data import SequencesData
+from transformer_cli.config import SequencesData
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.sources.sequences import fingerprint, generate_sequences
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from hashlib import sha256
 
-from transformer_cli.config.data import (
+from transformer_cli.config import (
     DataConfig,
     FilesData,
     HubData,

@@ -11,7 +11,7 @@ from transformer_cli.data.sources.decompression import COMPRESSIONS, file_digest
 from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.lines import RawPair, decode_pairs, read_lines
 from transformer_cli.data.sources.paths import expand_path, name_under_root
-from transformer_cli.data.sources.records import read_json_lines, read_parquet
+from transformer_cli.data.sources.records import read_jsonl, read_parquet
 from transformer_cli.data.sources.tables import read_table
 from transformer_cli.errors import DataError
 
@@ -169,7 +169,7 @@ def _raw_pairs(files: CorpusFiles, data: FilesData, index: int) -> Iterator[RawP
         f"data.corpora.{index}",
     )
     if files.format == "jsonl":
-        return read_json_lines(files.source, fields)
+        return read_jsonl(files.source, fields)
     if files.format == "parquet":
         return read_parquet(files.source, fields)
     return read_table(files.source, files.format, fields, has_header=corpus.has_header)

@@ -19,7 +19,7 @@ from transformer_cli.errors import DataError
 _BATCH_ROWS = 1024
 
 
-def read_json_lines(path: Path, fields: Fields) -> Iterator[RawPair]:
+def read_jsonl(path: Path, fields: Fields) -> Iterator[RawPair]:
     """The pairs of a file with one JSON object a line.
 
     Raises:

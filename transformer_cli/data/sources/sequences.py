@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import islice
 
-from transformer_cli.config.data import SequencesData, SplitName
+from transformer_cli.config import SequencesData, SplitName
 from transformer_cli.data.pairs import SentencePair
 
 NUM_HELD_OUT_PAIRS = 1000
