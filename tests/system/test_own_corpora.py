@@ -141,7 +141,7 @@ def test_a_header_that_nobody_named_is_told_once(tfm: Tfm) -> None:
     as_spreadsheet(tfm.folder)
     look = tfm("data", "--config", write_config(tfm.folder, "[{path: phrases.csv}]"))
     assert look.exit_code == 0, look.talk
-    assert look.talk.count("looks like names of columns") == 1
+    assert look.talk.count("looks like a header") == 1
     assert "data.corpora.0.has_header: true" in look.talk
 
 

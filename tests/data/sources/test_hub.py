@@ -171,7 +171,7 @@ def test_a_data_set_that_does_not_exist_is_missing(
         raise datasets.exceptions.DatasetNotFoundError("Dataset 'a/b' doesn't exist on the Hub")
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    with pytest.raises(MissingInputError, match="no such data set, or not for everybody"):
+    with pytest.raises(MissingInputError, match="no such data set, or restricts access"):
         _read(tmp_path, dataset="a/b")
 
 

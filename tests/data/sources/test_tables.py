@@ -148,7 +148,7 @@ def test_a_row_with_another_number_of_columns_stops_with_its_line(
 def test_a_quote_that_never_closes_stops_with_the_line_where_it_opens(tmp_path: Path) -> None:
     rows = [b"a,b"] * 200 + [b'"c,d'] + [b"e,f"] * 3
     with pytest.raises(
-        DataError, match=r"a\.csv:201: a quote opens a field here and does not close"
+        DataError, match=r"a\.csv:201: a quote opens a field here, and no quote closes it"
     ):
         _read(tmp_path, b"\n".join(rows))
     with pytest.raises(DataError, match=r"a\.csv:201: a quote opens"):
@@ -170,7 +170,7 @@ def test_a_quote_among_the_first_rows_that_never_closes_is_told_too(
     content: str, line: int, tmp_path: Path
 ) -> None:
     """It must not hide the delimiter, so that columns are looked for in vain."""
-    with pytest.raises(DataError, match=rf"a\.csv:{line}: a quote opens .* and does not close"):
+    with pytest.raises(DataError, match=rf"a\.csv:{line}: a quote opens .* and no quote closes it"):
         _read(tmp_path, content)
 
 
@@ -255,7 +255,7 @@ def test_a_first_row_that_looks_like_a_header_and_is_read_as_a_pair_is_told_once
         assert len(_read(tmp_path, content, fields=fields)) == 2
     (record,) = caplog.records
     told = record.getMessage()
-    assert told.startswith(f"{tmp_path}/a.csv: its first row, {header.split(',')[0]} and ")
+    assert told.startswith(f"{tmp_path}/a.csv: the first row, {header.split(',')[0]} and ")
     assert "data.corpora.0.has_header: true" in told
     assert "source_field" in told
 
@@ -303,7 +303,7 @@ def test_a_column_that_does_not_exist_is_an_error_that_names_those_found(tmp_pat
 def test_columns_that_cannot_be_told_apart_are_errors(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="2 columns are named a"):
         _read(tmp_path, "a,a,b\n1,2,3\n", fields=_fields("a", "b"))
-    with pytest.raises(DataError, match="column 1 is named for both sides"):
+    with pytest.raises(DataError, match="column 1 is both source and target"):
         _read(tmp_path, "a,b\n1,2\n", fields=_fields("b", 1))
     with pytest.raises(DataError, match="given by name, but has_header is false"):
         _read(tmp_path, "a,b\n1,2\n", fields=_fields("a", "b"), has_header=False)
