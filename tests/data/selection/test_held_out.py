@@ -77,12 +77,12 @@ DIFFERENT = [(f"s{number}", f"t{number}") for number in range(50)]
     [
         (DIFFERENT, {"validation_share": 0.0}, "raise data.validation_share (now 0) so that"),
         (DIFFERENT, {"validation_share": 1e-9}, "raise data.validation_share (now 1e-09) so that"),
-        (DIFFERENT[:1] * 50, {}, "different pairs that it can be drawn from: 1, and equal pairs"),
-        (DIFFERENT[:3], {"validation_share": 1e-9}, "can be drawn from: 3, and equal"),
+        (DIFFERENT[:1] * 50, {}, "too few different pairs to draw this split from: 1; equal pairs"),
+        (DIFFERENT[:3], {"validation_share": 1e-9}, "to draw this split from: 3; equal"),
         (
             [("", f"t{number}") for number in range(50)],
             {"validation_share": 0.5},
-            "each pair that was drawn for it was dropped; look at the rules under data.cleaning",
+            "every pair drawn for this split was dropped; look at the rules under data.cleaning",
         ),
     ],
 )
@@ -95,7 +95,7 @@ def test_the_hint_to_a_split_of_which_nothing_was_drawn_fits_the_cause(
     assert hint in str(refusal.value.hint)
     assert "add a corpus with split: validation" in str(refusal.value.hint)
     is_raising_told = "raise data.validation_share" in str(refusal.value.hint)
-    assert is_raising_told == ("can be drawn from" not in hint)
+    assert is_raising_told == ("to draw this split from" not in hint)
 
 
 def test_all_held_out_splits_are_those_that_the_config_has(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_pairs_that_reading_skips_are_reported_for_held_out_splits_too(
         path = tmp_path / f"{'val' if split == 'validation' else split}.tsv"
         assert ("skipped: a NUL byte", count, f"{path}:{line}") in found[split].table()
     assert len(held_out_pairs(config, "test")) == 1
-    assert f"test split: left out, a NUL byte: 2, first {tmp_path}/test.tsv:2" in caplog.text
+    assert f"test split: skipped: a NUL byte: 2, first at {tmp_path}/test.tsv:2" in caplog.text
     report = prepare_data(config, tmp_path / "run" / "data").report
     told = "\n".join(report.lines())
     assert "reading and cleaning the validation split:" in told
@@ -172,7 +172,7 @@ def test_a_split_of_which_nothing_is_left_says_what_became_of_it(tmp_path: Path)
         DataError, match=r"no validation pairs; skipped: a NUL byte: 1; .*empty: 1"
     ) as refusal:
         all_held_out_pairs(config)
-    assert str(refusal.value.hint).startswith("data.corpora.1 has no pair that can be used")
+    assert str(refusal.value.hint).startswith("data.corpora.1 has no usable pair")
 
 
 def test_rows_of_a_corpus_whose_splits_are_drawn_are_told_of_once(
