@@ -107,7 +107,7 @@ def test_debug_shows_where_it_happened(
     talk = capsys.readouterr().err
     assert "Traceback (most recent call last)" in talk
     assert "in fail" in talk
-    assert talk.index("Traceback") < talk.index("tfm: an error of ours")
+    assert talk.index("Traceback") < talk.index("tfm: internal error")
 
 
 def test_the_version_is_that_of_the_package(

@@ -168,7 +168,7 @@ FAILURES = {
     "a bad choice": Failure(2, ["validate", "--split", "dev"], "Invalid value for '--split'"),
     "a beam of nothing": Failure(2, ["translate", "-b", "0", "x"], "Invalid value for '--beam-size'"),
     "two inputs": Failure(2, ["translate", "x", "--input", "y"], "either sentences or --input"),
-    "a source without reference": Failure(2, ["validate", "--source", "x"], "go together"),
+    "a source without reference": Failure(2, ["validate", "--source", "x"], "give both --source and --reference"),
     "a run and a config": Failure(2, ["info", "--run", "x", "--config", "y"], "either --run or"),
     "scores of training text": Failure(2, ["validate", "--split", "train"], "train", with_trained_run),
     "settings of a run": Failure(2, ["info", "--set", "seed=1"], "goes with --config"),
@@ -187,7 +187,7 @@ FAILURES = {
     "more than half dropped": Failure(65, TRAIN, "lost 30 of its 40 pairs.*drop_empty +30", with_corpus(a_en="w\n" * 10 + "\n" * 30)),
     "a corpus cut short": Failure(65, TRAIN, r"a\.csv\.gz: cut short", with_table("a.csv.gz", gzip.compress(b"".join(b"w%d,p%d\n" % (n, n) for n in range(50)))[:-5])),
     "a corpus that is not compressed": Failure(65, TRAIN, r"its name ends in \.gz", with_table("a.tsv.gz", b"w1\tp1\n")),
-    "a corpus of an unknown kind": Failure(65, TRAIN, r"a\.doc: its name does not say what it is", with_table("a.doc", b"w1\tp1\n")),
+    "a corpus of an unknown kind": Failure(65, TRAIN, r"a\.doc: its name does not tell its format", with_table("a.doc", b"w1\tp1\n")),
     "a spreadsheet in its own format": Failure(65, TRAIN, "save it as CSV", with_table("a.csv", b"PK\x03\x04" + bytes(50))),
     "a tab too many": Failure(65, TRAIN, r"a\.tsv:2: 3 columns, where the first row has 2", with_table("a.tsv", b"w1\tp1\nw2\tp2\tx\n")),
     "a line that is no JSON": Failure(65, TRAIN, r"a\.jsonl:2: not a JSON object", with_table("a.jsonl", b'{"en": "a", "it": "b"}\n{\n')),
@@ -209,7 +209,7 @@ FAILURES = {
     "no such input": Failure(66, ["translate", "--input", "x.txt"], r"x\.txt: no such file", with_trained_run),
     "no such reference": Failure(66, ["validate", "--source", "a", "--reference", "b"], "a", with_trained_run),
     "steps that are not finite": Failure(69, [*TRAIN, "--set", "training.max_skipped_in_a_row=2"], "step 2: the last 2 updates", faults=[("poison", 1, 99)]),
-    "an error of ours": Failure(70, TRAIN, "two and two are five", faults=[("at", "step", 2, "raise", "RuntimeError", "two and two are five")]),
+    "an internal error": Failure(70, TRAIN, "two and two are five", faults=[("at", "step", 2, "raise", "RuntimeError", "two and two are five")]),
     "runs is a file": Failure(73, TRAIN, "runs", with_file_as_runs),
     "no folder for the output": Failure(73, ["translate", "x", "--output", "no/out"], "no/out", with_trained_run),
     "output below a file": Failure(73, ["translate", "x", "--output", "tiny.yaml/out"], "tiny.yaml/out", with_trained_run),
@@ -328,7 +328,7 @@ def test_a_damaged_run_is_left_alone_until_from_scratch(tfm: Tfm) -> None:
     assert again.exit_code == 0, again.talk
 
 
-def test_an_error_of_ours_asks_to_be_reported(tfm: Tfm) -> None:
+def test_an_internal_error_asks_for_a_report(tfm: Tfm) -> None:
     fault = ("at", "step", 2, "raise", "RuntimeError", "two and two are five")
     finished = tfm(*TRAIN[:2], write_tiny(tfm.folder), faults=[fault])
     assert finished.exit_code == 70
