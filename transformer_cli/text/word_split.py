@@ -72,9 +72,8 @@ def is_byte_level(kind: str) -> bool:
 def is_one_piece(piece: str) -> bool:
     """Whether splitting into words keeps this entry of a byte-level vocabulary in one piece."""
     text = decoders.ByteLevel().decode([piece])
-    return (
-        len(_subword_cut().pre_tokenize_str(text)) == 1 or "\ufffd" in text
-    )  # U+FFFD: some bytes of a character, but not all
+    # U+FFFD stands for an incomplete character.
+    return len(_subword_cut().pre_tokenize_str(text)) == 1 or "\ufffd" in text
 
 
 @cache
@@ -105,7 +104,7 @@ def install(tokenizer: Tokenizer, kind: str, *, keeps_marks_with_words: bool = F
         tokenizer.pre_tokenizer = split
     tokenizer.decoder = decoders.Sequence(join)
     tokenizer.add_special_tokens(list(SPECIALS))
-    tokenizer.encode_special_tokens = True  # `[EOS]` in a text is ordinary text; files do not store this
+    tokenizer.encode_special_tokens = True  # `[EOS]` in a text is plain text; not stored in files
 
 
 def components(kind: str) -> dict[str, Any]:

@@ -10,15 +10,11 @@ from transformer_cli.data.sources.fields import Fields, tell_of_likely_header, u
 from transformer_cli.data.sources.lines import MAX_LINE_BYTES, RawPair, read_lines
 from transformer_cli.errors import DataError
 
-_Row = tuple[
-    int, list[bytes] | None
-]  # number of its first line; fields, or None if a line is too long
+_Row = tuple[int, list[bytes] | None]  # number of its first line; None: a line is too long
 _DELIMITERS = {b"\t": "a tab", b";": "a semicolon", b",": "a comma"}
 _NUM_SNIFFED_ROWS = 100
 _EXCERPT_CHARACTERS = 40
-_SEPARATOR_LINE = re.compile(
-    rb"sep=([,;\t])", re.IGNORECASE
-)  # a first line by which Excel names the delimiter
+_SEPARATOR_LINE = re.compile(rb"sep=([,;\t])", re.IGNORECASE)  # Excel names its delimiter so
 # The text from an opening quote to the closing one; a doubled quote inside means one quote.
 _QUOTED = re.compile(rb'[^"]*(?:""[^"]*)*')
 
