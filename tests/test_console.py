@@ -1,4 +1,4 @@
-"""What a run shows: metrics.jsonl and TensorBoard's file agree, and neither can end a run."""
+"""The reports of a run: metrics.jsonl and TensorBoard's file agree, and errors in them do not end a run."""
 
 import logging
 from pathlib import Path
@@ -96,7 +96,7 @@ def test_a_resumed_run_takes_back_what_came_after_its_checkpoint(tmp_path: Path)
     assert [(e.step, e.value) for e in curves(tmp_path).Scalars("loss/train")] == expected
 
 
-def test_what_is_shown_stands_on_disk_at_once(tmp_path: Path) -> None:
+def test_every_report_is_written_to_disk_at_once(tmp_path: Path) -> None:
     with console(tmp_path) as talk:
         talk.show_training(report(1))
         assert [event.step for event in curves(tmp_path).Scalars("loss/train")] == [1]
@@ -106,7 +106,7 @@ def test_what_is_shown_stands_on_disk_at_once(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_costs_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
-    """A6: curves are not worth a run."""
+    """A6: an error while curves are written must not end the run."""
     if name == "tensorboard":
         (tmp_path / name).write_text("no folder")
     else:

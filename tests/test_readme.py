@@ -23,9 +23,9 @@ FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
 OPERATORS = {"&&", "||", "|", ";", ">", ">>", "<", "&", "2>"}
 TREE_LINE = re.compile(r"(?P<indent>(?:│   |    )*)(?:├── |└── )(?P<name>\S+)(?: +(?P<phrase>.+))?")
-# Not the package's own: what tools leave, and where an installed package has its configs.
+# Not part of the package: folders of tools, and the folder of configs in an installed package.
 FOREIGN_FOLDERS = {"__pycache__", ".mypy_cache", ".ruff_cache", "configs"}
-# What readers are told to write for themselves.
+# Files that the documents tell the reader to write.
 WRITTEN_BY_THE_READER = {"mine.yaml", "hotel.yaml", "FILE.yaml"}
 
 
@@ -101,7 +101,7 @@ def test_the_test_command_is_the_one_that_ci_runs() -> None:
 
 
 def tree() -> dict[str, str]:
-    """Paths of the README's tree, folders with a slash at the end, and what is said of each."""
+    """Path -> description, for every line of the README's tree; folders end with a slash."""
     blocks = [text for _, _, text in FENCED.findall(README) if text.startswith("transformer_cli/")]
     assert len(blocks) == 1
     told: dict[str, str] = {}
@@ -117,7 +117,7 @@ def tree() -> dict[str, str]:
 
 
 def files_of_the_package() -> set[str]:
-    """Modules and tables; a folder's own __init__.py is what the folder's line is about."""
+    """Modules and tables; the line of a folder in the tree describes its __init__.py."""
     files = set()
     for path in PACKAGE.rglob("*"):
         relative = path.relative_to(PACKAGE)

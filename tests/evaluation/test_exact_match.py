@@ -1,4 +1,4 @@
-"""Exact matches against answers whose number of faults is known."""
+"""Exact match, for answers with a known number of errors."""
 
 from collections.abc import Iterable, Iterator
 from typing import cast
@@ -12,7 +12,7 @@ from transformer_cli.evaluation.exact_match import exact_match_by_length
 
 
 class Answers:
-    """Copies; of every fourth sequence it gets the last symbol wrong, of every tenth it gives nothing."""
+    """Copies sequences; every fourth answer has a wrong last symbol, every tenth answer is empty."""
 
     def translate(self, lines: Iterable[str]) -> Iterator[Translation]:
         for number, line in enumerate(lines):

@@ -85,7 +85,7 @@ def test_the_lock_is_released_by_an_exception(tmp_path: Path) -> None:
 def test_a_holder_on_another_machine_is_noticed_by_its_heartbeat(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a file system whose locks lock nothing."""
+    """As on a file system on which file locks have no effect."""
     monkeypatch.setattr(lock_module, "_flock", lambda file: True)
     monkeypatch.setattr(lock_module.socket, "gethostname", lambda: "elsewhere")
     with RunLock(tmp_path, heartbeat_seconds=BEAT):

@@ -1,4 +1,4 @@
-"""Whatever goes wrong: one message on standard error, one hint, the exit code of the table (group G)."""
+"""Every failure gives one message on standard error, one hint and its exit code (group G)."""
 
 import errno
 import gzip
@@ -28,7 +28,7 @@ TRAIN = ["train", "--config", "tiny.yaml"]
 
 
 class Failure(NamedTuple):
-    """A command that must fail, and how."""
+    """A command that must fail, and the expected exit code and message."""
 
     exit_code: int
     arguments: list[str]
@@ -38,7 +38,7 @@ class Failure(NamedTuple):
 
 
 def with_corpus(**files: str | bytes) -> Callable[[Path], object]:
-    """Two text files as the corpus; some of them other than they should be."""
+    """Two text files as the corpus; the test replaces the content of some of them."""
 
     def prepare(folder: Path) -> None:
         texts: dict[str, str | bytes] = {
@@ -137,7 +137,7 @@ def with_larger_vocabulary(tokenizer: bytes) -> bytes:
 
 
 def with_swapped_tokenizers(folder: Path) -> None:
-    """Of one size, so that no shape of the model tells them apart."""
+    """The vocabularies have the same size, so that the shapes of the model do not reveal the swap."""
     shutil.copytree(folder.parent / "trained-on-files", folder, symlinks=True, dirs_exist_ok=True)
     checkpoint = newest_checkpoint(folder / "runs/tiny")
     source, target = (checkpoint / f"tokenizer.{side}.json" for side in ("source", "target"))
@@ -149,7 +149,7 @@ def with_swapped_tokenizers(folder: Path) -> None:
 
 
 def with_other_data(folder: Path) -> None:
-    """A run that was trained on other text than now stands in the file."""
+    """A run whose corpus file has changed since it was trained."""
     shutil.copytree(folder.parent / "trained-on-files", folder, symlinks=True, dirs_exist_ok=True)
     with (folder / "a.en").open("a") as file:
         file.write("w1\n")
@@ -158,7 +158,7 @@ def with_other_data(folder: Path) -> None:
 
 
 CHECKPOINT = ["--run", "runs/tiny/checkpoints/step-00000013", "x"]
-# Reached only by what computes: then the exit code would be 70.
+# Only a command that computes reaches this fault; its exit code would be 70.
 NO_FORWARD = [("at", "translation", 1, "raise", "RuntimeError", "the model was asked")]
 
 FAILURES = {
@@ -246,7 +246,7 @@ FAILURES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def _trained(launcher: Launcher, memory_folder: Path) -> None:
-    """A run that some of the failures need, beside their folders."""
+    """A trained run that some of the failures need."""
     folder = memory_folder / "trained"
     folder.mkdir()
     finished = Tfm(launcher, folder)(*TRAIN[:2], write_tiny(folder))
@@ -282,7 +282,7 @@ def test_a_failure_gives_one_message_a_hint_and_its_exit_code(tfm: Tfm, name: st
 
 
 def test_every_kind_of_error_is_among_the_failures() -> None:
-    """G6: whoever adds an exit code adds a case."""
+    """G6: every exit code has a case here."""
     kinds = {kind for kind in vars(errors).values() if isinstance(kind, type)}
     codes = {kind.exit_code for kind in kinds if issubclass(kind, errors.TfmError)}
     assert codes <= {failure.exit_code for failure in FAILURES.values()}
@@ -302,7 +302,7 @@ def test_a_run_that_another_process_holds_gives_one_message_too(tfm: Tfm) -> Non
 
 
 def test_memory_for_few_sentences_is_enough_and_told_once(tfm: Tfm) -> None:
-    """D10: without dropout, the run in parts ends where the other one does, up to rounding."""
+    """D10: without dropout, a run that splits its batches gives the same result, up to rounding."""
     write_tiny(tfm.folder, TINY.replace("dropout: 0.1", "dropout: 0.0"))
     losses = {}
     for name, faults in (("roomy", []), ("tight", [("little_memory", 3)])):
@@ -345,7 +345,7 @@ def test_debug_shows_the_traceback_too(tfm: Tfm) -> None:
 
 
 @pytest.mark.parametrize("kind", ["MemoryError", "RuntimeError"])
-def test_memory_that_is_used_up_may_be_there_later(tfm: Tfm, kind: str) -> None:
+def test_out_of_memory_is_an_error_to_try_again(tfm: Tfm, kind: str) -> None:
     fault = (
         "at",
         "step",

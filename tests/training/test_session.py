@@ -1,4 +1,4 @@
-"""What a session expects of a checkpoint is what an optimizer gives."""
+"""A session expects exactly the optimizer tensors that a checkpoint has."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""A tiny experiment, and a world that writes down what the loop does to it."""
+"""A tiny experiment, and callbacks that record the calls of the training loop."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ def experiment(
 
 @dataclass
 class World:
-    """Takes the hooks' calls and writes them down; where `watch` says so, it asks to stop."""
+    """Records the calls of the training loop; requests a stop when `watch` says so."""
 
     values: Callable[[int], float] = lambda step: 10.0 - step
     watch: Callable[[str, int], bool | None] = lambda call, step: False

@@ -65,7 +65,7 @@ def test_a_split_that_the_config_does_not_have_is_an_error(tmp_path: Path) -> No
     config = config_of({"source": "files", "root": str(tmp_path), "corpora": corpora})
     with pytest.raises(DataError, match="no test pairs") as refusal:
         held_out_pairs(config, "test")
-    # Nothing is drawn from a corpus that is a split: no share can help.
+    # No pair is drawn from a corpus with a split, so raising a share does not help.
     assert refusal.value.hint == "add a corpus with split: test under data.corpora"
 
 
@@ -86,7 +86,7 @@ DIFFERENT = [(f"s{number}", f"t{number}") for number in range(50)]
         ),
     ],
 )
-def test_the_hint_to_a_split_of_which_nothing_was_drawn_fits_the_cause(
+def test_the_hint_for_an_empty_drawn_split_names_the_cause(
     rows: list[tuple[str, str]], shares: dict[str, float], hint: str, tmp_path: Path
 ) -> None:
     files = {"source": "files", "root": str(tmp_path), "corpora": [write(tmp_path, "all", rows)]}
@@ -126,7 +126,7 @@ def test_digests_mark_held_out_pairs_unless_the_task_is_to_memorise(tmp_path: Pa
 
 
 def test_a_small_corpus_may_have_no_test_pair(tmp_path: Path) -> None:
-    """None was drawn: training goes on without, and only asking for the split is an error."""
+    """If no test pair was drawn, training continues; only a request for the test split is an error."""
     train = write(tmp_path, "a", [("a b", "x y"), ("c d", "z w")])
     validation = write(tmp_path, "v", [("e f", "u v")]) | {"split": "validation"}
     shares = {"validation_share": 0.0, "test_share": 1e-9}
@@ -141,7 +141,7 @@ def test_a_small_corpus_may_have_no_test_pair(tmp_path: Path) -> None:
 def test_pairs_that_reading_skips_are_reported_for_held_out_splits_too(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody should wonder why 998 sentences are scored of a file with 1,000 lines."""
+    """The report explains why only 998 sentences of a file with 1,000 lines are scored."""
     good = [(f"s{n}", f"t{n}") for n in range(3)]
     corpora = [
         write(tmp_path, "train", good) | {"split": "train"},
@@ -161,7 +161,7 @@ def test_pairs_that_reading_skips_are_reported_for_held_out_splits_too(
     assert f"skipped: a NUL byte          1  {tmp_path}/val.tsv:2" in told
 
 
-def test_a_split_of_which_nothing_is_left_says_what_became_of_it(tmp_path: Path) -> None:
+def test_the_error_for_an_empty_split_says_why_its_pairs_were_lost(tmp_path: Path) -> None:
     corpora = [
         write(tmp_path, "train", [("a", "b")]),
         write(tmp_path, "val", [("", ""), ("\0", "")]) | {"split": "validation"},
@@ -175,10 +175,10 @@ def test_a_split_of_which_nothing_is_left_says_what_became_of_it(tmp_path: Path)
     assert str(refusal.value.hint).startswith("data.corpora.1 has no usable pair")
 
 
-def test_rows_of_a_corpus_whose_splits_are_drawn_are_told_of_once(
+def test_rows_of_a_corpus_whose_splits_are_drawn_are_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is read for each split, but a row that was skipped is one row."""
+    """The corpus is read once for each split, but a skipped row must be reported only once."""
     rows = [(f"s{n}", f"t{n}") for n in range(400)]
     rows[7], rows[9], rows[11] = ("a\0b", "c"), ("x" * (1 << 21), "y"), ("d\re", "f")
     corpora = [

@@ -169,7 +169,7 @@ def test_a_quote_that_never_closes_stops_with_the_line_where_it_opens(tmp_path: 
 def test_a_quote_among_the_first_rows_that_never_closes_is_told_too(
     content: str, line: int, tmp_path: Path
 ) -> None:
-    """It must not hide the delimiter, so that columns are looked for in vain."""
+    """The open quote must not hide the delimiter: the error is about the quote, not about columns."""
     with pytest.raises(DataError, match=rf"a\.csv:{line}: a quote opens .* and no quote closes it"):
         _read(tmp_path, content)
 
@@ -190,7 +190,7 @@ def test_a_quote_among_the_first_rows_that_never_closes_is_told_too(
 def test_text_behind_a_closing_quote_stops_with_the_line_where_the_quote_opens(
     content: str, line: int, found: str, tmp_path: Path
 ) -> None:
-    """A stray quote takes the rows up to the next one into one field: no such pair is handed on."""
+    """A stray quote joins all rows up to the next quote into one field; such a pair is not returned."""
     with pytest.raises(DataError, match=rf"a\.csv:{line}: a quote opens .*{found}") as caught:
         _read(tmp_path, content)
     assert "double the quotes that are part of a sentence" in str(caught.value.hint)
@@ -246,7 +246,7 @@ def test_columns_are_found_by_name_by_number_and_by_default(
 @pytest.mark.parametrize(
     "header", ["English,Italian", "EN,DE", "source,Target", "english,id,italiano", "en_US,it-IT"]
 )
-def test_a_first_row_that_looks_like_a_header_and_is_read_as_a_pair_is_told_once(
+def test_a_first_row_that_looks_like_a_header_but_is_read_as_a_pair_gives_one_warning(
     header: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     content = f"{header}\n{header.replace(header[0], 'x')}\n"
@@ -273,7 +273,7 @@ def test_a_first_row_that_looks_like_a_header_and_is_read_as_a_pair_is_told_once
         ("1,English,Italian\n2,a,b\n", _fields(), None),  # other columns are read
     ],
 )
-def test_a_first_row_that_is_no_header_or_known_as_one_is_not_worth_a_word(
+def test_a_first_row_that_is_no_header_or_a_known_header_gives_no_warning(
     content: str,
     fields: Fields,
     has_header: bool | None,
@@ -330,7 +330,7 @@ def test_blank_rows_are_empty_pairs_and_long_ones_are_left_out_in_their_place(
 def test_a_compressed_table_that_is_cut_short_is_told_as_such(
     suffix: str, compress: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
-    """E10: also where its rows are all there, and so few that the delimiter is looked for in all of them."""
+    """E10: also if no row is missing, and if the table is so short that sniffing reads all of it."""
     words = random.Random(1).sample(range(10**9), 1200)
     rows = [f"{words[n : n + 10]}".replace(",", "") + f",{words[n]}" for n in range(0, 1200, 20)]
     whole = compress("\n".join(rows).encode())
