@@ -72,7 +72,7 @@ def is_byte_level(kind: str) -> bool:
 def is_one_piece(piece: str) -> bool:
     """Whether splitting into words keeps this entry of a byte-level vocabulary in one piece."""
     text = decoders.ByteLevel().decode([piece])
-    # U+FFFD stands for an incomplete character.
+    # U+FFFD replaces an incomplete character: the entry has some of its bytes.
     return len(_subword_cut().pre_tokenize_str(text)) == 1 or "\ufffd" in text
 
 

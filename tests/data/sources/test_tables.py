@@ -199,12 +199,16 @@ def test_text_behind_a_closing_quote_stops_with_the_line_where_the_quote_opens(
 @pytest.mark.parametrize(
     ("kind", "delimiter", "hint"),
     [
-        ("csv", ",", "a comma that is missing, or a line end or a single quote inside a sentence?"),
-        ("csv", ";", "a semicolon that is missing"),
-        ("tsv", "\t", "a tab that is missing, or a line end inside a sentence?"),
+        (
+            "csv",
+            ",",
+            "is a comma missing, or is there a line end or an unpaired quote inside a sentence?",
+        ),
+        ("csv", ";", "is a semicolon missing"),
+        ("tsv", "\t", "is a tab missing, or is there a line end inside a sentence?"),
     ],
 )
-def test_a_row_with_too_few_columns_is_told_what_may_be_missing(
+def test_the_hint_for_a_row_with_too_few_columns_says_what_may_be_missing(
     kind: str, delimiter: str, hint: str, tmp_path: Path
 ) -> None:
     rows = [delimiter.join("ab"), "cd", delimiter.join("ef")]

@@ -133,8 +133,8 @@ def check_dropped_share(
 
 
 def _alterations(rules: CleaningConfig) -> Iterator[tuple[str, Callable[[str], str]]]:
-    # Control characters first: without one, a letter and its accent may stand side by side, and NFC
-    # joins them. In this order, cleaning a second time changes nothing.
+    # Control characters first: removing one can bring a letter and its accent together, which NFC
+    # then joins. In this order, cleaning a second time changes nothing.
     if rules.remove_control_characters:
         yield "remove_control_characters", remove_control_characters
     if rules.normalize_unicode:

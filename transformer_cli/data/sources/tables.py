@@ -58,19 +58,19 @@ def read_table(
 def _hint_of_columns(kind: str, delimiter: bytes, *, are_too_many: bool) -> str:
     name = _DELIMITERS[delimiter]
     if are_too_many:
-        return f"{name} inside a sentence? " + (
-            "if such fields stand in quotes, set format: csv"
+        return f"is there {name} inside a sentence? " + (
+            "if such fields are in quotes, set format: csv"
             if kind == "tsv"
-            else "a field that holds one must stand in quotes"
+            else "a field that contains one must be in quotes"
         )
     if kind == "tsv":
         return (
-            f"{name} that is missing, or a line end inside a sentence? "
-            "if such fields stand in quotes, set format: csv"
+            f"is {name} missing, or is there a line end inside a sentence? "
+            "if such fields are in quotes, set format: csv"
         )
     return (
-        f"{name} that is missing, or a line end or a single quote inside a sentence? "
-        "a field that holds one must stand in quotes, and its own quotes must be doubled"
+        f"is {name} missing, or is there a line end or an unpaired quote inside a sentence? "
+        "a field that contains one must be in quotes, and its own quotes must be doubled"
     )
 
 
