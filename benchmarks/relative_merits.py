@@ -1,10 +1,10 @@
-"""Which choices of the model help: one table, each row trained alike and different in one choice.
+"""Compares choices of the model in one table; all rows are trained alike and differ in one choice.
 
     OMP_NUM_THREADS=1 python benchmarks/relative_merits.py --data-root PATH
 
-trains `multi30k-en-de.yaml` with the preset `tiny` (d 128, 4 + 4 layers, d_ff 256) for 3 epochs a row, about
-4 minutes each on one core, under `runs/` of the folder `--folder`, and prints Markdown. It may be interrupted:
-the same command goes on. With a GPU and time, `--epochs 30 --bleu` trains longer and scores the test split too.
+For each row, this trains `multi30k-en-de.yaml` with the preset `tiny` (d 128, 4 + 4 layers, d_ff 256) for 3 epochs,
+about 4 minutes on one core, in FOLDER/runs (`--folder FOLDER`). Then it prints the table in Markdown. After an
+interruption, the same command continues. `--epochs 30 --bleu` trains longer and also scores the test split.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from transformer_cli.config import load_config
 from transformer_cli.model.transformer import Transformer
 
 CONFIG = "multi30k-en-de.yaml"
-STEPS_PER_EPOCH = 250  # of about 2,048 tokens
+STEPS_PER_EPOCH = 250  # steps of about 2,048 tokens
 COMMON = (
     "model.preset=tiny",
     "model.d_ff=256",
@@ -35,7 +35,7 @@ COMMON = (
     "training.best_metric=loss",
     "validation.scores=[]",
 )
-# A gated layer has three matrices instead of two, so two thirds of the width cost the same.
+# A gated layer has three matrices instead of two; two thirds of the width give as many parameters.
 GATED = "model.d_ff=168"
 ROWS: dict[str, dict[str, list[str]]] = {
     "baseline: pre, layernorm, relu, sinusoidal": {
@@ -83,7 +83,7 @@ logger = logging.getLogger("relative_merits")
 
 
 class Row(NamedTuple):
-    """What one run came to."""
+    """The results of one run."""
 
     group: str
     name: str
@@ -94,15 +94,15 @@ class Row(NamedTuple):
 
 
 def main() -> None:
-    """Train what is missing, one run after the other, and print the table."""
+    """Train the runs that are not finished, one after the other, and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--data-root", required=True, help="the folder that holds multi30k/")
-    parser.add_argument("--folder", type=Path, default=Path(), help="where runs/ is")
+    parser.add_argument("--folder", type=Path, default=Path(), help="the folder for runs/")
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--only", default="", help="rows whose group or name contains this")
-    parser.add_argument("--bleu", action="store_true", help="score the test split too")
+    parser.add_argument("--only", default="", help="only rows with this text in group or name")
+    parser.add_argument("--bleu", action="store_true", help="also score the test split")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     rows = []

@@ -1,11 +1,11 @@
-"""How fast a training step is, against torch.nn.Transformer of the same size in the same run.
+"""Measures the speed of a training step, and compares it with torch.nn.Transformer of the same size.
 
     OMP_NUM_THREADS=1 python benchmarks/training_step.py
 
-One batch of 64 sentences of 24 tokens, the model `small` (d 256, 3 + 3 layers, d_ff 1,024) with a
-vocabulary of 8,192: forward, smoothed loss, backward and one Adam step. Each contestant has a process
-of its own, and they take turns, so that whatever else the machine does slows all. What counts is
-CPU time, which a busy neighbour does not lengthen as it does the clock's.
+One batch of 64 sentences of at most 24 tokens, the preset `small` (d 256, 3 + 3 layers, d_ff 1,024),
+a vocabulary of 8,192: forward, loss with label smoothing, backward and one Adam step. Each contestant
+has its own process, and they take turns, so that other work on the machine slows all of them alike.
+CPU time is measured: other processes lengthen it less than wall-clock time.
 """
 
 import argparse
@@ -36,7 +36,7 @@ Step = Callable[[], object]
 
 
 class NaiveTranslator(nn.Module):
-    """What people write first: torch.nn.Transformer between two tables and a projection."""
+    """The usual first implementation: two embeddings, torch.nn.Transformer and an output layer."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ def main() -> None:
     lines = [f"{'target tokens per CPU second':32}{'median':>8}{'spread':>16}{'ratio':>8}"]
     for name, values in seconds.items():
         rates = sorted(num_target_tokens / value for value in values)
-        # Each round's ratio, so that what slows a whole round cancels.
+        # The ratio is taken per round, so that a slow round does not change it.
         ratio = statistics.median(a / b for a, b in zip(naive, values, strict=True))
         spread = f"{rates[0]:,.0f}-{rates[-1]:,.0f}"
         lines.append(f"{name:32}{statistics.median(rates):8,.0f}{spread:>16}{ratio:8.2f}")
@@ -84,7 +84,7 @@ def main() -> None:
 
 def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="The speed of a training step on the CPU.")
-    parser.add_argument("--rounds", type=int, default=15, help="steps measured of each")
+    parser.add_argument("--rounds", type=int, default=15, help="measured steps per contestant")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads")
     return parser.parse_args()
 
@@ -148,7 +148,7 @@ CONTESTANTS: dict[str, Callable[[], Step]] = {
 
 
 def _measure_in_turns(num_rounds: int, num_threads: int) -> dict[str, list[float]]:
-    """CPU seconds of each contestant's step in each round, after two rounds of warming up."""
+    """CPU seconds of each contestant's step in each round, after two warm-up rounds."""
     context = multiprocessing.get_context("spawn")
     pipes = {}
     for name in CONTESTANTS:
@@ -168,8 +168,8 @@ def _measure_in_turns(num_rounds: int, num_threads: int) -> dict[str, list[float
 
 
 def _serve(name: str, num_threads: int, pipe: Connection) -> None:
-    """One step for each message, answered by its CPU seconds."""
-    warnings.simplefilter("ignore")  # torch.nn.Transformer about its own defaults
+    """Do one step for each message and answer with its CPU seconds."""
+    warnings.simplefilter("ignore")  # torch.nn.Transformer warns about its own defaults
     torch.set_num_threads(num_threads)
     torch.manual_seed(1)
     step = CONTESTANTS[name]()

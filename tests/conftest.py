@@ -1,4 +1,4 @@
-"""`tfm` as a process, for whoever asks for it."""
+"""Fixtures for all tests: `tfm` as a process, a folder in memory, an uninterrupted run."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from .experiments import essence, write_tiny
 from .launcher import Launcher, Tfm
 
-# Tiny tensors hate threads; read when PyTorch is imported, here and in the processes that tests start.
+# One thread is fastest for tiny tensors. PyTorch reads this when it is imported, here and in child processes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A busy machine must not fail a test: no limit of time, and the same examples each time.
@@ -22,7 +22,7 @@ settings.register_profile(
 )
 settings.load_profile("steady")
 
-# Whoever starts the tests in the background of a shell may have told them to ignore Ctrl-C.
+# A shell starts background jobs with SIGINT ignored; the tests need its default.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MEMORY = Path("/dev/shm")
@@ -38,7 +38,7 @@ def launcher() -> Iterator[Launcher]:
 
 @pytest.fixture(scope="module")
 def memory_folder() -> Iterator[Path]:
-    """A folder in memory where there is such a thing: flushing costs nothing there."""
+    """A folder on a file system in memory, if the machine has one: flushing is free there."""
     place = MEMORY if os.access(MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="tfm-test-", dir=place) as folder:
         yield Path(folder)
@@ -53,7 +53,7 @@ def tfm(launcher: Launcher, memory_folder: Path) -> Iterator[Tfm]:
 
 @pytest.fixture(scope="session")
 def uninterrupted(launcher: Launcher) -> dict[str, Any]:
-    """What the tiny experiment comes to when nothing happens."""
+    """The result of the tiny experiment when nothing interrupts it."""
     with tempfile.TemporaryDirectory(prefix="tfm-test-") as name:
         folder = Path(name)
         finished = Tfm(launcher, folder)("train", "--config", write_tiny(folder))

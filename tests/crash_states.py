@@ -1,8 +1,8 @@
-"""Every state in which a power failure can leave a folder, from a record of what was done to it.
+"""Every state in which a power failure can leave a folder, from a record of the operations on it.
 
-What was not flushed may have reached the disk or not, in any order and any combination: data of a file
-counts as safe once the file was flushed, names in a folder once the folder was. A lost write leaves a
-shorter file or zeros.
+Data of a file is safe after the file was flushed, a name in a folder after the folder was flushed. All
+other changes may have reached the disk or not, in any combination. A lost write leaves a shorter file
+or zeros.
 """
 
 import itertools
@@ -18,7 +18,7 @@ MAX_COMBINED = 6
 
 @dataclass(eq=False)
 class Node:
-    """A file, a folder or a link, whatever its name."""
+    """A file, folder or link, independent of its name (an inode)."""
 
     kind: str
     target: str = ""
@@ -89,7 +89,7 @@ class History:
                 raise AssertionError(operation)
 
     def states(self, time: int) -> Iterator["Tree"]:
-        """What may be on the disk if the power fails after the first `time` operations."""
+        """The possible states of the disk if the power fails after the first `time` operations."""
         effects = [effect for effect in self.effects if effect.time < time]
         flushes = [(at, node) for at, node in self.flushes if at < time]
         pending = [effect for effect in effects if not _is_safe(effect, flushes)]

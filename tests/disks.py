@@ -1,4 +1,4 @@
-"""File systems of their own, small or read-only, for tests of disks that are really so."""
+"""Mounts small or read-only file systems, for tests of disks that are really full or read-only."""
 
 import subprocess
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @contextmanager
 def mounted(place: Path, options: str) -> Iterator[bool]:
-    """A tmpfs on an empty folder, such as of "size=2m"; False where mounting is not allowed."""
+    """A tmpfs mounted on an empty folder, with options such as "size=2m"; False if not permitted."""
     command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
     try:
         is_mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""Tiny experiments, and what must be equal when two of them are the same."""
+"""Tiny experiments, and functions that compare two runs."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ SPEEDS = ("target_tokens_per_second", "source_tokens_per_second")
 
 
 def write_tiny(folder: Path, text: str = TINY) -> str:
-    """The config file's name, for `--config`."""
+    """Write the config of the tiny experiment; returns its file name, for `--config`."""
     (folder / "tiny.yaml").write_text(text, encoding="utf-8")
     return "tiny.yaml"
 
@@ -59,7 +59,7 @@ def metrics_of(run_folder: Path) -> list[dict[str, Any]]:
 
 
 def essence(run_folder: Path) -> dict[str, Any]:
-    """All that a run has come to, bit for bit; only its speed and its clock are left out."""
+    """The complete result of a run, bit for bit, without speeds and times."""
     checkpoint = newest_checkpoint(run_folder)
     found: dict[str, Any] = {
         file.name: hashlib.sha256(file.read_bytes()).hexdigest()

@@ -1,6 +1,6 @@
-"""Faults that a process under test meets: at the n-th passage of a named point, something happens.
+"""Fault injection: at the n-th call of a named function, a fault happens in the process under test.
 
-Applied in the process itself, before it begins; nothing of this is in the product.
+The process applies its faults itself before `tfm` starts; the package contains none of this code.
 """
 
 import atexit
@@ -20,7 +20,7 @@ from typing import Any
 
 from faults import WRITING
 
-# Where in the work of `tfm` a fault can strike: just before this is called.
+# The points at which a fault can happen: just before a call of this function.
 POINTS = {
     "config": "transformer_cli.commands.train:load_config",
     "data": "transformer_cli.training.run:prepare_data",
@@ -39,7 +39,7 @@ POINTS |= {operation: DISK + operation for operation in WRITING}
 
 
 def at(point: str, number: int, action: str, *arguments: Any) -> None:
-    """At the `number`-th passage of a point, counted from 1 in this process, do something."""
+    """Do something at the `number`-th call of a point, counted from 1 in this process."""
     do = ACTIONS[action]
 
     def before(count: int) -> None:
@@ -50,7 +50,7 @@ def at(point: str, number: int, action: str, *arguments: Any) -> None:
 
 
 def each(point: str, action: str, *arguments: Any) -> None:
-    """At every passage of a point, do something."""
+    """Do something at every call of a point."""
     _wrap_all(WRITING if point == "disk" else (point,), lambda _: ACTIONS[action](*arguments))
 
 
@@ -91,7 +91,7 @@ def _signal_group(name: str) -> None:
 
 
 def _pause(place: str) -> None:
-    """Make a file, and go on when somebody has removed it."""
+    """Create a file and wait until the test has removed it."""
     Path(place).touch()
     while Path(place).exists():
         time.sleep(0.005)
@@ -107,7 +107,7 @@ def _fail(name: str) -> None:
 
 
 def _fail_from_now_on(operation: str, name: str) -> None:
-    """An operation on the disk never works again."""
+    """From now on, an operation on the disk always fails."""
     _wrap(POINTS[operation], lambda: _fail(name))
 
 
@@ -122,7 +122,7 @@ def _call(host: str) -> None:
 
 
 def _fill_disk() -> None:
-    """From now on no file can grow beyond 20,000 bytes: logs still can, weights cannot."""
+    """Limit every file to 20,000 bytes from now on: enough for logs, not for weights."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
 
@@ -155,18 +155,18 @@ def limit(name: str, most: int) -> None:
 
 
 def limit_memory(more_bytes: int) -> None:
-    """From now on the process gets so much more address space than it has, and no more."""
+    """Let the process allocate only this much more address space from now on."""
     in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     limit("RLIMIT_AS", in_use + more_bytes)
 
 
 def limit_files(most: int) -> None:
-    """No file can be opened beyond so many more than are open."""
+    """Let the process open only this many more files than are open now."""
     limit("RLIMIT_NOFILE", len(os.listdir("/proc/self/fd")) - 1 + most)
 
 
 def _start(kind: str) -> None:
-    """Something that is still there at the end."""
+    """Start a thread or a process that is still running at the end."""
     if kind == "thread":
         threading.Thread(target=time.sleep, args=(60,), name="late", daemon=True).start()
     elif os.fork() == 0:
@@ -181,14 +181,14 @@ def umask(mask: int) -> None:
 
 
 def pretend_free(num_bytes: int) -> None:
-    """Every file system says that so much is free."""
+    """Let every file system report this much free space."""
     from transformer_cli.storage import FileSystem
 
     FileSystem.free_bytes = lambda self, path: num_bytes  # type: ignore[method-assign]
 
 
 def note_processes(place: str) -> None:
-    """Write down whatever starts a process, whoever does it, and the threads that are there at the end."""
+    """Record every start of a process, by any code, and the threads that still run at the end."""
 
     def hear(event: str, arguments: tuple[Any, ...]) -> None:
         if event in PROCESS_EVENTS:
@@ -203,7 +203,7 @@ def note_processes(place: str) -> None:
                 if (task / "children").read_text():
                     _note(place, "a child is there")
         for thread in threading.enumerate():
-            # A progress bar's own only watches, and is told to end when all others have.
+            # The thread of a progress bar only monitors; it ends after all other threads.
             if thread is not threading.main_thread() and thread.name != "tqdm_monitor":
                 _note(place, f"thread {thread.name!r}")
 
@@ -235,7 +235,7 @@ ACTIONS: dict[str, Callable[..., None]] = {
 
 
 def poison(first: int, last: int) -> None:
-    """The gradients of these steps, counted from 1 in this process, are not numbers."""
+    """Set the gradients of these steps, counted from 1 in this process, to NaN."""
     from transformer_cli.training import loop
 
     original = loop.train_step
@@ -256,13 +256,13 @@ def poison(first: int, last: int) -> None:
 
 
 def shift_clock(seconds: float) -> None:
-    """The wall clock is wrong; the one that measures spans is not touched."""
+    """Set the wall clock wrong; the clock that measures durations stays right."""
     original = time.time
     time.time = lambda: original() + seconds
 
 
 def block_network(record: str) -> None:
-    """Whoever wants to reach or be reached over a network fails, and is written down."""
+    """Record every network call of the process and let it fail."""
 
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
         is_local = event in ("socket.connect", "socket.bind") and isinstance(arguments[1], str)
@@ -280,13 +280,13 @@ NETWORK_EVENTS = frozenset(
 
 
 def ascii_streams() -> None:
-    """As in a locale that knows no accents."""
+    """Set the standard streams to ASCII, as in the locale C."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="ascii", errors="strict")  # type: ignore[union-attr]
 
 
 def little_memory(max_sentences: int) -> None:
-    """A model that is trained finds no memory for more sentences at once."""
+    """Let training run out of memory for batches of more sentences than this."""
     from transformer_cli.model.transformer import Transformer
 
     original = Transformer.forward

@@ -1,4 +1,4 @@
-"""File systems that fail, kill or record, to be put in place of the real one."""
+"""Replacements for the real file system: they fail, kill the process, or record operations."""
 
 import errno
 import os
@@ -77,7 +77,7 @@ class FailingFileSystem(WatchedFileSystem):
 
 
 def killing_file_system(operation: str, number: int) -> WatchedFileSystem:
-    """The process dies, as by power, before the `number`-th call of an operation ("any" counts all)."""
+    """The process dies, as in a power failure, before the `number`-th call of an operation ("any" counts all)."""
 
     def kill(_: str, __: int) -> None:
         if file_system.counts.get(operation) == number:
@@ -97,7 +97,7 @@ class Operation(NamedTuple):
 
 
 class RecordingFileSystem(FileSystem):
-    """Does everything, and keeps a list of it."""
+    """Performs every operation and records it in a list."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -30,12 +30,12 @@ def import_everything() -> None:
     sys.path.insert(0, str(TESTS))
     importlib.import_module("fault_points")
     gc.collect()
-    gc.freeze()  # the children's collections leave these objects, and so their memory, alone
+    gc.freeze()  # garbage collection in a child does not touch, and so not copy, these objects
 
 
 def serve() -> dict[str, Any]:
-    """Answer requests; returns in a child, with what it is to do."""
-    # Neither reading nor answering may be buffered: a child would inherit what is left over.
+    """Answer requests; returns only in a forked child, with the request for that child."""
+    # Reading and answering must not be buffered: a child would inherit the buffered bytes.
     requests, answers = os.dup(0), os.dup(1)
     while True:
         request = json.loads(read_line(requests))
@@ -79,7 +79,7 @@ def become(job: dict[str, Any]) -> None:
 
 
 def exit_like_python(outcome: SystemExit) -> None:
-    """Without taking down module after module, which costs more than most commands."""
+    """Exit without destroying every module, which takes longer than most commands."""
     code = outcome.code
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()

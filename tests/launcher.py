@@ -1,4 +1,4 @@
-"""Starts `tfm` as a process of its own, at the price of a fork instead of all its imports."""
+"""Starts `tfm` as a separate process by a fork, which saves the time of its imports."""
 
 import itertools
 import json
@@ -25,7 +25,7 @@ LIMIT_SECONDS = 120.0  # of one command, on a very busy machine
 
 
 class Finished(NamedTuple):
-    """What a process left."""
+    """The result of a process that has ended."""
 
     exit_code: int
     out: bytes
@@ -37,13 +37,13 @@ class Finished(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """What stands on standard output, by line feeds."""
+        """The lines of standard output; only line feeds end a line."""
         return self.text.removesuffix("\n").split("\n") if self.out else []
 
 
 @dataclass
 class Process:
-    """One `tfm` under way."""
+    """One running `tfm` process."""
 
     launcher: "Launcher"
     pid: int
@@ -105,7 +105,7 @@ class Launcher:
         environment: Mapping[str, str] | None = None,
         terminal: str | None = None,
     ) -> Process:
-        """Start a command; with `terminal`, the name of one, it talks there."""
+        """Start a command; with `terminal`, its standard error goes to the terminal of that name."""
         number = next(self._numbers)
         outputs = self._folder / f"out-{number}", self._folder / f"talk-{number}"
         job = {
@@ -124,7 +124,7 @@ class Launcher:
         return process
 
     def file_with(self, data: bytes) -> Path:
-        """To be given as standard input."""
+        """A file with this content, for use as standard input."""
         path = self._folder / f"in-{next(self._numbers)}"
         path.write_bytes(data)
         return path

@@ -3,7 +3,7 @@
     python tests/reliability.py --seed 1
 
 Each figure comes from real `tfm train` processes on a tiny experiment; the same seed draws the same bits
-and the same waits. Where an expectation is not met, it says which one and exits with 1.
+and the same waits. If an expectation is not met, the script names it and exits with 1.
 """
 
 import argparse
@@ -32,7 +32,7 @@ LARGEST_DISK = 4 << 20
 
 
 class Machinery(NamedTuple):
-    """What every measurement needs."""
+    """The tools that every measurement needs."""
 
     launcher: Launcher
     folder: Path
@@ -72,7 +72,7 @@ def run_of(tfm: Tfm) -> Path:
 
 
 def end_of(tfm: Tfm) -> dict[str, Any]:
-    """Train to the end; what the run has come to."""
+    """Train to the end; returns the result of the run."""
     finished = tfm(*TRAIN)
     require(finished.exit_code == 0, f"exit code {finished.exit_code}: {finished.talk}")
     require(not leftovers(run_of(tfm)), f"left over: {leftovers(run_of(tfm))}")
@@ -98,7 +98,7 @@ def measure_kills(machinery: Machinery, num_kills: int) -> tuple[Tfm, str]:
     begun_at = time.perf_counter()
     require(first.wait().exit_code == 0, "the uninterrupted run failed")
     training_seconds = time.perf_counter() - begun_at
-    # So long that most of the run is under way when the last kill strikes, whatever the machine's speed.
+    # The waits are so long that the last kill comes late in the run, on a machine of any speed.
     longest_wait = 1.2 * training_seconds / num_kills
     num_in_a_save, reached, num_ahead = 0, 0, 0
     for number in range(num_kills):
@@ -138,7 +138,7 @@ def has_begun(process: Process, run: Path) -> bool:
 
 
 def last_folder(run: Path) -> int:
-    """The highest step of which there is a checkpoint, whole or not."""
+    """The highest step with a checkpoint, complete or not."""
     folders = (run / "checkpoints").glob("step-*")
     return max((int(folder.name.removeprefix("step-")) for folder in folders), default=0)
 
@@ -196,7 +196,7 @@ def is_told(machinery: Machinery, run: Path, newest: Path, previous: Path) -> bo
 
 
 def measure_fills(machinery: Machinery, num_fills: int) -> str:
-    """Fill the disk under one run again and again; room is made before each new start."""
+    """Fill the disk of one run repeatedly; before each new start, space is freed."""
     num_steps = 50 * (num_fills + 1)
     text = experiment(num_steps, log_every=1, validate_every=num_steps)
     whole, filled = (begin(machinery, name, text) for name in ("with room", "without room"))
@@ -261,7 +261,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="on which disk; left out: the temporary one")
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    # Ended by a signal, it still takes away what it made.
+    # Remove the files of this script also if a signal ends it.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     say(f"python tests/reliability.py --seed {options.seed}")
     with tempfile.TemporaryDirectory(prefix="tfm-reliability-", dir=options.folder) as name:
@@ -284,7 +284,7 @@ def main() -> int:
 
 
 def report(name: str, figures: str, started_at: float) -> float:
-    """Say what was measured and how long it took; the time now."""
+    """Print a measurement and its duration; returns the current time."""
     now = time.perf_counter()
     say(f"{name}: {figures} ({now - started_at:.0f} s)")
     return now

@@ -1,4 +1,4 @@
-"""The heights of the package: a module imports only from lower layers."""
+"""The layers of the package: a module imports only from lower layers."""
 
 import ast
 from collections import Counter
@@ -29,7 +29,7 @@ HEIGHTS = {
     "commands": 10,
     "cli": 11,
 }
-# Parts of the same height do not know each other.
+# Parts of the same layer do not import each other.
 FORBIDDEN_NAMES = {
     "utils",
     "helpers",
@@ -77,7 +77,7 @@ def test_every_part_has_a_height() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_no_file_is_named_after_nothing(path: Path) -> None:
+def test_no_file_has_a_name_without_a_meaning(path: Path) -> None:
     assert not FORBIDDEN_NAMES & {part.removesuffix(".py") for part in path.parts}
 
 
@@ -121,7 +121,7 @@ def test_a_folder_has_at_most_16_files_side_by_side() -> None:
     assert {folder.name for folder, count in folders.items() if count > MAX_FILES_IN_A_FOLDER} == set()  # fmt: skip
 
 
-# What would run code or trust bytes from elsewhere.
+# Functions that run code or trust bytes from other sources.
 DANGEROUS_CALLS = {"eval", "exec", "compile", "__import__"}
 DANGEROUS_ATTRIBUTES = {("yaml", "load"), ("torch", "load"), ("torch", "save"), ("os", "system")}
 DANGEROUS_MODULES = {"pickle", "dill", "joblib", "shelve", "marshal", "subprocess"}

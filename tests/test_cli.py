@@ -1,4 +1,4 @@
-"""Arguments in, exit codes out: what `main` makes of whatever a command does."""
+"""The exit codes and messages of `main` for every way in which a command can end."""
 
 import logging
 import os
@@ -23,7 +23,7 @@ KINDS = [
 
 @pytest.fixture(autouse=True)
 def _the_process_stays_as_it_is() -> Iterator[None]:
-    """`main` is made for a process of its own: it sets signals and a logger."""
+    """`main` sets signal handlers and a logger for the whole process; this restores them."""
     logger = logging.getLogger("transformer_cli")
     logging_before = logger.handlers[:], logger.level, logger.propagate
     signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -35,7 +35,7 @@ def _the_process_stays_as_it_is() -> Iterator[None]:
 
 @pytest.fixture
 def tfm(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Runs a command line here; its exit code."""
+    """Runs a command line in this process and returns its exit code."""
 
     def run(*arguments: str) -> int:
         monkeypatch.setattr(sys, "argv", ["tfm", *arguments])
@@ -49,7 +49,7 @@ def tfm(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """`tfm info` ends with this error."""
+    """Let `tfm info` end with this error."""
 
     def fail(*_: object, **__: object) -> None:
         raise error
@@ -83,7 +83,7 @@ def test_each_kind_of_error_has_its_code_one_message_and_a_hint(
         (KeyError("no"), 70),
     ],
 )
-def test_what_nobody_foresaw_has_a_code_and_a_hint_too(
+def test_an_unexpected_error_has_a_code_and_a_hint_too(
     tfm: Callable[..., int],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -107,7 +107,7 @@ def test_debug_shows_where_it_happened(
     talk = capsys.readouterr().err
     assert "Traceback (most recent call last)" in talk
     assert "in fail" in talk
-    assert talk.index("Traceback") < talk.index("tfm: an error of ours")
+    assert talk.index("Traceback") < talk.index("tfm: internal error")
 
 
 def test_the_version_is_that_of_the_package(

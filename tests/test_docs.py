@@ -1,4 +1,4 @@
-"""The documents: links lead somewhere, names exist in the code, and what is generated is current."""
+"""The documents: links work, names exist in the code, and generated pages are current."""
 
 import ast
 import importlib
@@ -48,13 +48,13 @@ def prose(document: Path) -> str:
 
 
 def anchors(document: Path) -> set[str]:
-    """What the headings of a document can be linked by."""
+    """The anchors by which the headings of a document can be linked."""
     headings = HEADING.findall(prose(document))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def file_of(name: str, document: Path) -> Path | None:
-    """The file that a document means: beside it, in the package, or in the repository."""
+    """The file that a name in a document refers to: beside it, in the package, or in the repository."""
     for folder in (PACKAGE, ROOT, document.parent):
         if (folder / name).is_file():
             return folder / name

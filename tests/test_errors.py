@@ -1,4 +1,4 @@
-"""Every error has its exit code, and says what to do."""
+"""Every error has its own exit code and a hint."""
 
 import re
 
@@ -51,7 +51,7 @@ def test_a_signal_gives_its_own_code(number: int, code: int) -> None:
     ],
     ids=str,
 )
-def test_memory_that_does_not_suffice_is_told_by_type_or_text(error: BaseException) -> None:
+def test_out_of_memory_is_recognised_by_type_or_message(error: BaseException) -> None:
     assert is_out_of_memory(error)
 
 

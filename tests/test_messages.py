@@ -1,4 +1,4 @@
-"""What goes to stderr and to the log of a run."""
+"""Messages on standard error and in the log of a run."""
 
 import logging
 import re

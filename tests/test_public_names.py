@@ -1,4 +1,4 @@
-"""What `import transformer_cli` offers."""
+"""The public names of `import transformer_cli`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the machine decides, and how a process is asked to stop."""
+"""Device, precision, seeds and threads, and the request to stop a process."""
 
 import getpass
 import json

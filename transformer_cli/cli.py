@@ -1,4 +1,4 @@
-"""Arguments in, exit codes out; a command's code is imported only when it runs."""
+"""The command line `tfm`: its arguments and exit codes. A command is imported only when it runs."""
 
 import contextlib
 import errno
@@ -43,7 +43,7 @@ RunOption = Annotated[
     str | None,
     typer.Option(
         "--run",
-        help="A run's name, its folder, or one of its checkpoints. Left out: the newest run under runs/.",
+        help="Name or folder of a run, or one of its checkpoints. Default: the newest run under runs/.",
     ),
 ]
 SplitOption = Annotated[
@@ -57,10 +57,10 @@ BeamOption = Annotated[
         "-b",
         min=1,
         max=64,
-        help="Hypotheses per sentence, 1 is greedy; short for --set decoding.beam_size=N.",
+        help="Hypotheses per sentence; 1 is greedy search. Short for --set decoding.beam_size=N.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output, for programs.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
@@ -87,16 +87,16 @@ def train(
     from_scratch: Annotated[
         bool,
         typer.Option(
-            "--from-scratch", help="Put an earlier run of this name aside and start anew."
+            "--from-scratch", help="Start a new run; rename the checkpoints of an earlier one."
         ),
     ] = False,
     accept_data_change: Annotated[
         bool,
-        typer.Option("--accept-data-change", help="Go on although the corpus is not what it was."),
+        typer.Option("--accept-data-change", help="Continue a run whose corpus has changed."),
     ] = False,
     debug: DebugOption = False,
 ) -> None:
-    """Train a model, or go on where the run of that name stopped."""
+    """Train a model, or continue the run of the same name where it stopped."""
     _start_talking(debug)
     from transformer_cli.commands.train import run_training
 
@@ -109,7 +109,7 @@ def train(
 def translate(
     sentences: Annotated[
         list[str] | None,
-        typer.Argument(help="Sentences, each an argument; left out: lines of standard input."),
+        typer.Argument(help="Sentences, one per argument. Default: the lines of standard input."),
     ] = None,
     run: RunOption = None,
     input_file: Annotated[
@@ -117,14 +117,14 @@ def translate(
     ] = None,
     output_file: Annotated[
         Path | None,
-        typer.Option("--output", help="Where the translations go; left out: standard output."),
+        typer.Option("--output", help="A file for the translations. Default: standard output."),
     ] = None,
     overrides: SetOption = None,
     beam_size: BeamOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Translate: n lines in, n lines out, in their order."""
+    """Translate sentences: line N of the output is the translation of line N of the input."""
     if sentences and input_file:
         raise UsageError("give either sentences or --input, not both")
     _start_talking(debug)
@@ -144,13 +144,13 @@ def validate(
     run: RunOption = None,
     split: Annotated[
         Literal["validation", "test"] | None,
-        typer.Option("--split", help="Which part of the corpus; left out: validation."),
+        typer.Option("--split", help="Which part of the corpus. Default: validation."),
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--source", help="Source text to score instead of a split.")
+        Path | None, typer.Option("--source", help="A source text to score instead of a split.")
     ] = None,
     reference: Annotated[
-        Path | None, typer.Option("--reference", help="Its reference translations.")
+        Path | None, typer.Option("--reference", help="The reference translations of --source.")
     ] = None,
     overrides: SetOption = None,
     beam_size: BeamOption = None,
@@ -159,7 +159,7 @@ def validate(
 ) -> None:
     """Score a run on held-out text: BLEU, chrF, TER, CER, WER, loss and perplexity."""
     if (source is None) != (reference is None):
-        raise UsageError("--source and --reference go together")
+        raise UsageError("give both --source and --reference, or neither")
     if source is not None and split is not None:
         raise UsageError("give either --split, or --source and --reference")
     _start_talking(debug)
@@ -222,7 +222,7 @@ def data(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Preview a corpus: sentences, what cleaning drops, and the tokenizers' report; trains nothing."""
+    """Preview a corpus: sentence pairs, what cleaning drops, and tokenizer statistics; trains no model."""
     _start_talking(debug)
     from transformer_cli.commands.data import show_data
 
@@ -240,7 +240,7 @@ def _start_talking(debug: bool) -> None:
 
 
 def main() -> None:
-    """The entry point `tfm`: one message and an exit code for whatever goes wrong."""
+    """The entry point `tfm`: every error becomes one message and an exit code."""
     _prepare_streams()
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -252,29 +252,29 @@ def main() -> None:
             sys.stdout.flush()
     except TfmError as error:
         _give_up(f"tfm: {error}", error.exit_code)
-    except (BrokenPipeError, SystemExit) as end:  # typer makes the latter of the former
-        if BrokenPipeError in (type(end), type(end.__context__)):  # the reader of our output left:
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end as `cat` would; shells show 141
+    except (BrokenPipeError, SystemExit) as end:  # typer turns a BrokenPipeError into a SystemExit
+        if BrokenPipeError in (type(end), type(end.__context__)):  # the reader has closed the pipe:
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end as `cat` does; shells show 141
             signal.raise_signal(signal.SIGPIPE)
         raise
-    except BaseException as error:  # a panic in Rust is no Exception
+    except BaseException as error:  # a panic in Rust is a BaseException
         if is_out_of_memory(error):
             _give_up("tfm: out of memory\n  hint: lower the size of the batches", 75)
         if isinstance(error, OSError):
             place, is_full = error.filename or "standard output", error.errno == errno.ENOSPC
-            hint = "make room, then try again" if is_full else "--debug shows where"
+            hint = "make room, then try again" if is_full else "--debug shows the traceback"
             _give_up(
                 f"tfm: {place}: {error.strerror or error}\n  hint: {hint}", 75 if is_full else 74
             )
-        what = f"tfm: an error of ours, please report it: {type(error).__name__}: {error}"
-        _give_up(f"{what}\n  hint: --debug shows where", 70)
+        what = f"tfm: internal error, please report it: {type(error).__name__}: {error}"
+        _give_up(f"{what}\n  hint: --debug shows the traceback", 70)
 
 
 def _prepare_streams() -> None:
-    """They speak UTF-8, whatever the locale; and our files never get the number of a closed one."""
+    """Set UTF-8 in any locale; reopen closed streams, or a file of ours would get descriptor 0, 1 or 2."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -290,7 +290,7 @@ def _end_by_signal(signal_number: int, frame: FrameType | None) -> NoReturn:
 def _give_up(message: str, exit_code: int) -> NoReturn:
     if "--debug" in sys.argv[1:]:
         traceback.print_exc()
-    with contextlib.suppress(OSError):  # nobody may be listening
+    with contextlib.suppress(OSError):  # stderr may be closed
         typer.echo(message, err=True)
     sys.exit(exit_code)
 

@@ -1,4 +1,4 @@
-"""Folders in memory where there is such a thing: thousands of flushes cost nothing there."""
+"""Test folders on a file system in memory, if the machine has one: flushing is free there."""
 
 import os
 import tempfile

@@ -52,7 +52,7 @@ def parts(
 
 
 def save(run: Path, made_of: Parts, *steps: int, **changes: object) -> list[Path]:
-    """Save the same model at several steps; the earlier the better."""
+    """Save the same model at several steps; an earlier step gets a better score."""
     retention = Retention(keep_last=9, metric="bleu")
     checkpoints = Checkpoints(run, retention)
     config, source, target, model = made_of

@@ -1,4 +1,4 @@
-"""Tiny snapshots, in which every number tells the step."""
+"""Tiny snapshots; every number in a snapshot depends on its step."""
 
 import functools
 import hashlib
@@ -33,13 +33,13 @@ def is_snapshot(checkpoint: Checkpoint) -> bool:
 
 
 def saved(run: Path, *steps: int) -> list[Path]:
-    """A run that has saved at these steps, and kept all."""
+    """A run that has saved checkpoints at these steps and kept all of them."""
     checkpoints = Checkpoints(run, Retention(keep_last=100))
     return [checkpoints.save(snapshot(step)) for step in steps]
 
 
 def newest_step(run: Path) -> int | None:
-    """Of the newest valid checkpoint, of which every byte is as it was saved."""
+    """The step of the newest valid checkpoint; checks that its bytes are those that were saved."""
     newest = Checkpoints(run).newest_valid()
     if newest is None:
         return None

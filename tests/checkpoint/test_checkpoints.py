@@ -101,7 +101,7 @@ def test_the_newest_is_the_one_of_the_highest_step_whatever_the_clock_said(
 
 
 def damaged_newest(run: Path, reason: str) -> None:
-    """Assert that the newest of steps 10 and 20 is passed over, and why."""
+    """Assert that the checkpoint of step 20 is skipped for this reason, and step 10 is used."""
     checkpoints = Checkpoints(run)
     newest = checkpoints.newest_valid()
     assert newest is not None

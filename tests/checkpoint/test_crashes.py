@@ -29,7 +29,7 @@ ONE = Retention(keep_last=1, keep_best=1)
 
 
 def save_twice(run: Path, fs: FileSystem) -> None:
-    """Steps 20 and 30 on top of what is there; the second save deletes the first one's checkpoint."""
+    """Save steps 20 and 30 after the existing checkpoints; the second save deletes step 20's checkpoint."""
     checkpoints = Checkpoints(run, ONE, fs=fs)
     checkpoints.sweep()
     checkpoints.save(snapshot(20), 2.0)
@@ -97,7 +97,7 @@ def test_a_kill_while_a_checkpoint_is_replaced_keeps_one_of_the_two(tmp_path: Pa
 
 
 def record(root: Path) -> tuple[list[Operation], dict[int, int]]:
-    """The operations of a whole life, and how many of them came before each acknowledged step."""
+    """All disk operations of a run, and how many of them came before each acknowledged save."""
     fs = RecordingFileSystem(root)
     checkpoints = Checkpoints(root / "runs" / "tiny", ONE, fs=fs)
     acknowledged = {0: 0}
@@ -110,7 +110,7 @@ def record(root: Path) -> tuple[list[Operation], dict[int, int]]:
 def states_after_power_failures(
     operations: list[Operation], acknowledged: dict[int, int]
 ) -> Iterator[tuple[Tree, int]]:
-    """Each state once, with the highest step that was acknowledged before any power failure leading to it."""
+    """Each possible state of the disk once, with the highest step that was acknowledged before it."""
     history = History.of(operations)
     steps: dict[Tree, int] = {}
     for time in range(len(operations) + 1):
@@ -146,7 +146,7 @@ def test_after_any_power_failure_a_checkpoint_as_new_as_the_last_acknowledged_is
 def test_without_a_flush_some_power_failure_loses_a_checkpoint(
     tmp_path: Path, forgotten: str
 ) -> None:
-    """The control: the enumeration does see what the flushes are for."""
+    """The negative control: without flushes, the enumeration finds states that lose a checkpoint."""
     (tmp_path / "root").mkdir()
     operations, acknowledged = record(tmp_path / "root")
     folders = {operation.path for operation in operations if operation.kind == "make_folder"} | {
@@ -196,7 +196,7 @@ def test_a_failing_operation_is_reported_and_older_checkpoints_stay(
         newest = newest_step(run)
         assert newest is not None
         assert newest >= acknowledged
-        # Links are hints, and the only thing whose failure is no more than logged.
+        # A failure to make a link is only logged, because links are hints.
         if fs.has_failed and error is None:
             assert fs.counts.get("link", 0) > 0
         if error is not None:

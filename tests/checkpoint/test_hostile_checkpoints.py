@@ -107,7 +107,7 @@ def test_a_manifest_that_points_outside_is_refused(tfm: Tfm, tmp_path: Path, nam
     ],
 )
 def test_a_file_of_200_megabytes_is_refused_before_it_is_read(tmp_path: Path, name: str) -> None:
-    """H5, H2: the size stands in the manifest, the file is a hole on the disk."""
+    """H5, H2: the manifest states the size; the file is sparse and takes no space on the disk."""
     (folder,) = save(tmp_path, parts(), 10)
     size = 200 << 20
     forged = forge(folder, {name: Content.of(b"")})

@@ -1,4 +1,4 @@
-"""The config in a checkpoint names no place on the machine (A17, H10)."""
+"""The config in a checkpoint contains no path of the machine (A17, H10)."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def config(data: dict[str, Any], **tokenizer: Any) -> Config:
 
 
 @pytest.mark.parametrize("data", [FILES, HUB], ids=["files", "hub"])
-def test_no_place_is_left_and_what_is_left_is_a_config(data: dict[str, Any]) -> None:
+def test_no_path_is_left_and_the_rest_is_a_valid_config(data: dict[str, Any]) -> None:
     before = config(data)
     text = to_yaml(portable_config(before))
     assert "canary/" not in text

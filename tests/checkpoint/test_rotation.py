@@ -1,4 +1,4 @@
-"""Which checkpoints stay: the pure rule, and the folder over random lives (A13)."""
+"""Which checkpoints are kept: the rule itself, and the folder during random sequences of events (A13)."""
 
 import math
 import tempfile
@@ -41,13 +41,13 @@ def test_the_newest_and_the_best_stay(
     ) == kept
 
 
-def test_of_equal_scores_the_earliest_is_the_best() -> None:
+def test_among_equal_scores_the_earliest_is_the_best() -> None:
     assert best_first([Scored(3, 2.0), Scored(1, 2.0), Scored(2, 2.0)], "bleu") == [1, 2, 3]
     assert best_first([Scored(3, 2.0), Scored(1, 2.0), Scored(2, 2.0)], "cer") == [1, 2, 3]
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf, None])
-def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path, score: float | None) -> None:
+def test_a_score_that_is_not_finite_is_never_the_best(tmp_path: Path, score: float | None) -> None:
     checkpoints = Checkpoints(tmp_path, Retention(metric="bleu"))
     checkpoints.save(snapshot(10), 1.0)
     checkpoints.save(snapshot(20), score)
@@ -63,7 +63,7 @@ def test_another_metric_makes_earlier_scores_void(tmp_path: Path) -> None:
     assert {found.step for found in list_checkpoints(tmp_path / "checkpoints").whole} == {20, 30}
 
 
-def test_checkpoints_of_another_run_are_let_be(tmp_path: Path) -> None:
+def test_checkpoints_of_another_run_are_not_deleted(tmp_path: Path) -> None:
     saved(tmp_path / "other", 5, 6)
     checkpoints = Checkpoints(tmp_path / "run", Retention(1, 1))
     checkpoints.save(snapshot(10))

@@ -67,7 +67,7 @@ def test_where_there_is_no_run_training_is_the_hint(tmp_path: Path) -> None:
 
 
 def test_checkpoints_of_which_none_is_whole_are_no_missing_input(tmp_path: Path) -> None:
-    """A12: which they are, what is wrong with them, and what to do."""
+    """A12: the message names the damaged checkpoints, what is wrong with each, and what to do."""
     (first,), (second,) = saved(tmp_path / "a", 10), saved(tmp_path / "b", 20)
     (first / "MANIFEST.json").unlink()
     os.truncate(second / "model.safetensors", 5)

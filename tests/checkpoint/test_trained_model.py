@@ -27,7 +27,7 @@ from .models import Parts, logits, parts, save
 
 
 def forge(folder: Path, changes: dict[str, bytes | Content | None]) -> Path:
-    """A copy with other files, under a manifest that is right about them, as a stranger could make it."""
+    """A copy with other files and a manifest that agrees with them, as an attacker could make it."""
     with open_sealed(folder) as sealed:
         manifest = sealed.manifest
         files: dict[str, Any] = {
@@ -250,7 +250,7 @@ def mutated(data: bytes, draw: random.Random) -> bytes:
 
 
 def load_all(folder: Path) -> TrainedModel:
-    """What translating reads, and what a resumed run reads."""
+    """Read the files that translation reads and the files that a resumed run reads."""
     trained = load_trained(folder)
     checkpoint = open_checkpoint(folder)
     state = checkpoint.state()
@@ -262,7 +262,7 @@ def load_all(folder: Path) -> TrainedModel:
 
 
 def fuzz(folder: Path, number: int) -> tuple[int, int]:
-    """How many of so many mutations were refused, and how many changed nothing; half are sealed again."""
+    """The number of mutations that were refused, and that changed nothing; half get a correct manifest."""
     draw = random.Random(1)
     expected = logits(parts().model)
     contents = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -282,7 +282,7 @@ def fuzz(folder: Path, number: int) -> tuple[int, int]:
         except TfmError as error:
             refused += "\n  hint: " in str(error)
         else:
-            # Weights and words that a stranger chose are not damage; without a seal nothing may differ.
+            # With a correct manifest, other weights and words are valid; without one, nothing may differ.
             unchanged += 1
             result = logits(trained.model)
             assert is_sealed_again or torch.equal(result, expected)

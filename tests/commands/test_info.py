@@ -1,4 +1,4 @@
-"""What `tfm info` says about a config that nobody has trained yet."""
+"""What `tfm info` shows for a config that was not trained yet."""
 
 import json
 from typing import Any
@@ -69,7 +69,7 @@ def test_a_run_has_the_settings_that_it_has() -> None:
         show_info("some", None, ["seed=1"], parameters=False, as_json=False)
 
 
-def test_no_run_is_an_input_that_is_missing(tmp_path: Any, monkeypatch: Any) -> None:
+def test_without_a_run_the_error_is_a_missing_input(tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(MissingInputError, match="no run under runs"):
         show_info(None, None, [], parameters=False, as_json=False)

@@ -1,4 +1,4 @@
-"""The distribution over what comes next."""
+"""The probabilities of the next symbol."""
 
 import pytest
 import torch
@@ -43,7 +43,7 @@ def test_a_blank_source_is_refused(translator: Translator) -> None:
         next_symbol(translator, "  ", "a")
 
 
-def test_what_the_model_does_not_know_is_told_and_a_last_blank_is_no_symbol(
+def test_unknown_words_are_reported_and_a_space_at_the_end_is_no_symbol(
     translator: Translator, caplog: pytest.LogCaptureFixture
 ) -> None:
     plain, with_blank = (next_symbol(translator, "a b", prefix) for prefix in ("a", "a "))

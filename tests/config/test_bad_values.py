@@ -27,7 +27,7 @@ DATA: dict[str, dict[str, Any]] = {
     "files": {"source": "files", "corpora": [{"path": "a.tsv"}]},
     "hub": {"source": "hub", "corpora": [{"dataset": "a/b"}]},
 }
-# Texts of YAML; each is good for some settings and bad for the others.
+# Values in YAML; each is valid for some settings and invalid for the others.
 VALUES = [
     "-1", "0", "1.5", "-0.5", ".nan", "nan", ".inf", "1e400", "-1e400", "1e300", str(10**30), str(-(10**30)),
     "nothing-of-the-kind", "''", '" "', "true", "null", "yes", "[]", "[1]", "[[]]", "{}", "{a: 1}",
@@ -160,7 +160,7 @@ def test_what_the_schema_does_not_allow_is_refused_with_key_and_line(setting: Se
 
 
 def test_all_kinds_of_data_and_the_entries_of_corpora_are_among_the_settings() -> None:
-    """The test above is as good as its list."""
+    """The test above checks only the settings that are on its list."""
     names = set(map(str, SETTINGS))
     assert {
         "phrasebook-seed", "phrasebook-training.betas", "phrasebook-data.num_pairs",
@@ -205,7 +205,7 @@ def test_what_the_schema_allows_at_its_bounds_is_not_refused_as_such(setting: Se
 
 
 def refusal(settings: Any) -> str:
-    """Of a config that may be good, or in which another setting does not fit."""
+    """The message that refuses a config, for any reason; empty if the config is valid."""
     try:
         check_settings(settings, "a")
     except ConfigError as error:
@@ -229,7 +229,7 @@ def test_words_that_other_readers_take_for_numbers_or_truth_are_refused_where_th
 
 @pytest.mark.parametrize("word", ["no", "on", "yes", "off"])
 def test_the_same_words_are_text_where_text_belongs(word: str) -> None:
-    """G1: Norwegian is a language, and a round trip keeps it one."""
+    """G1: `no` (Norwegian) is the name of a language, also after writing and reading the config."""
     text, _ = config_text(Setting("files", ("data", "source_language"), {}))
     config = check_settings(parse_yaml(text.replace(MARK, word), "a"), "a")
     assert config.data.source_language == word

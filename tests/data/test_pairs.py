@@ -18,7 +18,7 @@ def test_the_digest_of_a_pair_is_the_same_in_every_process() -> None:
     ]
     expected = pair_digest(SentencePair("The sea.", "Il mare è blu.")).hex()
     assert [run.stdout.strip() for run in runs] == [expected, expected]
-    # The splits of every corpus hang on it: it must not change between versions either.
+    # The digest decides the splits of every corpus, so a new version of tfm must not change it.
     assert expected == "53612754331db143e234b3bf7c473e18"
 
 

@@ -258,7 +258,7 @@ def test_a_corpus_without_training_or_validation_pairs_is_an_error(
 # --- using it again ---
 
 
-def test_what_is_there_is_used_again(corpus: Path, folder: Path) -> None:
+def test_prepared_data_is_used_again(corpus: Path, folder: Path) -> None:
     config = config_of(corpus)
     first = prepare_data(config, folder)
     before = modified(folder)
@@ -314,7 +314,7 @@ def test_other_tokenizer_settings_are_refused_even_if_changes_are_accepted(
         prepare_data(config_of(corpus, tokenizer={"min_frequency": 2}), folder, accept_change=True)
 
 
-def test_before_training_has_begun_every_change_is_welcome(corpus: Path, folder: Path) -> None:
+def test_before_training_has_begun_every_change_is_accepted(corpus: Path, folder: Path) -> None:
     prepare_data(config_of(corpus), folder)
     add_pairs(corpus)
     config = config_of(corpus, tokenizer={"kind": "bpe", "vocab_size": 300})

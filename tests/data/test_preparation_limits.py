@@ -1,4 +1,4 @@
-"""Preparing data beside another process that does the same, and with lines beyond all measure (E7, E8, E15)."""
+"""Preparing data while another process prepares the same data, and with huge lines (E7, E8, E15)."""
 
 import json
 import os
@@ -65,7 +65,7 @@ def use_no_more_memory_than(more_bytes):
 
 
 def run_elsewhere(folder: Path, configs: list[Config], program: str) -> str:
-    """What another process prints, for which `configs` are files in its folder."""
+    """The output of another process that has `configs` as files in its folder."""
     for config in configs:
         (folder / f"{config.name}.yaml").write_text(to_yaml(config), encoding="utf-8")
     command = [sys.executable, "-c", ANOTHER + program]
@@ -77,7 +77,7 @@ def run_elsewhere(folder: Path, configs: list[Config], program: str) -> str:
 def test_two_processes_that_make_the_same_data_leave_one_valid_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other one begins and ends while this one is at work; then it replaces what this one reads."""
+    """The other process starts and ends while this one works, and replaces the files that this one reads."""
     config, folder = config_of(tmp_path), tmp_path / "run" / "data"
     alone = prepare_data(config, tmp_path / "alone" / "data")
     write_tokenizers = preparation._write_tokenizers
@@ -143,7 +143,7 @@ HUGE = [
 
 @pytest.mark.parametrize("kind", ["bpe", pytest.param("wordlevel", marks=pytest.mark.slow)])
 def test_huge_lines_are_prepared_in_bounded_memory_and_time(kind: str, tmp_path: Path) -> None:
-    """Every limit of cleaning is off, so that only the reader's and the model's are left."""
+    """All limits of cleaning are off; only the limits of the reader and of the model apply."""
     rules = {"max_words": None, "max_characters": None, "max_length_ratio": None}
     sides = [(text, "p1") if index % 2 else ("w1", text) for index, text in enumerate(HUGE)]
     rows = [*ROWS, *sides]

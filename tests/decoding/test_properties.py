@@ -35,7 +35,7 @@ sources = st.lists(st.integers(0, VOCAB_SIZE - 1), min_size=1, max_size=6)
 def search(
     some: list[list[int]], *, beam_size: int | None, num_pads: int = 0, pad_id: int = PAD
 ) -> Hypotheses:
-    """Of None, greedy search; each source with at least so many pads behind it."""
+    """Beam search, or greedy search if `beam_size` is None, with this much padding after each source."""
     width = max(map(len, some)) + num_pads
     ids = torch.tensor([[*one, *[pad_id] * (width - len(one))] for one in some])
     mask = torch.tensor([[True] * len(one) + [False] * (width - len(one)) for one in some])
@@ -92,7 +92,7 @@ def test_a_beam_of_one_is_greedy_search_with_a_real_model_too(some: list[list[in
 def test_more_padding_changes_no_translation(
     beam_size: int | None, some: list[list[int]], num_pads: int
 ) -> None:
-    """F3: whatever stands where no token is, and whoever else is in the batch."""
+    """F3: for any ids at padded positions and any other sentences in the batch."""
     plain = search(some, beam_size=beam_size)
     for pad_id in (PAD, 7):
         padded = search(some, beam_size=beam_size, num_pads=num_pads, pad_id=pad_id)
@@ -103,5 +103,5 @@ def test_more_padding_changes_no_translation(
 
 
 def test_a_pad_that_is_taken_for_a_token_is_noticed() -> None:
-    """The negative control: one more real token changes what is found."""
+    """The negative control: one more real token changes the translation."""
     assert found(search([[4, 5]], beam_size=3), 0) != found(search([[4, 5, 7]], beam_size=3), 0)

@@ -15,7 +15,7 @@ SYMBOLS = Symbols(PAD, SOS, EOS)
 
 
 class MarkovChain:
-    """A decoder state in which the last token alone decides what comes next."""
+    """A decoder state whose next-token probabilities depend on the last token only."""
 
     def __init__(self, tables: Tensor) -> None:
         self.tables = tables  # (B, V, V): log-probability of each next token after each last one
@@ -37,7 +37,7 @@ def random_chain(seed: int, *, num_sentences: int, vocabulary: int) -> Tensor:
 
 
 def chain(rows: dict[int, dict[int, float]], *, vocabulary: int = 6) -> Tensor:
-    """One sentence's table from probabilities; whatever is not named is impossible."""
+    """The transition table of one sentence; transitions that are not given have probability 0."""
     table = torch.zeros(1, vocabulary, vocabulary, dtype=torch.float64)
     for last_id, following in rows.items():
         for token, probability in following.items():
@@ -56,7 +56,7 @@ def log_probability(table: Tensor, tokens: tuple[int, ...]) -> float:
 
 
 def every_sequence(vocabulary: int, max_length: int, eos_id: int | None) -> list[tuple[int, ...]]:
-    """All that end with the end symbol, or are as long as they may be; without PAD and SOS."""
+    """All sequences that end with [EOS] or have the maximal length; without [PAD] and [SOS]."""
     words = [token for token in range(vocabulary) if token not in (PAD, SOS, eos_id)]
     complete = [*product(words, repeat=max_length)]
     if eos_id is not None:
@@ -332,7 +332,7 @@ def test_where_nothing_is_possible_there_is_no_hypothesis(
 
 
 @any_search
-def test_not_a_number_ends_the_search(search: Callable[..., Hypotheses]) -> None:
+def test_nan_ends_the_search(search: Callable[..., Hypotheses]) -> None:
     tables = torch.full((2, 6, 6), math.nan)
     hypotheses = search(MarkovChain(tables), SYMBOLS, torch.tensor([7, 7]))
     assert not hypotheses.lengths.any()
@@ -389,8 +389,8 @@ def test_an_open_hypothesis_that_can_still_win_is_followed() -> None:
 
 
 def test_an_overtaken_finished_hypothesis_gives_its_place_back() -> None:
-    # Of two places, (EOS) takes one at once. Two open hypotheses overtake it by their length, and
-    # both are needed: the better one of them leads nowhere.
+    # The beam has two places. (EOS) takes one at the first step. Two longer hypotheses overtake it,
+    # and both must stay in the beam, because the better one cannot be finished.
     table = chain(
         {
             SOS: {3: 0.7, EOS: 0.3},

@@ -18,7 +18,7 @@ def by_stable_sort(
 
 @st.composite
 def problems(draw: st.DrawFn) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """Few distinct values, so that most of them are tied; sizes around whole blocks."""
+    """Scores with few different values, so that most are equal; sizes near multiples of a block."""
     num_rows = draw(st.integers(1, 5))
     width = draw(st.sampled_from([1, 3, BLOCK_WIDTH, 5 * BLOCK_WIDTH, 5 * BLOCK_WIDTH + 1, 999]))
     k = draw(st.integers(1, min(8, num_rows * width)))
@@ -53,13 +53,13 @@ def test_the_largest_is_the_first_of_the_largest(
     assert torch.equal(positions, expected_positions[:, 0])
 
 
-def test_of_equal_numbers_in_different_blocks_the_first_is_the_largest() -> None:
+def test_among_equal_numbers_in_different_blocks_the_first_is_taken() -> None:
     scores = torch.zeros(1, 10 * BLOCK_WIDTH)
     scores[0, [7 * BLOCK_WIDTH, 3 * BLOCK_WIDTH + 5]] = 1.0
     assert largest(scores)[1].tolist() == [3 * BLOCK_WIDTH + 5]
 
 
-def test_of_equal_numbers_in_blocks_of_different_maxima_the_first_comes_first() -> None:
+def test_among_equal_numbers_in_blocks_with_different_maxima_the_first_comes_first() -> None:
     scores = torch.full((1, 1, 10 * BLOCK_WIDTH), -9.0)
     early, late = 2 * BLOCK_WIDTH, 5 * BLOCK_WIDTH
     scores[0, 0, [early, late, late + 1]] = torch.tensor([1.0, 3.0, 1.0])

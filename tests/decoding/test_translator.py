@@ -199,7 +199,7 @@ def test_alternatives_are_sorted_and_different_and_begin_with_the_translation(
         assert translation.alternatives[0] == (translation.text, translation.score)
 
 
-def test_of_hypotheses_with_the_same_text_the_best_one_is_given(
+def test_among_hypotheses_with_the_same_text_the_best_one_is_given(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     several = translator(tokenizer, beam_size=4, num_best=4)

@@ -1,4 +1,4 @@
-"""Where a translation looks: right numbers, right axes, dropout off."""
+"""The attention picture: the right weights, the right axes, dropout off."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ def test_each_row_is_a_distribution_over_the_real_source_positions() -> None:
 @pytest.mark.parametrize("settings", [{}, {"num_kv_heads": 1}, {"qk_norm": True}])
 @torch.inference_mode()
 def test_the_weights_are_those_that_make_the_output(settings: dict[str, object]) -> None:
-    """With them, the values and the output projection, the layer's own output comes out again."""
+    """Weights times values, then the output projection, give the output of the layer."""
     one = model(**settings).eval()
     inputs = {}
     attention = one.decoder.layers[0].cross_attention

@@ -35,7 +35,7 @@ JAPANESE = (["赤い車は駅の前にあります。"], ["赤い車が駅の前
 def by_command(
     folder: Path, hypotheses: Sequence[str], references: Sequence[str], *options: str
 ) -> list[dict[str, object]]:
-    """What `sacrebleu reference -i hypothesis` says."""
+    """The scores that the command `sacrebleu reference -i hypothesis` prints."""
     (folder / "reference").write_text("".join(f"{line}\n" for line in references), "utf-8")
     (folder / "hypothesis").write_text("".join(f"{line}\n" for line in hypotheses), "utf-8")
     command = [sys.executable, "-m", "sacrebleu", "reference", "-i", "hypothesis", "-w", "9"]
@@ -107,7 +107,7 @@ def test_beside_an_empty_reference_everything_is_an_insertion() -> None:
 
 
 @pytest.mark.parametrize(("hypothesis", "expected"), [("", 0.0), ("a", 100.0)])
-def test_against_empty_references_alone_the_rate_is_nothing_or_all(
+def test_the_error_rate_against_an_empty_reference_is_0_or_100_percent(
     hypothesis: str, expected: float
 ) -> None:
     assert [s.value for s in score_corpus([hypothesis], [""], ["cer", "wer"])] == [expected] * 2
@@ -154,6 +154,6 @@ def test_unequal_counts_are_refused_with_both() -> None:
         score_corpus(["a", "b"], ["a"], ALL)
 
 
-def test_nothing_cannot_be_scored() -> None:
+def test_an_empty_list_of_sentences_cannot_be_scored() -> None:
     with pytest.raises(DataError, match="no sentence to score"):
         score_corpus([], [], ALL)

@@ -179,7 +179,7 @@ def test_without_scores_and_samples_nothing_is_decoded(
     assert validate(of, PAIRS, scores=[], num_samples=0).scores == []
 
 
-def test_of_a_pair_that_is_too_long_the_loss_is_that_of_its_beginning(
+def test_the_loss_of_a_pair_that_is_too_long_is_the_loss_of_its_beginning(
     tokenizers: tuple[Tokenizer, Tokenizer], caplog: pytest.LogCaptureFixture
 ) -> None:
     of = translator(tokenizers, positions="learned", max_length=4)

@@ -171,7 +171,7 @@ def attention(
 def head_attention(
     settings: Settings, q: Tensor, k: Tensor, v: Tensor, visible: list[list[int]]
 ) -> Tensor:
-    """softmax(q k^T / sqrt(K)) v over what is visible; zeros where nothing is."""
+    """softmax(q k^T / sqrt(K)) v over the visible positions; zeros if no position is visible."""
     rows = []
     for i, seen in enumerate(visible):
         if not seen:
@@ -185,7 +185,7 @@ def head_attention(
 
 
 def turned(x: Tensor) -> Tensor:
-    """(T, K): columns 2i and 2i + 1 of position p turned by the angle p / 10000^(2i / K)."""
+    """(T, K): columns 2i and 2i + 1 of position p are rotated by the angle p / 10000^(2i / K)."""
     rows = []
     for position, row in enumerate(x):
         numbers = []
@@ -222,7 +222,7 @@ def linear(weights: Weights, name: str, x: Tensor) -> Tensor:
 
 
 def dropped(settings: Settings, x: Tensor, share: float) -> Tensor:
-    """No dropout; tests of where dropout stands put a visible factor in its place."""
+    """No dropout; tests of the places of dropout replace this function by a factor."""
     return x * (1 + share) if settings.get("dropout_multiplies") else x
 
 

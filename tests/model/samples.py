@@ -1,4 +1,4 @@
-"""Small models with weights that all matter, and batches with padding, for the tests of this folder."""
+"""Small models in which every weight has an effect, and batches with padding, for these tests."""
 
 from typing import Any, NamedTuple
 
@@ -50,7 +50,7 @@ def sample(
 
 
 def model_of(config: ModelConfig, dtype: torch.dtype = torch.float64) -> Transformer:
-    """In evaluation mode; no weight is 0 or 1, so that none can be forgotten."""
+    """A model in evaluation mode; no weight is 0 or 1, so a test notices a weight that is not used."""
     is_one_vocabulary = config.tie_embeddings == "all"
     source_vocab_size = TARGET_VOCAB_SIZE if is_one_vocabulary else SOURCE_VOCAB_SIZE
     model = Transformer(config, source_vocab_size, TARGET_VOCAB_SIZE).to(dtype).eval()

@@ -24,7 +24,7 @@ def heads(num_heads: int, num_positions: int, dtype: torch.dtype = torch.float64
 
 
 def partly_visible() -> Tensor:
-    """(2, 1, 3, 5): the first position that asks may see nothing, the last everything."""
+    """A mask (2, 1, 3, 5): the first query may see no position, the last query all positions."""
     visible = torch.rand(2, 1, 3, 5) < 0.5
     visible[:, :, 0] = False
     visible[:, :, 2] = True
@@ -44,7 +44,7 @@ def test_weights_are_a_softmax_over_what_is_visible() -> None:
 
 
 @pytest.mark.parametrize("attend", [attend_explicitly, attend_fused])
-def test_who_may_see_nothing_gathers_zeros_and_gradients_stay_finite(attend) -> None:
+def test_a_position_whose_mask_is_all_false_returns_zeros_and_finite_gradients(attend) -> None:
     torch.manual_seed(1)
     queries, keys, values = heads(2, 3), heads(2, 5), heads(2, 5)
     gathered = attend(queries, keys, values, partly_visible(), Dropout(0.0))

@@ -1,4 +1,4 @@
-"""Cached decoding against decoding anew, however rows move."""
+"""Decoding with the cache equals decoding without it, for any selection of rows."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Dropout as a distribution."""
+"""The probability distribution of dropout."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The whole model against the formulas, against PyTorch's own, and against itself in other batches."""
+"""The whole model equals its formulas, PyTorch's layers, and itself in other batches."""
 
 import re
 from pathlib import Path

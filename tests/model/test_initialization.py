@@ -1,4 +1,4 @@
-"""What parameters start from, and that deep stacks learn from there."""
+"""Initial values of parameters, and that deep stacks learn with them."""
 
 import math
 import statistics

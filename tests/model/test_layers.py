@@ -1,4 +1,4 @@
-"""Layers as torch.compile sees them, and the mask of the future."""
+"""Layers under torch.compile, and the causal mask."""
 
 import pytest
 import torch
@@ -38,7 +38,7 @@ def test_a_layer_compiles_to_one_graph(settings: dict[str, object], share: float
             torch.testing.assert_close(found, layer(*inputs))
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute")  # of PyTorch, about itself
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # a warning inside PyTorch
 def test_compiled_layers_leave_logits_gradients_and_names_as_they_are() -> None:
     torch.manual_seed(1)
     model, batch = small_model(), sample()

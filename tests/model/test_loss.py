@@ -1,4 +1,4 @@
-"""The loss against PyTorch's and a walk-through's, and what must not change it."""
+"""The loss equals those of PyTorch and of a walk-through, and padding does not change it."""
 
 import math
 
@@ -19,7 +19,7 @@ PAD_ID = 1
     shape=st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(2, 9)),
     label_smoothing=st.sampled_from([0.0, 0.1, 0.5, 0.99]),
 )
-def test_it_is_pytorchs_cross_entropy_in_value_and_gradient(
+def test_the_loss_is_pytorchs_cross_entropy_in_value_and_gradient(
     seed: int, shape: tuple[int, int, int], label_smoothing: float
 ) -> None:
     torch.manual_seed(seed)
@@ -124,7 +124,7 @@ def smoothed_as_in_the_walk_through(
     shape=st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(4, 9)),
     label_smoothing=st.sampled_from([0.1, 0.4]),
 )
-def test_over_the_others_it_is_the_walk_throughs_divergence_but_for_a_constant(
+def test_smoothing_over_others_equals_the_walk_throughs_divergence_up_to_a_constant(
     seed: int, shape: tuple[int, int, int], label_smoothing: float
 ) -> None:
     torch.manual_seed(seed)
@@ -155,7 +155,7 @@ def test_both_ways_of_smoothing_agree_where_padding_is_no_choice() -> None:
     vocab_size, label_smoothing = 9, 0.1
     logits = torch.randn(4, 5, vocab_size, dtype=torch.float64)
     target_ids = torch.randint(2, vocab_size, (4, 5))
-    logits[..., PAD_ID] = -1e4  # no probability, while the share of padding in the sum is finite
+    logits[..., PAD_ID] = -1e4  # probability 0, but a finite term in the sum
     found = sum_loss(
         logits,
         target_ids,

@@ -28,7 +28,7 @@ NAMES_IN_MARIAN = {
 
 
 def marian_model(config: ModelConfig, source_vocab_size: int, *, is_shared: bool) -> Any:
-    """Theirs, of the same sizes, in float64; it has no weights of ours yet."""
+    """The Marian model of `transformers` with the same sizes, in float64; its weights are still its own."""
     import transformers
 
     theirs = transformers.MarianConfig(
@@ -54,7 +54,7 @@ def marian_model(config: ModelConfig, source_vocab_size: int, *, is_shared: bool
 
 
 def in_names_of_marian(model: Transformer) -> dict[str, Tensor]:
-    """Our weights as theirs are called; embeddings go separately."""
+    """Our weights under the names of Marian, without the embeddings."""
     state = {}
     for name, tensor in model.state_dict().items():
         if not name.startswith(("encoder.", "decoder.")):
@@ -79,7 +79,7 @@ def give_weights(theirs: Any, model: Transformer) -> None:
     assert all(any(part in name for part in filled) for name in missing)
 
 
-@pytest.mark.filterwarnings("ignore")  # theirs to mend
+@pytest.mark.filterwarnings("ignore")  # warnings of `transformers`
 @pytest.mark.parametrize("is_shared", [True, False])
 @pytest.mark.parametrize("activation", ["relu", "silu"])
 @pytest.mark.parametrize("is_scaled", [True, False])

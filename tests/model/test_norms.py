@@ -1,4 +1,4 @@
-"""Norms number by number, and in low precision."""
+"""Normalisation layers equal their formulas, also in low precision."""
 
 import statistics
 

@@ -1,4 +1,4 @@
-"""What positions add, and what rotation keeps."""
+"""Positional encodings equal their formulas; rotation keeps lengths."""
 
 import math
 
@@ -72,7 +72,7 @@ def test_rotation_keeps_lengths_and_the_first_position() -> None:
 
 
 def test_positions_first_seen_in_inference_mode_serve_training_too() -> None:
-    width = 22  # of no other test, so that nothing is kept from one
+    width = 22  # no other test uses this width, so the cache has no entry for it
     with torch.inference_mode():
         rotation = rotation_at(0, 3, width, torch.zeros(1))
     x = torch.randn(1, 1, 3, width, requires_grad=True)

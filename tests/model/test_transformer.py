@@ -55,7 +55,7 @@ def test_without_any_dropout_training_and_evaluation_are_the_same() -> None:
 
 def test_one_table_for_two_vocabularies_is_refused() -> None:
     with pytest.raises(
-        ConfigError, match=r"one vocabulary, found 11 source and 9 target"
+        ConfigError, match=r"one shared vocabulary, found 11 source and 9 target"
     ) as caught:
         Transformer(
             ModelConfig(**SMALL, tie_embeddings="all"), SOURCE_VOCAB_SIZE, TARGET_VOCAB_SIZE

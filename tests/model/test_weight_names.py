@@ -1,4 +1,4 @@
-"""The names that weights travel by."""
+"""The names of weights in files, which other programs rely on."""
 
 import pytest
 import torch

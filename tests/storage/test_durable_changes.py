@@ -9,7 +9,7 @@ import transformer_cli
 
 PACKAGE = Path(transformer_cli.__file__).parent
 FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if "storage" not in path.parts]
-# What changes names or makes files; of a `FileSystem`, that is as it should be.
+# Functions that rename or create files; calls of them on a `FileSystem` are allowed.
 CHANGES = {"rename", "renames", "unlink", "rmdir", "rmtree", "copyfile", "copytree", "hardlink_to",
            "symlink_to", "symlink", "mkdir", "makedirs", "write_text", "write_bytes", "truncate",
            "ftruncate"}  # fmt: skip
@@ -20,7 +20,7 @@ STAGED = {"data/fingerprint.py", "data/preparation.py", "training/recorders.py"}
 
 
 def durable_changes(text: str) -> list[str]:
-    """Calls that reach the disk without asking the storage layer."""
+    """Calls that change the disk without using the storage layer."""
     found = []
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):

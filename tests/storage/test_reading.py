@@ -1,4 +1,4 @@
-"""Folders from strangers: names, links, devices and sizes that lie (H3)."""
+"""Folders that need not be trusted: wrong names, links, devices, false sizes (H3)."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def reseal(folder: Path, change: dict[str, Any]) -> None:
-    """A manifest whose own checksum is right, though what it says need not be."""
+    """A manifest with a correct checksum of its own, and with any content."""
     fields = json.loads((folder / MANIFEST_NAME).read_text()) | change
     fields.pop("manifest_sha256")
     files = tuple(ListedFile.model_construct(**file) for file in fields.pop("files"))

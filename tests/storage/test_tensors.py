@@ -1,4 +1,4 @@
-"""Tensors to safetensors files and back, and headers that lie (H1, H2)."""
+"""Tensors to safetensors files and back, and files with false headers (H1, H2)."""
 
 import io
 import json
@@ -164,7 +164,7 @@ LIES: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_file_that_lies_is_refused_before_a_tensor_is_allocated(
+def test_a_file_with_a_false_header_is_refused_before_a_tensor_is_allocated(
     tmp_path: Path, lie: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "model.safetensors"
@@ -176,15 +176,15 @@ def test_a_file_that_lies_is_refused_before_a_tensor_is_allocated(
     assert len(caught.value.message) < 500
 
 
-def test_the_file_that_tells_the_truth_is_read(tmp_path: Path) -> None:
-    """The control of the lies above."""
+def test_a_file_with_a_true_header_is_read(tmp_path: Path) -> None:
+    """The positive control of the false headers above."""
     path = tmp_path / "model.safetensors"
     path.write_bytes(file_of({"a": entry([1], 0, 4)}, struct.pack("<f", 1.5)))
     assert load(path, {"a": torch.zeros(1)})["a"].tolist() == [1.5]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_no_lie_needs_memory(tmp_path: Path) -> None:
+def test_no_false_header_needs_memory(tmp_path: Path) -> None:
     for number, lie in enumerate(LIES.values()):
         (tmp_path / str(number)).write_bytes(lie)
 

@@ -1,4 +1,4 @@
-"""Files and folders appear whole or not at all (A4, A7, A8, A18, A19)."""
+"""Files and folders appear as a whole or not at all (A4, A7, A8, A18, A19)."""
 
 import errno
 import logging

@@ -1,4 +1,4 @@
-"""Real `tfm` processes, started as people start them; few, for each imports all of PyTorch anew."""
+"""Real `tfm` processes, started as users start them; only a few, because each imports PyTorch again."""
 
 import os
 import signal
@@ -58,7 +58,7 @@ def test_each_help_has_an_example(tfm: Tfm, command: str) -> None:
 
 
 def test_a_reader_that_leaves_early_gets_no_complaint(tfm: Tfm) -> None:
-    """B12: `tfm translate | head -1`, and a reader that takes nothing at all; the end is that of `cat`."""
+    """B12: `tfm translate | head -1`, and a reader that reads nothing; `tfm` ends as `cat` does."""
     assert tfm("train", "--config", write_tiny(tfm.folder)).exit_code == 0
     (tfm.folder / "many.txt").write_text("1 2 3\n4 5 6\n" * 20_000)
     for arguments, reader in (("translate -b 1 --input many.txt", "head -1"), ("info", "true")):
@@ -80,7 +80,7 @@ def test_closed_standard_streams_are_no_error(tfm: Tfm) -> None:
 
 
 def test_a_cold_resume_equals_a_warm_run(tfm: Tfm) -> None:
-    """No two cold processes share a hash seed or an address; a signal comes from outside, at any time."""
+    """Every new process has other hash seeds and addresses; the signal comes from outside, at any time."""
     config = write_tiny(tfm.folder)
     assert tfm("train", "--config", config).exit_code == 0
     warm = essence(tfm.folder / "runs/tiny")

@@ -22,7 +22,7 @@ FULL = "(No space left on device|File too large)"
 
 @pytest.fixture
 def disk() -> Iterator[Path]:
-    """A file system of its own, of 2 MB, where mounting one is allowed."""
+    """A separate file system of 2 MB; the test is skipped if mounting is not permitted."""
     with (
         tempfile.TemporaryDirectory(prefix="tfm-disk-") as place,
         mounted(Path(place), "size=2m") as is_mounted,
@@ -88,7 +88,7 @@ def test_a_disk_that_is_full_for_the_logs_alone_costs_one_warning_each(
     for name in ("train.log", "metrics.jsonl"):
         (disk / name).write_text(
             note * (4000 // len(note))
-        )  # what is left of a page is no obstacle
+        )  # the rest of a page of memory may still be free
         (run / name).symlink_to(disk / name)
     (disk / "tensorboard").mkdir()
     (run / "tensorboard").symlink_to(disk / "tensorboard")
@@ -109,7 +109,7 @@ def test_a_disk_that_is_full_for_the_logs_alone_costs_one_warning_each(
 def test_logs_that_have_reached_a_limit_on_file_sizes_cost_one_warning_each(
     tfm: Tfm, uninterrupted: dict[str, Any]
 ) -> None:
-    """A6 without root: files that were long already may not grow, new ones may."""
+    """A6 without root: long files cannot grow because of a limit, new files can."""
     write_tiny(tfm.folder)
     run = tfm.folder / "runs/tiny"
     run.mkdir(parents=True)
@@ -130,7 +130,7 @@ def assert_same_weights(found: dict[str, Any], expected: dict[str, Any]) -> None
 
 
 def test_a_step_that_could_not_be_taken_back_is_not_recorded_twice(tfm: Tfm) -> None:
-    """After a kill and on a disk that is full for a moment, metrics.jsonl says less, and nothing twice."""
+    """After a kill, on a disk that is full for a moment, metrics.jsonl has fewer lines, but no line twice."""
     write_tiny(tfm.folder, TINY.replace("log_every: 3", "log_every: 1"))
     killed = tfm(*TRAIN, faults=[("at", "step", 8, "signal", "SIGKILL")])
     assert killed.exit_code == -9
@@ -199,7 +199,7 @@ def test_every_file_of_a_run_has_the_mode_that_the_umask_leaves(tfm: Tfm, mask: 
 
 @pytest.mark.slow
 def test_a_run_may_lie_on_another_disk(tfm: Tfm, disk: Path, uninterrupted: dict[str, Any]) -> None:
-    """A19: what is renamed lies on the disk on which it was written."""
+    """A19: files are renamed only within the disk on which they were written."""
     assert disk.stat().st_dev != tfm.folder.stat().st_dev
     put_runs_on(disk, tfm)
     stopped = tfm(*TRAIN, faults=[("at", "step", 6, "signal", "SIGTERM")])
@@ -216,7 +216,7 @@ def test_a_run_may_lie_on_another_disk(tfm: Tfm, disk: Path, uninterrupted: dict
 
 
 def test_each_command_says_which_checkpoints_are_damaged_and_how(tfm: Tfm) -> None:
-    """A12: where there are checkpoints and none is whole, that is not a missing run."""
+    """A12: a run whose checkpoints are all damaged is not reported as a missing run."""
     write_tiny(tfm.folder)
     assert tfm(*TRAIN, "--set", "training.max_steps=1").exit_code == 0
     (newest_checkpoint(tfm.folder / "runs/tiny") / "MANIFEST.json").unlink()

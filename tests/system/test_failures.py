@@ -1,4 +1,4 @@
-"""Whatever goes wrong: one message on standard error, one hint, the exit code of the table (group G)."""
+"""Every failure gives one message on standard error, one hint and its exit code (group G)."""
 
 import errno
 import gzip
@@ -28,7 +28,7 @@ TRAIN = ["train", "--config", "tiny.yaml"]
 
 
 class Failure(NamedTuple):
-    """A command that must fail, and how."""
+    """A command that must fail, and the expected exit code and message."""
 
     exit_code: int
     arguments: list[str]
@@ -38,7 +38,7 @@ class Failure(NamedTuple):
 
 
 def with_corpus(**files: str | bytes) -> Callable[[Path], object]:
-    """Two text files as the corpus; some of them other than they should be."""
+    """Two text files as the corpus; the test replaces the content of some of them."""
 
     def prepare(folder: Path) -> None:
         texts: dict[str, str | bytes] = {
@@ -137,7 +137,7 @@ def with_larger_vocabulary(tokenizer: bytes) -> bytes:
 
 
 def with_swapped_tokenizers(folder: Path) -> None:
-    """Of one size, so that no shape of the model tells them apart."""
+    """The vocabularies have the same size, so that the shapes of the model do not reveal the swap."""
     shutil.copytree(folder.parent / "trained-on-files", folder, symlinks=True, dirs_exist_ok=True)
     checkpoint = newest_checkpoint(folder / "runs/tiny")
     source, target = (checkpoint / f"tokenizer.{side}.json" for side in ("source", "target"))
@@ -149,7 +149,7 @@ def with_swapped_tokenizers(folder: Path) -> None:
 
 
 def with_other_data(folder: Path) -> None:
-    """A run that was trained on other text than now stands in the file."""
+    """A run whose corpus file has changed since it was trained."""
     shutil.copytree(folder.parent / "trained-on-files", folder, symlinks=True, dirs_exist_ok=True)
     with (folder / "a.en").open("a") as file:
         file.write("w1\n")
@@ -158,7 +158,7 @@ def with_other_data(folder: Path) -> None:
 
 
 CHECKPOINT = ["--run", "runs/tiny/checkpoints/step-00000013", "x"]
-# Reached only by what computes: then the exit code would be 70.
+# Only a command that computes reaches this fault; its exit code would be 70.
 NO_FORWARD = [("at", "translation", 1, "raise", "RuntimeError", "the model was asked")]
 
 FAILURES = {
@@ -168,7 +168,7 @@ FAILURES = {
     "a bad choice": Failure(2, ["validate", "--split", "dev"], "Invalid value for '--split'"),
     "a beam of nothing": Failure(2, ["translate", "-b", "0", "x"], "Invalid value for '--beam-size'"),
     "two inputs": Failure(2, ["translate", "x", "--input", "y"], "either sentences or --input"),
-    "a source without reference": Failure(2, ["validate", "--source", "x"], "go together"),
+    "a source without reference": Failure(2, ["validate", "--source", "x"], "give both --source and --reference"),
     "a run and a config": Failure(2, ["info", "--run", "x", "--config", "y"], "either --run or"),
     "scores of training text": Failure(2, ["validate", "--split", "train"], "train", with_trained_run),
     "settings of a run": Failure(2, ["info", "--set", "seed=1"], "goes with --config"),
@@ -187,7 +187,7 @@ FAILURES = {
     "more than half dropped": Failure(65, TRAIN, "lost 30 of its 40 pairs.*drop_empty +30", with_corpus(a_en="w\n" * 10 + "\n" * 30)),
     "a corpus cut short": Failure(65, TRAIN, r"a\.csv\.gz: cut short", with_table("a.csv.gz", gzip.compress(b"".join(b"w%d,p%d\n" % (n, n) for n in range(50)))[:-5])),
     "a corpus that is not compressed": Failure(65, TRAIN, r"its name ends in \.gz", with_table("a.tsv.gz", b"w1\tp1\n")),
-    "a corpus of an unknown kind": Failure(65, TRAIN, r"a\.doc: its name does not say what it is", with_table("a.doc", b"w1\tp1\n")),
+    "a corpus of an unknown kind": Failure(65, TRAIN, r"a\.doc: its name does not tell its format", with_table("a.doc", b"w1\tp1\n")),
     "a spreadsheet in its own format": Failure(65, TRAIN, "save it as CSV", with_table("a.csv", b"PK\x03\x04" + bytes(50))),
     "a tab too many": Failure(65, TRAIN, r"a\.tsv:2: 3 columns, where the first row has 2", with_table("a.tsv", b"w1\tp1\nw2\tp2\tx\n")),
     "a line that is no JSON": Failure(65, TRAIN, r"a\.jsonl:2: not a JSON object", with_table("a.jsonl", b'{"en": "a", "it": "b"}\n{\n')),
@@ -209,7 +209,7 @@ FAILURES = {
     "no such input": Failure(66, ["translate", "--input", "x.txt"], r"x\.txt: no such file", with_trained_run),
     "no such reference": Failure(66, ["validate", "--source", "a", "--reference", "b"], "a", with_trained_run),
     "steps that are not finite": Failure(69, [*TRAIN, "--set", "training.max_skipped_in_a_row=2"], "step 2: the last 2 updates", faults=[("poison", 1, 99)]),
-    "an error of ours": Failure(70, TRAIN, "two and two are five", faults=[("at", "step", 2, "raise", "RuntimeError", "two and two are five")]),
+    "an internal error": Failure(70, TRAIN, "two and two are five", faults=[("at", "step", 2, "raise", "RuntimeError", "two and two are five")]),
     "runs is a file": Failure(73, TRAIN, "runs", with_file_as_runs),
     "no folder for the output": Failure(73, ["translate", "x", "--output", "no/out"], "no/out", with_trained_run),
     "output below a file": Failure(73, ["translate", "x", "--output", "tiny.yaml/out"], "tiny.yaml/out", with_trained_run),
@@ -246,7 +246,7 @@ FAILURES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def _trained(launcher: Launcher, memory_folder: Path) -> None:
-    """A run that some of the failures need, beside their folders."""
+    """A trained run that some of the failures need."""
     folder = memory_folder / "trained"
     folder.mkdir()
     finished = Tfm(launcher, folder)(*TRAIN[:2], write_tiny(folder))
@@ -282,7 +282,7 @@ def test_a_failure_gives_one_message_a_hint_and_its_exit_code(tfm: Tfm, name: st
 
 
 def test_every_kind_of_error_is_among_the_failures() -> None:
-    """G6: whoever adds an exit code adds a case."""
+    """G6: every exit code has a case here."""
     kinds = {kind for kind in vars(errors).values() if isinstance(kind, type)}
     codes = {kind.exit_code for kind in kinds if issubclass(kind, errors.TfmError)}
     assert codes <= {failure.exit_code for failure in FAILURES.values()}
@@ -302,7 +302,7 @@ def test_a_run_that_another_process_holds_gives_one_message_too(tfm: Tfm) -> Non
 
 
 def test_memory_for_few_sentences_is_enough_and_told_once(tfm: Tfm) -> None:
-    """D10: without dropout, the run in parts ends where the other one does, up to rounding."""
+    """D10: without dropout, a run that splits its batches gives the same result, up to rounding."""
     write_tiny(tfm.folder, TINY.replace("dropout: 0.1", "dropout: 0.0"))
     losses = {}
     for name, faults in (("roomy", []), ("tight", [("little_memory", 3)])):
@@ -328,7 +328,7 @@ def test_a_damaged_run_is_left_alone_until_from_scratch(tfm: Tfm) -> None:
     assert again.exit_code == 0, again.talk
 
 
-def test_an_error_of_ours_asks_to_be_reported(tfm: Tfm) -> None:
+def test_an_internal_error_asks_for_a_report(tfm: Tfm) -> None:
     fault = ("at", "step", 2, "raise", "RuntimeError", "two and two are five")
     finished = tfm(*TRAIN[:2], write_tiny(tfm.folder), faults=[fault])
     assert finished.exit_code == 70
@@ -345,7 +345,7 @@ def test_debug_shows_the_traceback_too(tfm: Tfm) -> None:
 
 
 @pytest.mark.parametrize("kind", ["MemoryError", "RuntimeError"])
-def test_memory_that_is_used_up_may_be_there_later(tfm: Tfm, kind: str) -> None:
+def test_out_of_memory_is_an_error_to_try_again(tfm: Tfm, kind: str) -> None:
     fault = (
         "at",
         "step",

@@ -15,7 +15,7 @@ PARTS = ("transformer_cli", "configs", "pyproject.toml", "README.md", "LICENSE",
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what a person clones, so that building leaves no trace in the original."""
+    """A copy of the checkout, so that building does not write into the original."""
     folder = tmp_path_factory.mktemp("a checkout")
     for part in PARTS:
         source = CHECKOUT / part

@@ -1,4 +1,4 @@
-"""From nothing to a translator, by the commands that a person types, and it has to learn its task."""
+"""From an empty folder to a translator, with the commands of a user; the model must learn its task."""
 
 import json
 import shutil
@@ -56,7 +56,7 @@ def test_the_translator_has_learned_to_copy(trained: Tfm) -> None:
     assert num_right >= 0.9 * len(sources)
 
 
-def test_each_way_in_and_out_gives_the_same_lines(trained: Tfm) -> None:
+def test_each_way_of_input_and_output_gives_the_same_lines(trained: Tfm) -> None:
     expected = trained("translate", *SENTENCES).lines
     assert len(expected) == 3
     assert trained("translate", SENTENCES[0]).lines == expected[:1]

@@ -1,4 +1,4 @@
-"""`kill -9` wherever it strikes: the same command goes on, and loses no acknowledged save (A1, A2, A14, A18, B4)."""
+"""After `kill -9` at any point, the same command continues and loses no acknowledged save (A1, A2, A14, A18, B4)."""
 
 import signal
 import subprocess
@@ -33,7 +33,7 @@ def leftovers(tfm: Tfm) -> list[Path]:
 
 
 def train_until(tfm: Tfm, *fault: object) -> tuple[Finished, int]:
-    """Train the tiny experiment with a fault; what became of it, and the last step that was acknowledged."""
+    """Train the tiny experiment with a fault; returns the process and the last acknowledged step."""
     write_tiny(tfm.folder)
     record = tfm.folder / "acknowledged"
     finished = tfm(*TRAIN, faults=[("note_saves", str(record)), fault])
@@ -104,7 +104,7 @@ SIGTERM_AT_6 = ("at", "step", 6, "signal", "SIGTERM")
 def test_a_kill_after_a_sigterm_whose_save_takes_too_long_keeps_the_previous_checkpoint(
     tfm: Tfm, uninterrupted: dict[str, Any]
 ) -> None:
-    """B4: a disk so slow that the time of grace ends in the middle of the save."""
+    """B4: the disk is so slow that the kill comes in the middle of the save."""
     process, place = paused_in_a_save(tfm, SIGTERM_AT_6)
     process.send(signal.SIGKILL)
     assert process.wait().exit_code == -9
@@ -117,7 +117,7 @@ def test_a_kill_after_a_sigterm_whose_save_takes_too_long_keeps_the_previous_che
 
 @pytest.mark.slow
 def test_a_slow_save_after_a_sigterm_is_waited_for(tfm: Tfm, uninterrupted: dict[str, Any]) -> None:
-    """B4, the other way: the time of grace is long enough."""
+    """B4, the opposite case: the time between the signals is long enough for the save."""
     process, place = paused_in_a_save(tfm, SIGTERM_AT_6)
     place.unlink()
     finished = process.wait()
@@ -129,7 +129,7 @@ def test_a_slow_save_after_a_sigterm_is_waited_for(tfm: Tfm, uninterrupted: dict
 def test_what_a_living_process_is_writing_is_not_swept(
     tfm: Tfm, uninterrupted: dict[str, Any]
 ) -> None:
-    """A18: others may start meanwhile, and are refused or only read."""
+    """A18: other processes that start in the meantime are refused, or only read."""
     process, place = paused_in_a_save(tfm)
     half = leftovers(tfm)
     assert [path.name.startswith(".tmp-step-") for path in half] == [True]

@@ -1,4 +1,4 @@
-"""One process and its threads, and little of what a machine can give them (B5-B7, B9, B10, B13)."""
+"""Processes, threads, and limits on open files and memory (B5-B7, B9, B10, B13)."""
 
 import re
 import signal
@@ -15,7 +15,7 @@ MEBIBYTE = 1 << 20
 
 
 def test_training_starts_no_process_and_ends_its_threads(tfm: Tfm) -> None:
-    """B5, B6, B10: there is no worker that could be killed, hang, or need shared memory."""
+    """B5, B6, B10: training has no worker process that could be killed, hang, or need shared memory."""
     write_tiny(tfm.folder)
     record = tfm.folder / "processes"
     for steps in ("5", "13"):
@@ -42,7 +42,7 @@ def test_the_record_notices_a_process_and_a_thread(tfm: Tfm, kind: str) -> None:
 
 
 def tasks_of(process: Process) -> list[str]:
-    """The names of the threads of a process; none once it has ended."""
+    """The names of the threads of a process; empty after the process has ended."""
     tasks = Path(f"/proc/{process.pid}/task").glob("*/comm")
     return [task.read_text().strip() for task in tasks]
 
@@ -80,7 +80,7 @@ def test_a_kill_leaves_no_thread_and_no_process_behind(
 
 
 def test_parallel_tokenizers_do_not_hang(tfm: Tfm) -> None:
-    """B9: nothing forks after a tokenizer was used, so the variable may say what it likes."""
+    """B9: no process is forked after a tokenizer was used, so every value of the variable works."""
     write_tiny(tfm.folder, TINY + "tokenizer: {kind: bpe, vocab_size: 290}\n")
     environment = {"TOKENIZERS_PARALLELISM": "true", "RAYON_NUM_THREADS": "2"}
     trained = tfm(*TRAIN, environment=environment)
@@ -103,7 +103,7 @@ def test_sixty_four_open_files_are_enough(tfm: Tfm, uninterrupted: dict[str, Any
 
 @pytest.mark.parametrize("num_files", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_too_few_open_files_are_told_plainly(tfm: Tfm, num_files: int) -> None:
-    """B13: no file can be opened for the next save, or none but a few."""
+    """B13: the next save can open no file, or only a few."""
     write_tiny(tfm.folder)
     refused = tfm(*TRAIN, faults=[("at", "step", 6, "limit_files", num_files)])
     assert "Traceback" not in refused.talk
@@ -131,10 +131,10 @@ def wide(launcher: Launcher, memory_folder: Path) -> dict[str, Any]:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc")
 @pytest.mark.slow
 @pytest.mark.parametrize("point", ["step", "validation", "save"])
-def test_memory_that_ends_is_told_plainly_and_costs_no_checkpoint(
+def test_running_out_of_memory_gives_one_message_and_costs_no_checkpoint(
     tfm: Tfm, wide: dict[str, Any], point: str
 ) -> None:
-    """B13: after a resume at step 4 there is nearly none left; the same command goes on where there is more."""
+    """B13: after a resume at step 4 almost no memory is left; with more memory, the same command continues."""
     write_tiny(tfm.folder)
     stop = ("at", "step", 4, "signal", "SIGTERM")
     assert tfm(*TRAIN, *WIDE, faults=[stop]).exit_code == 143

@@ -5,7 +5,7 @@ from ..launcher import Tfm
 
 
 def test_a_step_that_is_not_finite_is_skipped_and_counted(tfm: Tfm) -> None:
-    """D1: it counts, and its batch is consumed."""
+    """D1: the step counts, and its batch is used up."""
     config = write_tiny(tfm.folder)
     assert tfm("train", "--config", config, faults=[("poison", 5, 6)]).exit_code == 0
     reports = [line for line in metrics_of(tfm.folder / "runs/tiny") if line["kind"] == "train"]

@@ -1,4 +1,4 @@
-"""A person's own corpus, in the shapes in which people have them, from the file to a translation."""
+"""A user's own corpus in the usual formats, from the file to a translation."""
 
 import json
 import string
@@ -47,7 +47,7 @@ PAIRS = [
 
 
 def as_spreadsheet(folder: Path) -> str:
-    """CSV as Excel saves it: a byte-order mark, CRLF, quotes doubled, a column that is nobody's."""
+    """CSV as Excel saves it: a byte-order mark, CRLF, doubled quotes, a column that is not used."""
     cells = [("English", "Italiano", "note"), *((*pair, "") for pair in PAIRS)]
     rows = (",".join(f'"{cell.replace(chr(34), 2 * chr(34))}"' for cell in row) for row in cells)
     text = "\ufeff" + "".join(f"{row}\r\n" for row in rows)
@@ -141,7 +141,7 @@ def test_a_header_that_nobody_named_is_told_once(tfm: Tfm) -> None:
     as_spreadsheet(tfm.folder)
     look = tfm("data", "--config", write_config(tfm.folder, "[{path: phrases.csv}]"))
     assert look.exit_code == 0, look.talk
-    assert look.talk.count("looks like names of columns") == 1
+    assert look.talk.count("looks like a header") == 1
     assert "data.corpora.0.has_header: true" in look.talk
 
 

@@ -1,4 +1,4 @@
-"""Signals, locks, closed pipes: what other processes do to ours (group B, A16)."""
+"""The effects of other processes: signals, locks, closed pipes (group B, A16)."""
 
 import signal
 from pathlib import Path
@@ -83,7 +83,7 @@ def test_a_second_signal_ends_at_once(
 
 
 def test_a_signal_to_the_whole_group_saves_too(tfm: Tfm, uninterrupted: dict[str, Any]) -> None:
-    """B2, as far as there are processes beside the main one: there are none. Ten times in one run."""
+    """B2: `tfm` has no process besides the main one. The signal comes ten times in one run."""
     for step in range(1, 11):
         fault = ("at", "step", 1, "signal_group", "SIGTERM")
         finished = tfm("train", "--config", write_tiny(tfm.folder), faults=[fault])
@@ -95,7 +95,7 @@ def test_a_signal_to_the_whole_group_saves_too(tfm: Tfm, uninterrupted: dict[str
 def test_a_validation_that_is_due_does_not_delay_the_stop(
     tfm: Tfm, uninterrupted: dict[str, Any]
 ) -> None:
-    """The resumed run makes up for it, also after the last step."""
+    """The resumed run does the validation, also after the last step."""
     for step, number in ((4, 4), (13, 9)):
         fault = ("at", "step", number, "signal", "SIGTERM")
         finished = tfm("train", "--config", write_tiny(tfm.folder), faults=[fault])

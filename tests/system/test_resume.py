@@ -1,4 +1,4 @@
-"""A run that was interrupted, wherever and however, ends as if it had not been (group C)."""
+"""A run that was interrupted, at any point and in any way, gives the same result (group C)."""
 
 import json
 import shutil
@@ -60,7 +60,7 @@ def forge_state(tfm: Tfm, change: Callable[[dict[str, Any]], None]) -> None:
     forge(newest_checkpoint(tfm.folder / "runs/tiny"), "state.json", data)
 
 
-# Each is something that a resumed run must know; a comparison that does not notice its loss is worth nothing.
+# A resumed run needs each of these; the comparison of two runs must notice if one is changed.
 ALTERATIONS: dict[str, Callable[[dict[str, Any]], None]] = {
     "the step": lambda state: state["progress"].update(step=6),
     "the epoch": lambda state: state["progress"].update(position=[2, 4]),
@@ -90,7 +90,7 @@ def stopped_tfm(tfm: Tfm, stopped: Path) -> Tfm:
 def test_a_copy_of_the_run_resumes_to_the_same_end(
     stopped_tfm: Tfm, uninterrupted: dict[str, Any]
 ) -> None:
-    """A run may be moved (A17); and the positive control of the alterations below."""
+    """A run may be moved (A17); this is also the positive control of the alterations below."""
     assert resume(stopped_tfm) == uninterrupted
 
 
@@ -126,7 +126,7 @@ def test_the_comparison_notices_a_lost_moment(
 def test_the_comparison_notices_another_seed(
     stopped_tfm: Tfm, uninterrupted: dict[str, Any]
 ) -> None:
-    """Where the seed is changed behind the run's back: as an option it would be refused."""
+    """The test changes the seed in the files of the run; as an option, another seed would be refused."""
     run_config = stopped_tfm.folder / "runs/tiny/config.yaml"
     run_config.write_text(run_config.read_text().replace("seed: 3", "seed: 4"))
     shutil.rmtree(stopped_tfm.folder / "runs/tiny/data")
@@ -155,5 +155,5 @@ def test_patience_and_best_score_survive(tfm: Tfm, launcher: Launcher) -> None:
     steps = [newest_checkpoint(tfm.folder / kind / "runs/tiny").name for kind in kinds]
     assert steps == ["step-00000006", "step-00000006", "step-00000008", "step-00000010"]
     for end in ends.values():
-        del end["checkpoints"]  # one is kept of the step at which it was interrupted
+        del end["checkpoints"]  # the interrupted run also has one of the step of its interruption
     assert ends["resumed"] == ends["uninterrupted"]

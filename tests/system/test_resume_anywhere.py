@@ -1,4 +1,4 @@
-"""The costly part of group C: every step as a place to stop, one thread and two."""
+"""The slow part of group C: a stop at every step, and runs with one and two threads."""
 
 import shutil
 from typing import Any
@@ -47,7 +47,7 @@ def test_any_chain_of_stops_and_kills_ends_alike(
 
 
 def test_one_thread_and_two_agree_to_a_tolerance(tfm: Tfm) -> None:
-    """C12: the order of sums differs, so that bits may; not by more than rounding in thirteen steps."""
+    """C12: the order of sums differs, so results may differ by the rounding errors of thirteen steps."""
     config = write_tiny(tfm.folder)
     losses = {}
     for name, threads in (("one", 1), ("two", 2), ("two-again", 2)):

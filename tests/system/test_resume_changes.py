@@ -72,7 +72,7 @@ def test_a_harmless_change_is_taken_and_told(tfm: Tfm) -> None:
 
 
 def test_more_steps_after_the_end_follow_the_same_curve(tfm: Tfm) -> None:
-    """C8: weights and moments are those of a run that was that long from the start."""
+    """C8: weights and moments are those of a run with this number of steps from the start."""
     config = write_tiny(tfm.folder)
     tfm("train", "--config", config, "--set", "training.max_steps=6")
     tfm("train", "--config", config, "--set", "training.max_steps=12")
@@ -149,7 +149,7 @@ def test_the_data_may_move_when_its_content_stays(tfm: Tfm) -> None:
 
 
 def test_metrics_and_curves_hold_no_step_twice(tfm: Tfm) -> None:
-    """C11: after a kill, what was logged since the last save is logged again, in its place."""
+    """C11: after a kill, new lines replace the lines that were logged after the last save."""
     config = write_tiny(tfm.folder, TINY.replace("log_every: 3", "log_every: 1"))
     run = tfm.folder / "runs/tiny"
     killed = tfm("train", "--config", config, faults=[("at", "step", 8, "signal", "SIGKILL")])

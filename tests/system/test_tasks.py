@@ -1,4 +1,4 @@
-"""The synthetic tasks that come with the package, in a smaller form: each has to be learned."""
+"""The synthetic tasks of the package, in a smaller form: the model must learn each of them."""
 
 import re
 
@@ -27,7 +27,7 @@ ONE_LENGTH = ("data.min_length=6", "data.max_length=6")
 
 
 def train(tfm: Tfm, config: str, *settings: str) -> str:
-    """What `tfm train` said."""
+    """The messages of `tfm train`."""
     options = [option for setting in settings for option in ("--set", setting)]
     finished = tfm("train", "--config", config, *options)
     assert finished.exit_code == 0, finished.talk

@@ -1,4 +1,4 @@
-"""What a person sees at a terminal: a bar that moves, and what is worth a line above it."""
+"""The output at a terminal: a progress bar, and lines above it."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from ..launcher import Tfm
 
 @contextmanager
 def terminal() -> Iterator[tuple[str, bytearray]]:
-    """The name of a terminal, and what is written to it."""
+    """The name of a terminal, and the bytes that were written to it."""
     reader, writer = os.openpty()
     termios.tcsetwinsize(writer, (24, 100))
     shown = bytearray()

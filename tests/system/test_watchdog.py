@@ -1,4 +1,4 @@
-"""A training that stands still ends by itself, if asked to, and goes on from its last checkpoint (B8)."""
+"""With the watchdog, a training that hangs ends itself and can continue from its last checkpoint (B8)."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def test_a_training_that_stands_still_says_where_and_can_be_gone_on_with(
     gate.unlink()
     assert stuck.exit_code == 75
     assert "nothing has happened for more than 1 s (runtime.stuck_after_seconds)" in stuck.talk
-    assert "_pause" in stuck.talk  # where the thread stood
+    assert "_pause" in stuck.talk  # the function in which the thread hung
     assert stuck.talk.count("hint:") == 1
     assert [path.name for path in (tfm.folder / "runs/tiny/checkpoints").glob("step-*")] == [
         f"step-{saved:08d}"

@@ -79,7 +79,7 @@ def test_subwords_know_every_text_and_give_it_back(text: str, kind: str) -> None
 @example(["po'", "gatto"], "bpe")
 def test_words_met_before_do_not_change_the_ids(words: list[str], kind: str) -> None:
     text = " ".join(words)
-    # The engine alone sees the whole text, and remembers nothing.
+    # The library encodes the whole text and has no cache of words.
     engine = Engine.from_str(TOKENIZERS[kind].to_json())
     engine.encode_special_tokens = True
     for _ in range(2):
@@ -187,7 +187,7 @@ def test_a_lone_surrogate_is_replaced() -> None:
     assert tokenizer.decode(tokenizer.encode("a \ud800 b")) == "a ? b"
 
 
-def test_what_words_are_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transformer_cli.text.tokenizer.MAX_KNOWN_WORDS", 5)
     tokenizer = Tokenizer.from_json(TOKENIZERS["bpe"].to_json())
     text = " ".join(f"w{number}x" for number in range(100))
@@ -217,7 +217,7 @@ def test_a_megabyte_in_one_line_takes_seconds_at_most() -> None:
 
 
 class PanicException(BaseException):
-    """Named as the one of the engine, which cannot be imported."""
+    """Has the same name as the exception of the `tokenizers` library, which cannot be imported."""
 
 
 @pytest.mark.parametrize("error", [PanicException("index out of bounds"), Exception("Invalid")])
@@ -235,7 +235,7 @@ def test_other_errors_stay_what_they_are(error: BaseException) -> None:
         raise error
 
 
-def test_a_panic_for_want_of_memory_may_be_tried_again() -> None:
+def test_a_panic_for_lack_of_memory_is_an_error_to_try_again() -> None:
     with (
         pytest.raises(TryAgainError, match="out of memory"),
         engine_failures_explained("cannot be built"),

@@ -57,7 +57,7 @@ def swap(vocabulary: Parts, piece: str, index: int) -> None:
 
 
 Change = Callable[[Parts], object]
-# What each change is -> the kind of file, the change, and what the message says.
+# Name of a change -> the kind of tokenizer, the change, and the expected message.
 REFUSED: dict[str, tuple[str, Change, str]] = {
     "another pattern": ("wordlevel", lambda p: p["pre_tokenizer"]["pattern"].update(Regex="(a+)+b"), "pre_tokenizer"),
     "another normaliser": ("bpe", lambda p: p.update(normalizer={"type": "NFKC"}), "normalizer"),

@@ -48,7 +48,7 @@ def test_the_order_of_the_texts_does_not_matter(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SUBWORD_KINDS)
 def test_another_process_learns_the_same(kind: str) -> None:
-    """Hash tables of the engine have another order in each process."""
+    """Hash tables of the `tokenizers` library have another order in each process."""
     script = (
         "import json, sys\n"
         "from transformer_cli.config import TokenizerConfig\n"
@@ -105,7 +105,7 @@ def test_no_subword_reaches_over_the_edge_of_a_word(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["wordlevel", "bpe", "unigram"])
 def test_an_endless_word_is_no_entry_and_the_tokenizer_can_be_read_again(kind: str) -> None:
-    """A file with such an entry would be refused, and with it the run that it belongs to."""
+    """A file with such a long entry would be refused, and the run of the file with it."""
     texts = ["x" * 1_000_001, "uno due", "uno " + "y" * 3000 + " tre"] * 2
     config = TokenizerConfig.model_validate({"kind": kind, "vocab_size": 300})
     tokenizer = train_tokenizer(texts, config)

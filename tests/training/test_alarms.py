@@ -1,4 +1,4 @@
-"""What is told of a training that goes astray, and what is not."""
+"""Warnings about a training that diverges."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_a_loss_that_stays_high_is_told_once(caplog: pytest.LogCaptureFixture) -
 
 
 def test_a_report_with_skipped_updates_is_no_measure(caplog: pytest.LogCaptureFixture) -> None:
-    """What was skipped added tokens and no loss, so the next report seems to be a jump."""
+    """Skipped updates added tokens but no loss, so the loss of the next report seems to jump."""
     alarms = Alarms()
     for step, (loss, num_skipped) in enumerate([(4.0, 0), (0.0, 3), (4.0, 3), (4.0, 3)]):
         alarms.on_report(report(step, loss, num_skipped))

@@ -1,4 +1,4 @@
-"""The loop: its cadences, how it ends, and that it goes on exactly where it stopped."""
+"""The training loop: its intervals, its end, and that it continues exactly where it stopped."""
 
 import copy
 
@@ -64,7 +64,7 @@ def test_a_report_is_the_mean_over_the_tokens_since_the_last() -> None:
 
 
 def test_the_speed_is_that_of_this_process() -> None:
-    """What was trained before a resume took none of its time."""
+    """The speed does not count steps that were trained before the resume."""
     one, world, meter = experiment(settings(max_steps=3)), World(), Meter(MACHINE.device)
     meter.num_target_tokens_seen = meter.num_source_tokens_seen = 10**12
     train(one, Progress(), meter, world)
@@ -103,7 +103,7 @@ def test_a_request_before_the_first_step_saves_nothing() -> None:
 
 
 def resumed(training: TrainingConfig, cut: int) -> tuple[Experiment, World]:
-    """Stopped after step `cut`, put on paper, and continued by another experiment."""
+    """Stop after step `cut`, save the state as JSON and tensors, and continue in a new experiment."""
     first, world = (
         experiment(training),
         World(watch=lambda name, step: (name, step) == ("step", cut)),

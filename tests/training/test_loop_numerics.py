@@ -1,4 +1,4 @@
-"""What the loop does with numbers that are not finite or jump (D1, D2, D4, D5, D6)."""
+"""The training loop with NaN, infinity and sudden large values (D1, D2, D4, D5, D6)."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from .tiny_world import PAIRS, World, assert_equal, experiment, run, settings, t
 
 
 def poisoned(one: Experiment, is_bad: Callable[[int], bool]) -> Experiment:
-    """The gradients of some steps, counted from 1, are not numbers."""
+    """Set the gradients of some steps, counted from 1, to NaN."""
     step = 0
 
     def spoil(gradient: torch.Tensor) -> torch.Tensor:
@@ -50,7 +50,7 @@ def test_a_bad_step_counts_but_changes_nothing() -> None:
 
 
 def test_too_many_bad_steps_in_a_row_end_it_without_a_save() -> None:
-    """D2: a sane state was saved before; the message says where to look."""
+    """D2: the last checkpoint has a valid state; the message says where to look."""
     one = poisoned(experiment(settings(max_skipped_in_a_row=3)), lambda step: step >= 5)
     world = World()
     with pytest.raises(TrainingStoppedError, match=r"step 7: the last 3 updates") as stopped:
@@ -95,7 +95,7 @@ def test_a_score_that_is_never_a_number_ends_the_run_when_patience_does() -> Non
 def trained_with_spike(
     training: TrainingConfig, spiked_step: int
 ) -> tuple[World, Progress, dict[int, dict[str, torch.Tensor]]]:
-    """The logits of one update are a thousandfold, and so are its loss and its gradients."""
+    """Multiply the logits of one update by 1,000, so its loss and its gradients grow too."""
     one, num_calls = experiment(training), iter(range(2, 100))  # two calls of the model per update
 
     def spike(*call: Any) -> torch.Tensor:
@@ -132,7 +132,7 @@ def largest_second_moment(state: dict[str, torch.Tensor]) -> float:
 
 
 def test_a_skipped_update_lowers_no_reported_loss() -> None:
-    """The mean is over the tokens of the updates that count; where none does, there is no mean."""
+    """The mean loss counts only tokens of updates that were not skipped; without any, there is no mean."""
     losses = []
     for bad_steps in ((), (2,), (1, 2, 3)):
         one = poisoned(experiment(settings(max_steps=3, log_every=3)), bad_steps.__contains__)
@@ -140,5 +140,5 @@ def test_a_skipped_update_lowers_no_reported_loss() -> None:
         run(one, world)
         losses += [report.loss for report in world.reports]
     clean, one_skipped, all_skipped = losses
-    assert one_skipped == pytest.approx(clean, rel=0.1)  # and not two thirds of it
+    assert one_skipped == pytest.approx(clean, rel=0.1)  # with skipped tokens: two thirds of it
     assert math.isnan(all_skipped)

@@ -1,4 +1,4 @@
-"""The numbers of one update: by hand, however it is put into batches, and in low precision (D1, D7-D9)."""
+"""The numbers of one update: computed by hand, in any batches, and in low precision (D1, D7-D9)."""
 
 import itertools
 import math
@@ -60,7 +60,7 @@ def step(
 def test_however_pairs_are_put_into_batches_the_update_is_the_same(
     some: list[TokenPair], data: st.DataObject
 ) -> None:
-    """D7: all at once, one by one, or in any parts: one loss, one gradient; and no pad counts."""
+    """D7: loss and gradient are the same for one batch, for single pairs and for any parts; padding adds nothing."""
     cuts = sorted(data.draw(st.sets(st.integers(1, 7))))
     edges = [0, *(cut for cut in cuts if cut < len(some)), len(some)]
     parts = [some[start:end] for start, end in itertools.pairwise(edges)]
@@ -100,7 +100,7 @@ def test_the_smoothed_loss_is_what_pencil_and_paper_say(label_smoothing: float) 
 
 
 def test_a_loss_that_is_not_a_number_changes_neither_weights_nor_moments() -> None:
-    """D1, where the loss itself and not a gradient is spoilt."""
+    """D1, for a loss that is NaN itself."""
     model = model_of()
     batch = batch_of([TokenPair([4, 5, EOS], [6, EOS])])
     _, optimizer = step(model, [batch])
@@ -158,7 +158,7 @@ def test_in_low_precision_no_mask_makes_a_number_overflow(
 def test_attention_over_nothing_and_over_large_scores_is_finite_in_low_precision(
     attend: Any, precision: torch.dtype
 ) -> None:
-    """D9: the fused form adds its mask to the scores, so its constant must leave room for them."""
+    """D9: fused attention adds the mask to the scores, so mask plus score must not overflow."""
     torch.manual_seed(1)
     queries, keys = (40 * torch.randn(1, 2, 3, 8).to(precision) for _ in range(2))
     values = torch.randn(1, 2, 3, 8).to(precision)
@@ -170,6 +170,6 @@ def test_attention_over_nothing_and_over_large_scores_is_finite_in_low_precision
 
 
 def test_the_usual_mask_constant_would_overflow_in_float16() -> None:
-    """The negative control: -1e9 is minus infinity there, and a row of those is not a number."""
+    """The negative control: -1e9 becomes minus infinity in float16, and softmax of such a row is NaN."""
     scores = torch.zeros(3, dtype=torch.float16)
     assert torch.isnan((scores + torch.tensor(-1e9).to(torch.float16)).softmax(-1)).all()

@@ -1,4 +1,4 @@
-"""Where a run stands, and how that goes to JSON and back."""
+"""The progress of a run, and its way to JSON and back."""
 
 import json
 import math
@@ -80,7 +80,7 @@ def test_a_tie_is_no_new_best() -> None:
     assert progress.validations_without_best == 1
 
 
-def test_what_is_not_a_number_is_no_best_and_costs_patience() -> None:
+def test_a_nan_score_is_never_the_best_and_uses_up_patience() -> None:
     progress = Progress(step=3).after_validation(math.nan, keep_best=2)
     assert (progress.best_goodness, progress.validations_without_best) == ((), 1)
     assert progress.validated_at == 3
@@ -98,7 +98,7 @@ def test_what_is_not_a_number_is_no_best_and_costs_patience() -> None:
         ("wer", -1),
     ],
 )
-def test_goodness_rises_with_quality(metric: str, sign: int) -> None:
+def test_a_better_score_has_a_higher_goodness(metric: str, sign: int) -> None:
     assert goodness(2.0, metric) == sign * 2.0
 
 

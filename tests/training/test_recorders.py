@@ -1,4 +1,4 @@
-"""What a run shows: metrics.jsonl and TensorBoard's file agree, and neither can end a run."""
+"""The reports of a run: metrics.jsonl and TensorBoard's file agree, and errors in them do not end a run."""
 
 import logging
 from collections.abc import Iterator
@@ -127,7 +127,7 @@ def test_what_is_shown_stands_on_disk_at_once(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_costs_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
-    """A6: curves are not worth a run."""
+    """A6: an error while curves are written must not end the run."""
     if name == "tensorboard":
         (tmp_path / name).write_text("no folder")
     else:

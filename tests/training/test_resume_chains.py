@@ -1,4 +1,4 @@
-"""A run that is stopped and continued any number of times, anywhere, however far data are prepared ahead (C2, C4, C10)."""
+"""A run that is stopped and continued any number of times, at any step (C2, C4, C10)."""
 
 import json
 from typing import Any
@@ -21,10 +21,10 @@ Found = tuple[dict[str, torch.Tensor], list[tuple[Any, ...]], Progress]
 
 
 def trained_with_stops(cuts: list[int], *, forgets: str = "") -> Found:
-    """Stopped after each of these steps; what goes on knows nothing but what JSON and tensors say.
+    """Train and stop after each of these steps; each continuation gets only the saved JSON and tensors.
 
     Args:
-        forgets: a part of the state that is not handed on.
+        forgets: a part of the state that the continuation does not get.
     """
     progress, meter_state, tensors, moments = Progress(), Meter(MACHINE.device).to_json(), None, {}
     reports: list[tuple[Any, ...]] = []
@@ -72,17 +72,17 @@ def test_the_comparison_notices_what_is_forgotten(forgets: str) -> None:
 def test_how_far_batches_are_prepared_ahead_changes_nothing(
     num_ahead: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C4: also across a stop, where what was prepared and not used is thrown away."""
+    """C4: also after a stop, which discards batches that were prepared but not used."""
     monkeypatch.setattr(updates, "UPDATES_AHEAD", num_ahead)
     assert_equal(trained_with_stops([])[0], WHOLE[0])
     assert_equal(trained_with_stops([2, 5])[0], WHOLE[0])
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The .grad attribute")  # of PyTorch, about itself
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # a warning inside PyTorch
 @pytest.mark.parametrize("halves", [(False, True), (True, False), (True, True)])
 def test_compiled_and_plain_layers_continue_each_other(halves: tuple[bool, bool]) -> None:
-    """C10: names and shapes are the same, and values to rounding; dropout is off, for its bits may differ."""
+    """C10: names and shapes are equal, values up to rounding; dropout is off, because its bits may differ."""
     training = training_settings(max_steps=6, validate_every=100, save_every=100)
     found = []
     for plan in ((False, False), halves):

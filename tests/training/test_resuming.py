@@ -1,4 +1,4 @@
-"""Which changes of a config a run may go on with (C6)."""
+"""The changes of a config with which a run may continue (C6)."""
 
 import json
 from typing import Any, cast
@@ -35,7 +35,7 @@ def config(**changes: Any) -> Config:
 
 
 def altered(before: Config, path: str) -> Config:
-    """The same config but for one setting, whose new value only has to differ."""
+    """The same config with another value of one setting; any other value will do."""
     *parents, name = path.split(".")
     section: Any = before
     sections = [before]
@@ -103,7 +103,7 @@ def test_each_setting_is_either_harmless_or_refused_with_both_values(path: str) 
      "training.warmup_steps", "training.best_metric", "model.d_model", "model.dropout",
      "tokenizer.kind", "tokenizer.vocab_size", "data.validation_share", "data.cleaning.drop_empty"],
 )  # fmt: skip
-def test_what_shapes_the_model_is_not_among_the_harmless(path: str) -> None:
+def test_settings_that_shape_the_model_are_not_harmless(path: str) -> None:
     assert path in leaf_paths()
     assert not is_harmless(path)
 
@@ -119,7 +119,7 @@ def test_nothing_changed_is_nothing_to_tell() -> None:
     assert accept_changes(config(), config()) == []
 
 
-def test_all_that_is_harmful_is_named_at_once() -> None:
+def test_one_error_names_all_harmful_changes() -> None:
     now = config(seed=5, model__dropout=0.3, training__log_every=7)
     with pytest.raises(ConfigError) as refused:
         accept_changes(config(), now)
@@ -151,12 +151,12 @@ def test_another_corpus_is_accepted_on_request_alone() -> None:
         accept_changes(config(), config(seed=9), accept_data_change=True)
 
 
-def test_the_list_of_the_harmless_names_settings_only() -> None:
+def test_the_list_of_harmless_settings_has_only_names_of_settings() -> None:
     known = {*setting_paths(SETTINGS["data"])}
     assert [path for path in HARMLESS if path not in known] == []
 
 
-def test_values_stand_as_one_writes_them_in_a_config() -> None:
+def test_values_are_shown_as_they_are_written_in_a_config() -> None:
     before, now = config(), config(model__attention_bias=False, model__final_norm=True)
     with pytest.raises(ConfigError) as refused:
         accept_changes(before, now)

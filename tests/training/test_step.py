@@ -1,4 +1,4 @@
-"""One update: sums divided once, and nothing that is not finite reaches the weights."""
+"""One update: sums are divided once, and NaN or infinity never reaches the weights."""
 
 import copy
 from typing import Any
@@ -145,7 +145,7 @@ KINDS_OF_EXHAUSTION = {
 
 
 def with_memory_for(model: nn.Module, max_sentences: int, error: Exception) -> list[int]:
-    """The model takes no larger batches from now on; returns the sizes it was called with."""
+    """Let the model run out of memory for larger batches; returns the sizes of all its calls."""
     sizes: list[int] = []
 
     def refuse(module: nn.Module, arguments: tuple[torch.Tensor, ...]) -> None:
@@ -179,7 +179,7 @@ def test_an_update_that_memory_cannot_hold_is_done_in_parts_and_is_the_same(
 
 
 def test_gradients_of_the_attempt_that_failed_are_forgotten() -> None:
-    """It fails at the second batch, when the first one has left its gradients."""
+    """The attempt fails at the second batch, after the first batch has added its gradients."""
     (model, optimizer), (twin, twin_optimizer) = model_and_optimizer(), model_and_optimizer()
     micro_batches = [batch(PAIRS[:2]), batch(PAIRS)]
     step(twin, twin_optimizer, micro_batches)
@@ -200,7 +200,7 @@ def test_memory_that_cannot_hold_one_sentence_ends_it_cleanly() -> None:
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
 
 
-def test_another_error_of_the_model_is_not_taken_for_want_of_memory() -> None:
+def test_another_error_of_the_model_is_not_taken_for_lack_of_memory() -> None:
     model, optimizer = model_and_optimizer()
     sizes = with_memory_for(model, 0, RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
     with pytest.raises(RuntimeError, match="mat1"):

@@ -1,4 +1,4 @@
-"""A tiny experiment, and a world that writes down what the loop does to it."""
+"""A tiny experiment, and callbacks that record the calls of the training loop."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a sentence pair is, what identifies it, and what is noticed while pairs are read."""
+"""Sentence pairs: the type, a digest to compare them by, and a report on reading them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,16 +18,16 @@ class SentencePair(NamedTuple):
 
 
 def pair_digest(pair: SentencePair) -> bytes:
-    """16 bytes, equal for pairs whose texts are equal in Unicode NFC, whatever their corpus."""
+    """A hash of 16 bytes; pairs with the same texts in Unicode NFC have the same hash, in any corpus."""
     source = compose(pair.source).encode("utf-8", "surrogatepass")
     target = compose(pair.target).encode("utf-8", "surrogatepass")
-    # The length keeps ("ab", "c") and ("a", "bc") apart.
+    # With the length, ("ab", "c") and ("a", "bc") have different hashes.
     return blake2b(b"%d:%b%b" % (len(source), source, target), digest_size=16).digest()
 
 
 @dataclass(slots=True)
 class Finding:
-    """How often something was met, and where first."""
+    """A number of pairs, and an example: the place or the text of the first of them."""
 
     count: int = 0
     example: str = ""
@@ -35,18 +35,18 @@ class Finding:
 
 @dataclass(slots=True)
 class ReadingReport:
-    """Collects what reading did to corpora; a drawn split reads, and reports on, all of its corpus."""
+    """Counts pairs while corpora are read; to draw a split, its whole corpus is read and counted."""
 
     num_rows: int = 0
-    """Pairs found in the files, whichever split they belong to."""
+    """Pairs in the files, of all splits together."""
     num_read: int = 0
-    """Pairs handed on: those of the split asked for."""
+    """Pairs returned: those of the requested split."""
     drawn: dict[str, int] = field(default_factory=dict)
-    """Other split -> pairs that were drawn for it, and so not handed on."""
+    """Other split -> number of pairs that were drawn for it, and so not returned."""
     skipped: dict[str, Finding] = field(default_factory=dict)
-    """Reason why pairs were not handed on -> how many, and the place of the first."""
+    """Reason why pairs were not returned -> their number, and the place of the first."""
     noticed: dict[str, Finding] = field(default_factory=dict)
-    """What is unusual in pairs that were handed on -> how many, and the place of the first."""
+    """Unusual property of returned pairs -> their number, and the place of the first."""
 
     @property
     def num_skipped(self) -> int:
@@ -63,7 +63,7 @@ class ReadingReport:
         _add(self.noticed, what, place)
 
     def table(self) -> list[tuple[str, int, str]]:
-        """Rows for people: what, how many pairs, where first."""
+        """Rows of a table for people: what was counted, number of pairs, place of the first."""
         return [
             ("rows read", self.num_rows, ""),
             *(
@@ -81,7 +81,7 @@ class ReadingReport:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, for a file."""
+        """The report as a dictionary for a JSON file."""
         return {
             "num_rows": self.num_rows,
             "num_read": self.num_read,

@@ -1,1 +1,1 @@
-"""Tensors only: no text, no files."""
+"""The Transformer as PyTorch modules; they know tensors only, no text and no files."""

@@ -1,4 +1,4 @@
-"""Dropout: a random share of numbers becomes zero, the others grow to keep the mean."""
+"""Dropout: a random share of the values becomes zero; the others are scaled to keep the mean."""
 
 import torch
 from torch import Tensor, nn
@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 
 class Dropout(nn.Module):
-    """While training, each number is zeroed with probability `share`, else divided by 1 - share.
+    """In training, each value becomes zero with probability `share`, else it is divided by 1 - share.
 
     Source: Srivastava et al. 2014.
     """
@@ -16,7 +16,7 @@ class Dropout(nn.Module):
         self.share = share
 
     def forward(self, x: Tensor) -> Tensor:
-        """Any shape to the same."""
+        """A tensor of any shape to the same shape."""
         if self.share == 0.0 or not self.training:
             return x
         if x.device.type == "cpu" and not torch.compiler.is_compiling():
@@ -24,13 +24,13 @@ class Dropout(nn.Module):
         return F.dropout(x, self.share)
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The arguments that `print(module)` shows."""
         return f"share={self.share}"
 
 
 def _drop_on_cpu(x: Tensor, share: float) -> Tensor:
-    """PyTorch draws one float for each number; this draws 16 bits, at a third of the time."""
-    num_dropped = min(round(share * 2**16), 2**16 - 1)  # of the values that 16 bits can have
+    """Dropout from 16 random bits per value; PyTorch draws a float per value, in three times the time."""
+    num_dropped = min(round(share * 2**16), 2**16 - 1)  # out of 65,536 values of 16 bits
     words = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device)
     words.random_(-(2**63), None)
     bits = words.view(torch.int16)[: x.numel()].view(x.shape)

@@ -1,4 +1,4 @@
-"""The numbers that parameters start from."""
+"""Initial values of the parameters."""
 
 import math
 
@@ -10,7 +10,7 @@ from transformer_cli.config import ModelConfig
 
 @torch.no_grad()
 def initialize(model: nn.Module, config: ModelConfig) -> None:
-    """Draw matrices and tables anew as `config.init` says; gains and biases keep PyTorch's defaults.
+    """Initialise all matrices and embeddings by `config.init`; gains and biases keep PyTorch's defaults.
 
     Source: Glorot and Bengio 2010; for deep stacks Radford et al. 2019, section 2.3.
     """
@@ -21,7 +21,7 @@ def initialize(model: nn.Module, config: ModelConfig) -> None:
             continue
         nn.init.xavier_uniform_(parameter)
         if config.init == "small" and name.endswith(("attention.output.weight", "down.weight")):
-            # A stack adds that many sub-layers to its residual stream: their sum keeps its size.
+            # The residual connections of a stack add up this many outputs; their sum keeps its variance.
             is_encoder = name.startswith("encoder.")
             num_added = 2 * config.encoder_layers if is_encoder else 3 * config.decoder_layers
             parameter.div_(math.sqrt(num_added))

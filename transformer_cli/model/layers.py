@@ -1,4 +1,4 @@
-"""One layer of the encoder and one of the decoder: sub-layers, each with a norm and a residual."""
+"""Encoder and decoder layers: sub-layers with residual connections and layer normalisation."""
 
 from collections.abc import Callable
 
@@ -45,24 +45,24 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(config.ff_dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) to the same."""
+        """(B, T, D) to the same shape."""
         if self.gate is None:
             return self.down(self.dropout(self.activation(self.up(x))))
         return self.down(self.dropout(self.activation(self.gate(x)) * self.up(x)))
 
 
 def pre(x: Tensor, f: Function, norm: Function, dropout: Function) -> Tensor:
-    """Source: Xiong et al. 2020."""
+    """Pre-norm. Source: Xiong et al. 2020."""
     return x + dropout(f(norm(x)))
 
 
 def post(x: Tensor, f: Function, norm: Function, dropout: Function) -> Tensor:
-    """Source: Vaswani et al. 2017, section 3.1."""
+    """Post-norm. Source: Vaswani et al. 2017, section 3.1."""
     return norm(x + dropout(f(x)))
 
 
 def residual_of_normed(x: Tensor, f: Function, norm: Function, dropout: Function) -> Tensor:
-    """Source: the code of The Annotated Transformer, 2022 edition."""
+    """Normalises the sub-layer's output only. Source: code of The Annotated Transformer, 2022 edition."""
     return x + norm(dropout(f(x)))
 
 
@@ -74,7 +74,7 @@ _PLACEMENTS: dict[NormPlacement, Callable[[Tensor, Function, Function, Function]
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then the feed-forward layer."""
+    """Self-attention, then the feed-forward network."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class EncoderLayer(nn.Module):
         self.add = _PLACEMENTS[config.norm_placement]
 
     def forward(self, x: Tensor, visible: Tensor, rotation: Rotation | None = None) -> Tensor:
-        """(B, S, D) to the same; `visible` is bool and broadcasts to (B, H, S, S)."""
+        """(B, S, D) to the same shape; the mask `visible` is bool and broadcasts to (B, H, S, S)."""
 
         def attend(x: Tensor) -> Tensor:
             return self.self_attention(x, x, visible, rotation)
@@ -96,7 +96,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention to the target so far, attention to the source, then the feed-forward layer."""
+    """Masked self-attention, cross-attention to the source, then the feed-forward network."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -117,14 +117,14 @@ class DecoderLayer(nn.Module):
         source_visible: Tensor,
         rotation: Rotation | None = None,
     ) -> Tensor:
-        """(B, T, D) to the same, all positions at once.
+        """(B, T, D) to the same shape, for all target positions at once.
 
         Args:
             x: (B, T, D).
-            memory: (B, S, D), what the encoder made of the source.
-            target_visible: bool, broadcast to (B, H, T, T).
-            source_visible: bool, broadcast to (B, H, T, S).
-            rotation: of the T positions, where they are rotary.
+            memory: (B, S, D), the output of the encoder.
+            target_visible: bool mask of self-attention, broadcast to (B, H, T, T).
+            source_visible: bool mask of cross-attention, broadcast to (B, H, T, S).
+            rotation: the T positions, if they are rotary.
         """
 
         def attend_to_target(x: Tensor) -> Tensor:
@@ -136,7 +136,7 @@ class DecoderLayer(nn.Module):
         return self._add_all(x, attend_to_target, attend_to_source)
 
     def advance(self, x: Tensor, cache: LayerCache, rotation: Rotation | None = None) -> Tensor:
-        """(R, 1, D) to the same: the newest position only, whose predecessors are in the cache."""
+        """(R, 1, D) to the same shape: the newest target position only; the cache has the earlier ones."""
 
         def attend_to_target(x: Tensor) -> Tensor:
             newest = self.self_attention.keys_and_values(x, rotation)
@@ -154,5 +154,5 @@ class DecoderLayer(nn.Module):
 
 
 def causal_mask(num_positions: int, device: torch.device) -> Tensor:
-    """(T, T) bool: position t may see positions up to t."""
+    """(T, T) bool: each position attends to itself and to earlier positions."""
     return torch.ones(num_positions, num_positions, dtype=torch.bool, device=device).tril()

@@ -1,4 +1,4 @@
-"""How wrong the model is about a batch, as sums over its tokens."""
+"""The loss of a batch: cross-entropy with label smoothing, summed over its tokens."""
 
 from typing import NamedTuple
 
@@ -9,10 +9,10 @@ from transformer_cli.model.norms import at_least_float32
 
 
 class LossSums(NamedTuple):
-    """What training minimises and what people read, as sums in nats."""
+    """The loss that training minimises and the loss that reports show, as sums in nats."""
 
-    objective: Tensor  # () with smoothed labels
-    negative_log_likelihood: Tensor  # () of the true tokens: perplexity = exp(sum / tokens)
+    objective: Tensor  # () for training: cross-entropy with smoothed labels
+    negative_log_likelihood: Tensor  # () for reports: perplexity = exp(sum / tokens)
 
 
 def sum_loss(
@@ -27,11 +27,11 @@ def sum_loss(
 
     Args:
         logits: (B, T, V).
-        target_ids: (B, T), holding `pad_id` where there is no token.
-        pad_id: its positions add nothing to either sum.
-        label_smoothing: share of probability that the smoothed label spreads evenly.
-        smoothed_over: "vocabulary" spreads it over all V symbols, the true one included; "others" over
-            the V - 2 that are neither the true one nor padding.
+        target_ids: (B, T) int64, `pad_id` where there is no token.
+        pad_id: the id of [PAD]; positions with it add nothing to either sum.
+        label_smoothing: the probability (0 to 1) that smoothing spreads evenly over several symbols.
+        smoothed_over: "vocabulary": all V symbols, the true one included; "others": the V - 2 symbols
+            that are neither the true one nor [PAD].
 
     Source: Vaswani et al. 2017, section 5.4; Szegedy et al. 2016; "others": The Annotated Transformer.
     """
@@ -41,7 +41,7 @@ def sum_loss(
     likelihood = of_truth.masked_fill(~is_real, 0.0).sum()
     if label_smoothing == 0.0:
         return LossSums(-likelihood, -likelihood.detach())
-    # The sum over the symbols and not their mean, whose gradient would fill a tensor of that size.
+    # Not the mean over symbols: its gradient would allocate one more (B, T, V) tensor.
     of_all = log_probabilities.sum(-1)  # (B, T)
     num_symbols = logits.size(-1)
     if smoothed_over == "others":

@@ -1,4 +1,4 @@
-"""Where a token stands: sinusoids or learned vectors added to it, or rotated queries and keys."""
+"""Positional encodings: sinusoids or learned vectors added to embeddings, or rotated queries and keys."""
 
 import functools
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class SinusoidalPositions(nn.Module):
         self.in_halves = in_halves
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """(B, T, D) to the same; the first of the T positions is number `start`."""
+        """(B, T, D) to the same shape; the first of the T positions is number `start`."""
         end = start + x.size(1)
         waves = sines_and_cosines(_round_up(end), x.size(2), x.dtype, x.device)
         sines, cosines = waves.sines[start:end], waves.cosines[start:end]
@@ -41,7 +41,7 @@ class LearnedPositions(nn.Module):
         self.weight = nn.Parameter(torch.randn(max_length, d_model))
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """(B, T, D) to the same; the first of the T positions is number `start`."""
+        """(B, T, D) to the same shape; the first of the T positions is number `start`."""
         end = start + x.size(1)
         if end > self.weight.size(0):
             raise DataError(
@@ -52,15 +52,15 @@ class LearnedPositions(nn.Module):
 
 
 class NoPositions(nn.Module):
-    """x as it is."""
+    """No positional encoding: x unchanged."""
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """(B, T, D) to the same."""
+        """(B, T, D) to the same shape."""
         return x
 
 
 def build_positions(config: ModelConfig) -> nn.Module:
-    """What is added to embeddings; nothing where positions are rotary, which attention applies."""
+    """The module that adds positions to embeddings; it adds nothing if attention rotates instead."""
     match config.positions:
         case "sinusoidal" | "sinusoidal_halves":
             return SinusoidalPositions(in_halves=config.positions == "sinusoidal_halves")
@@ -78,17 +78,17 @@ class Rotation(NamedTuple):
 
 
 def rotation_at(start: int, num_positions: int, head_width: int, like: Tensor) -> Rotation:
-    """The rotation of positions from `start` on, on the device of `like` and with its dtype."""
+    """The rotation of `num_positions` positions from `start` on, with device and dtype of `like`."""
     end = start + num_positions
     sines, cosines = sines_and_cosines(_round_up(end), head_width, like.dtype, like.device)
     return Rotation(sines[start:end], cosines[start:end])
 
 
 def rotate(x: Tensor, rotation: Rotation | None) -> Tensor:
-    """(B, H, T, K) with columns 2i and 2i + 1 turned by position / 10000^(2i / K).
+    """(B, H, T, K) to the same shape: columns 2i and 2i + 1 are rotated by position / 10000^(2i / K).
 
-    For queries and keys of self-attention only: there their product depends on the distance of two
-    positions, while source and target positions have no common origin.
+    For queries and keys of self-attention only: their dot product then depends on the distance of two
+    positions. Cross-attention is not rotated: a source and a target position have no distance.
 
     Source: Su et al. 2021, equation 34.
     """
@@ -104,8 +104,8 @@ def rotate(x: Tensor, rotation: Rotation | None) -> Tensor:
 def sines_and_cosines(
     num_positions: int, width: int, dtype: torch.dtype, device: torch.device
 ) -> Rotation:
-    """Twice (T, width / 2): sin and cos of position / 10000^(2i / width), rounded once from float64."""
-    with torch.inference_mode(False), torch.no_grad():  # kept, so it must serve training too
+    """sin and cos of position / 10000^(2i / width), (T, width / 2) each, computed in float64."""
+    with torch.inference_mode(False), torch.no_grad():  # cached tensors serve training too
         columns = torch.arange(0, width, 2, dtype=torch.float64, device="cpu")
         positions = torch.arange(num_positions, dtype=torch.float64, device="cpu")
         angles = positions[:, None] * 10_000.0 ** (-columns / width)
@@ -113,5 +113,5 @@ def sines_and_cosines(
 
 
 def _round_up(num_positions: int) -> int:
-    """To a power of two, so that few lengths are computed and kept."""
+    """The next power of two, 512 at least, so that few lengths are computed and cached."""
     return max(512, 1 << (num_positions - 1).bit_length())

@@ -18,7 +18,7 @@ from transformer_cli.model.positions import Rotation, build_positions, rotation_
 
 
 class Encoder(nn.Module):
-    """Layers on layers, and a norm after the last where the config says so."""
+    """A stack of N encoder layers and an optional final norm."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -26,14 +26,14 @@ class Encoder(nn.Module):
         self.norm = _final_norm(config)
 
     def forward(self, x: Tensor, visible: Tensor, rotation: Rotation | None) -> Tensor:
-        """(B, S, D) to the same."""
+        """(B, S, D) to the same shape."""
         for layer in self.layers:
             x = layer(x, visible, rotation)
         return self.norm(x)
 
 
 class Decoder(nn.Module):
-    """Layers on layers, and a norm after the last where the config says so."""
+    """A stack of N decoder layers and an optional final norm."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -48,14 +48,14 @@ class Decoder(nn.Module):
         source_visible: Tensor,
         rotation: Rotation | None,
     ) -> Tensor:
-        """(B, T, D) to the same."""
+        """(B, T, D) to the same shape."""
         for layer in self.layers:
             x = layer(x, memory, target_visible, source_visible, rotation)
         return self.norm(x)
 
 
 class Transformer(nn.Module):
-    """Source ids and the target so far to logits of the next target token.
+    """The whole model: source ids and decoder input ids to logits of the next target tokens.
 
     Source: Vaswani et al. 2017, section 3.
     """
@@ -64,7 +64,7 @@ class Transformer(nn.Module):
         super().__init__()
         if config.tie_embeddings == "all" and source_vocab_size != target_vocab_size:
             raise ConfigError(
-                f"model.tie_embeddings: all needs one vocabulary, found {source_vocab_size} source and {target_vocab_size} target tokens",
+                f"model.tie_embeddings: all needs one shared vocabulary, found {source_vocab_size} source and {target_vocab_size} target tokens",
                 hint="set tokenizer.shared: true, or model.tie_embeddings: target-output",
             )
         self.config = config
@@ -86,12 +86,12 @@ class Transformer(nn.Module):
         nn.Module.register_load_state_dict_pre_hook(self, _drop_copies_of_tied_tables)
 
     def forward(self, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor) -> Tensor:
-        """Logits of the token after each position of the target.
+        """The logits of the next token at each target position.
 
         Args:
             source_ids: (B, S) int64.
             source_mask: (B, S) bool, True where there is a token.
-            decoder_input_ids: (B, T) int64, begins with [SOS]; padding, if any, on the right.
+            decoder_input_ids: (B, T) int64, [SOS] and then the target; padding, if any, on the right.
 
         Returns:
             (B, T, V), float32 at least.
@@ -99,19 +99,19 @@ class Transformer(nn.Module):
         return self.decode(decoder_input_ids, self.encode(source_ids, source_mask), source_mask)
 
     def encode(self, source_ids: Tensor, source_mask: Tensor) -> Tensor:
-        """(B, S) int64 and bool to (B, S, D)."""
+        """Source ids (B, S) int64 and their mask (B, S) bool to the encoder output (B, S, D)."""
         x = self.embed_source(source_ids)
         return self.encoder(x, source_mask[:, None, None, :], self.rotation(x))
 
     def decode(self, decoder_input_ids: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
-        """(B, T) int64, with what `encode` made of the source, to logits (B, T, V)."""
+        """Decoder input ids (B, T) int64 and the output of `encode` to logits (B, T, V)."""
         x = self.embed_target(decoder_input_ids)
         visible = causal_mask(x.size(1), x.device)
         x = self.decoder(x, memory, visible, source_mask[:, None, None, :], self.rotation(x))
         return at_least_float32(self.output(x))
 
     def start_decoding(self, memory: Tensor, source_mask: Tensor) -> DecoderState:
-        """The state of a search with one row for each sentence, before the first token."""
+        """The state of decoding before the first token, with one row for each sentence."""
         return DecoderState(self, memory, source_mask)
 
     def embed_source(self, source_ids: Tensor) -> Tensor:
@@ -129,7 +129,7 @@ class Transformer(nn.Module):
         return self._embed(decoder_input_ids, table, self.target_positions, start)
 
     def rotation(self, x: Tensor, start: int = 0) -> Rotation | None:
-        """Of the positions of x (B, T, D), where positions are rotary."""
+        """The rotation of the positions of x (B, T, D); None unless positions are rotary."""
         if self.config.positions != "rotary":
             return None
         return rotation_at(start, x.size(1), self.config.head_width, x)
@@ -144,7 +144,7 @@ class Transformer(nn.Module):
 def _drop_copies_of_tied_tables(
     model: nn.Module, state: dict[str, Any], prefix: str, *_others: Any
 ) -> None:
-    """Weights from elsewhere may hold a tied table under each of its names, or under another."""
+    """Accept weights in which a tied embedding has another name, or several names with one content."""
     owner = f"{prefix}output.weight"
     for name in ("source_embedding", "target_embedding"):
         copy = f"{prefix}{name}.weight"

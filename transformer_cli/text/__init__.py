@@ -1,1 +1,1 @@
-"""Raw text to token ids, and back: normalisation, cutting into words, tokenizers."""
+"""Text to token ids and back: normalisation, splitting into words, tokenizers, padding."""

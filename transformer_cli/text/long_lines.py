@@ -1,13 +1,13 @@
-"""How a line with more tokens than the model has learned to read is cut into parts."""
+"""Splitting a line that is too long for the model into shorter parts."""
 
 import re
 from collections.abc import Callable, Iterator
 
-# The full-width stop, marks and comma of Chinese and Japanese, which no white space follows.
+# Full-width punctuation of Chinese and Japanese; no white space follows it.
 _WIDE_STOPS = "\u3002\uff01\uff1f"
 _WIDE_PAUSES = "\u3001\uff0c\uff1a\uff1b"
-# After the end of a sentence, at a lesser pause, between words: the best kind comes first. What
-# the group matches is left out.
+# Places for a cut, best first: after a sentence, after a comma or colon, between words. The white
+# space in the group is removed.
 _BOUNDARIES = tuple(
     re.compile(pattern)
     for pattern in (
@@ -19,15 +19,15 @@ _BOUNDARIES = tuple(
 
 
 def split_line(text: str, is_short: Callable[[str], bool]) -> Iterator[str]:
-    """Parts of a text that are all short, in order, cut near the middle again and again.
+    """Yield short parts of a text in order; each part that is too long is cut in two, repeatedly.
 
-    Each cut is made between sentences where that is possible, else at a pause, else between
-    words, and inside a word only where there is no white space at all. White space at a cut
-    vanishes.
+    A cut lies in the middle half of a part: after a sentence if possible, else after a comma,
+    colon or semicolon, else at white space, else exactly in the middle. White space at a cut is
+    removed.
 
     Args:
         text: a line.
-        is_short: whether a part needs no cut; a single character never gets one.
+        is_short: says whether a part is short enough; a single character always is.
     """
     waiting = [text]
     while waiting:
@@ -40,7 +40,7 @@ def split_line(text: str, is_short: Callable[[str], bool]) -> Iterator[str]:
 
 
 def _halves(text: str) -> tuple[str, str]:
-    """Two non-empty parts of a text of two or more characters, or one where the other is blank."""
+    """The two parts of a text of two or more characters; one of them is empty if it was blank."""
     middle = len(text) // 2
     start, end = len(text) // 4, len(text) - len(text) // 4
     for boundary in _BOUNDARIES:

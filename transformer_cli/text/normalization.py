@@ -1,14 +1,14 @@
-"""The form in which text is learned and translated: Unicode NFC, without control characters."""
+"""Text normalisation before training and translation: Unicode NFC, no control characters."""
 
 import re
 import unicodedata
 
 from transformer_cli.config.data import CleaningConfig
 
-# White space is no control character here, U+0085 and U+001C..U+001F included: removing it would
-# glue words together. A byte-order mark inside text is left over from joining files.
+# White space stays, also U+0085 and U+001C..U+001F: removing it would join two words into one. A
+# byte-order mark inside a text comes from files that were concatenated.
 _CONTROL_CHARACTER = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ufeff]")
-# White space, and what has no width: soft hyphen, joiners, direction marks.
+# Any character but white space and characters without width: soft hyphen, joiners, direction marks.
 _VISIBLE = re.compile(
     r"[^\s\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
 )
@@ -16,7 +16,7 @@ _LONG_TEXT = 1000
 
 
 def normalize(text: str, rules: CleaningConfig) -> str:
-    """Text as the model sees it, in training and in translation; applying it twice changes nothing."""
+    """Normalised text, the same in training and translation; normalising it again changes nothing."""
     if rules.remove_control_characters:
         text = remove_control_characters(text)
     return compose(text) if rules.normalize_unicode else text
@@ -28,7 +28,7 @@ def remove_control_characters(text: str) -> str:
 
 
 def compose(text: str) -> str:
-    """Unicode NFC, without the quadratic time that thousands of combining marks in a row can take."""
+    """Text in Unicode NFC; thousands of combining marks in a row do not take quadratic time."""
     if text.isascii():
         return text
     if len(text) > _LONG_TEXT:
@@ -37,14 +37,14 @@ def compose(text: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing in the text can be seen."""
+    """Whether the text has no visible character."""
     return _VISIBLE.search(text) is None
 
 
 def _order_marks(text: str) -> str:
-    """Canonically equivalent text whose runs of combining marks are in canonical order already.
+    """Canonically equivalent text with every run of combining marks in canonical order.
 
-    Python's normalisation sorts such runs by insertion, which takes hours on a megabyte of marks.
+    `unicodedata.normalize` uses an insertion sort, which takes hours on a megabyte of unsorted marks.
     """
     ordered: list[str] = []
     marks: list[str] = []

@@ -1,4 +1,4 @@
-"""Sequences of token ids of unequal length to one rectangular array."""
+"""Padding: token sequences of different lengths to one rectangular array."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 def pad_ids(sequences: Sequence[Any], pad_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Fill every sequence with `pad_id` at its end, up to the length L of the longest.
+    """Pad every sequence at its end with `pad_id`, up to the length L of the longest.
 
     Args:
         sequences: B sequences of ids, each a list, a tuple or an array.

@@ -1,9 +1,9 @@
-"""How token sequences end, and what the decoder reads while it is trained.
+"""Sequence formats: whether sequences end with [EOS], and what the decoder reads in training.
 
 In the ordinary format (Vaswani et al. 2017) source and target end with [EOS], and the decoder reads the
 target shifted right by one position, behind [SOS]. Two exercises of the walk-throughs deviate from it:
-`drop-first` has no [EOS], and in `memorise` the decoder reads the unshifted target, so that it sees the
-very token that it must predict. Both deviations are defined here and nowhere else.
+`drop-first` has no [EOS], and in `memorise` the decoder reads the target without the shift, so its input
+contains the token that it must predict. Both deviations are defined here and nowhere else.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from transformer_cli.config import DataConfig, SequencesData
 
 @dataclass(frozen=True, slots=True)
 class SequenceFormat:
-    """The ordinary format, unless a field says otherwise."""
+    """The format of source, target and decoder input; the default is the ordinary format."""
 
     has_end: bool = True
     """Whether source and target end with [EOS]."""
@@ -29,7 +29,7 @@ class SequenceFormat:
 
     @classmethod
     def of(cls, data: DataConfig) -> "SequenceFormat":
-        """The format that a config asks for."""
+        """The format for the settings under `data`."""
         if not isinstance(data, SequencesData):
             return cls()
         length_change = -1 if data.task == "drop-first" else 0
@@ -40,13 +40,13 @@ class SequenceFormat:
         return [*ids, eos_id] if self.has_end else [*ids]
 
     def fixed_length(self, source_length: int) -> int | None:
-        """The number of tokens of a translation where no [EOS] ends it, else None."""
+        """The number of tokens of a translation if the format has no [EOS], else None."""
         return None if self.has_end else source_length + self.length_change
 
     def decoder_inputs(
         self, target_ids: NDArray[Any], is_real: NDArray[np.bool_], *, sos_id: int, pad_id: int
     ) -> NDArray[Any]:
-        """What the decoder reads so that it predicts `target_ids`.
+        """The decoder input ids from which the decoder must predict `target_ids`.
 
         Args:
             target_ids: (B, T), padded at the end.
@@ -55,7 +55,7 @@ class SequenceFormat:
             pad_id: the id of [PAD].
 
         Returns:
-            (B, T) ids, with padding in the same places.
+            (B, T) ids, with padding at the same positions.
         """
         inputs = target_ids.copy()
         if self.is_shifted:

@@ -1,4 +1,4 @@
-"""Text to token ids, and back without loss."""
+"""The tokenizer: text to token ids, and token ids to text."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,39 +15,39 @@ from transformer_cli.text.word_split import SPECIALS, UNK, install, stands_alone
 
 MAX_KNOWN_WORDS = 500_000
 MAX_KNOWN_CHARACTERS = 40
-# A text with more per token that a model may read is not encoded to find out that it is too long.
+# A text with more characters than this for each token of `max_length` is too long; encoding it is skipped.
 MAX_CHARACTERS_PER_TOKEN = 64
 
 
 class Tokenizer:
-    """One language's vocabulary, or a shared one."""
+    """A tokenizer with the vocabulary of one language, or a vocabulary shared by both."""
 
     unk_id, pad_id, sos_id, eos_id = range(len(SPECIALS))
 
     def __init__(self, model: dict[str, Any]) -> None:
-        """From a model as it stands in a tokenizer.json, already checked."""
+        """Build a tokenizer from the `model` entry of a tokenizer.json, which was checked before."""
         self._model = model
         self.kind: str = model["type"].lower()
         self._engine = Engine(_engine_model(model))
         install(self._engine, self.kind)
         self.vocab_size: int = self._engine.get_vocab_size()
         self._pieces = [self._engine.id_to_token(index) for index in range(self.vocab_size)]
-        # Most unknown pieces are words, and a word owns the space before it.
+        # A word includes the space before it, and most unknown tokens are words.
         self._shown = ["" if piece in SPECIALS else piece for piece in self._pieces]
         self._shown[self.unk_id] = f" {UNK}"
         self._first_words = _KnownWords(self._encode_whole)
         self._later_words = _KnownWords(self._encode_later_word)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, no specials added; `[EOS]` in the text is plain text."""
+        """The ids of a text, without special tokens; the string `[EOS]` in a text is ordinary text."""
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text."""
+        """The ids of each text, as `encode` gives them."""
         return [self._encode_by_words(text) for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids: [PAD], [SOS] and [EOS] vanish, [UNK] stays visible."""
+        """The text of ids; [PAD], [SOS] and [EOS] are left out, [UNK] is shown."""
         shown = self._shown
         return self._engine.decoder.decode([shown[index] for index in ids])
 
@@ -65,16 +65,16 @@ class Tokenizer:
 
     @classmethod
     def from_json(cls, text: str) -> "Tokenizer":
-        """A tokenizer from the content of a tokenizer.json, which may come from anywhere.
+        """A tokenizer from the content of a tokenizer.json, which need not be trusted.
 
         Raises:
-            DataError: it is not one that `to_json` could have written.
+            DataError: `to_json` cannot have written this content.
         """
         with engine_failures_explained("the tokenizer cannot be built"):
             return cls(tokenizer_file.read(text))
 
     def _encode_whole(self, text: str) -> list[int]:
-        if not text.isascii():  # half a surrogate pair is no text
+        if not text.isascii():  # UTF-8 has no lone surrogates: each becomes a question mark
             text = text.encode("utf-8", "replace").decode("utf-8")
         return self._engine.encode_batch_fast([text], add_special_tokens=False)[0].ids
 
@@ -82,7 +82,7 @@ class Tokenizer:
         return self._encode_whole(f"a {word}")[len(self._first_words["a"]) :]
 
     def _encode_by_words(self, text: str) -> list[int]:
-        """What `_encode_whole` gives, put together from words met before where that is possible."""
+        """The same ids as `_encode_whole`, joined from cached ids of words where possible."""
         first, *others = text.split(" ")
         known = self._later_words
         try:
@@ -101,7 +101,7 @@ class Tokenizer:
 
 
 class _KnownWords(dict[str, list[int]]):
-    """The ids of words met before; a KeyError for a word that cannot be cut by itself."""
+    """A cache from words to ids; KeyError for a word that must be encoded together with its text."""
 
     def __init__(self, encode: Callable[[str], list[int]]) -> None:
         super().__init__()
@@ -117,15 +117,15 @@ class _KnownWords(dict[str, list[int]]):
 
 
 def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
-    """A tokenizer whose vocabulary is learned from texts; the same texts give the same one.
+    """A tokenizer whose vocabulary is learned from texts; the same texts give the same tokenizer.
 
     Args:
-        texts: lines of the training split, of both languages where the vocabulary is shared.
-        config: the kind, and the limits of the vocabulary.
+        texts: lines of the training split; of both languages if the vocabulary is shared.
+        config: the kind of tokenizer, and the limits of its vocabulary.
 
     Raises:
-        ConfigError: the vocabulary is too small for its kind.
-        DataError: there is nothing to learn from.
+        ConfigError: `vocab_size` is too small for this kind of tokenizer.
+        DataError: the texts give an empty vocabulary.
     """
     with engine_failures_explained("no vocabulary can be learned from this text"):
         tokenizer = Tokenizer(learn_model(texts, config))
@@ -139,7 +139,7 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
 
 @contextmanager
 def engine_failures_explained(what: str) -> Iterator[None]:
-    """Turn the failures of the engine into errors of ours: a panic of it is no `Exception`."""
+    """Turn errors of the `tokenizers` library into `TfmError`; its Rust panics are no `Exception`."""
     try:
         yield
     except TfmError:

@@ -1,4 +1,4 @@
-"""What goes into a vocabulary: whole words, or the parts of words that text is best written with."""
+"""Learning a vocabulary: whole words, or subwords by byte-pair encoding or a unigram model."""
 
 import json
 import re
@@ -14,17 +14,17 @@ from transformer_cli.text.tokenizer_file import MAX_ENTRIES, model_entry
 from transformer_cli.text.word_split import SPECIALS, UNK, install, is_one_piece
 
 SUBWORD_VOCAB_SIZE = 8000
-# A longer text is no sentence, and a word of a million characters would make a file that is refused.
+# Longer texts are cut: a word of a million characters would make a tokenizer.json that is refused.
 SANE_CHARACTERS = 10_000
-_PIECES = re.compile(r"(?s).{1,999}(?:\s|\Z)|.{1,1000}")  # cut at white space where there is some
+_PIECES = re.compile(r"(?s).{1,999}(?:\s|\Z)|.{1,1000}")  # ends at white space if possible
 _BYTES = pre_tokenizers.ByteLevel.alphabet()
 
 
 def learn_model(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]:
-    """The `model` of a tokenizer.json; the same texts give the same one.
+    """The `model` entry of a tokenizer.json, learned from texts; the same texts give the same model.
 
     Raises:
-        ConfigError: the vocabulary is too small for its kind.
+        ConfigError: `vocab_size` is too small for this kind of tokenizer.
     """
     texts = _of_sane_length(texts)
     if config.kind == "wordlevel":
@@ -34,8 +34,8 @@ def learn_model(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]
     if vocab_size < smallest:
         raise ConfigError(
             f"tokenizer.vocab_size ({vocab_size}) is below {smallest}: a {config.kind} vocabulary "
-            f"holds all {len(_BYTES)} bytes and {len(SPECIALS)} specials",
-            hint="raise tokenizer.vocab_size, or take tokenizer.kind: wordlevel",
+            f"holds all {len(_BYTES)} bytes and {len(SPECIALS)} special tokens",
+            hint="raise tokenizer.vocab_size, or set tokenizer.kind: wordlevel",
         )
     if config.kind == "bpe":
         return _learn_merges(texts, vocab_size, config.min_frequency)
@@ -43,7 +43,7 @@ def learn_model(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]
 
 
 def _of_sane_length(texts: Iterable[str]) -> Iterator[str]:
-    """Texts beyond all measure in pieces: time and memory of learning grow with the square of a length."""
+    """Cut very long texts: time and memory of training grow with the square of a text's length."""
     for text in texts:
         if len(text) <= SANE_CHARACTERS:
             yield text
@@ -62,7 +62,7 @@ def _learn_words(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any
 
 
 def _learn_merges(texts: Iterable[str], vocab_size: int, min_frequency: int) -> dict[str, Any]:
-    """Byte-pair encoding (Sennrich et al. 2016), inside words."""
+    """Byte-pair encoding (Sennrich et al. 2016); no token reaches beyond a word."""
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
         min_frequency=min_frequency,
@@ -74,11 +74,11 @@ def _learn_merges(texts: Iterable[str], vocab_size: int, min_frequency: int) -> 
 
 
 def _learn_scores(texts: Iterable[str], vocab_size: int) -> dict[str, Any]:
-    """A unigram language model over pieces (Kudo 2018), inside words.
+    """A unigram language model over subwords (Kudo 2018); no subword reaches beyond a word.
 
-    The trainer considers only pieces that are followed by two different characters somewhere, so it
-    would never take a word that is no part of a longer one. Hence it sees words together with the marks
-    behind them, and each word once before a full stop; pieces that hold a mark are dropped at the end.
+    The trainer accepts a subword only if two different characters follow it in the texts. So it would
+    accept a word only if longer words contain it. Therefore words stay joined to the punctuation after
+    them, each word is also given once before a full stop, and subwords with punctuation are removed.
     """
     trainer = trainers.UnigramTrainer(
         vocab_size=vocab_size,
@@ -110,10 +110,10 @@ def _then_each_word_with_a_mark(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _settled(pieces: dict[str, float]) -> list[list[Any]]:
-    """Pieces with scores, without the traces of the order in which the trainer happened to add.
+    """Subwords with scores that do not depend on the trainer's order of additions, which varies.
 
-    Sums differ in their last digits, and bytes that no text holds get scores by chance, a little above
-    the lowest.
+    The order changes the last digits, which are rounded away. Bytes that occur in no text get random
+    scores a little above the lowest; they are set to the lowest.
     """
     for special in SPECIALS:
         pieces.pop(special, None)

@@ -1,10 +1,10 @@
-"""Where a text is cut into words and marks, and how the cuts are undone without a trace.
+"""Splitting text into words and punctuation marks, and joining them into exactly the same text.
 
-A word owns the one space before it, so `Il gatto dorme.` is cut into ` Il`, ` gatto`, ` dorme`, `.`
+A word includes the one space before it: `Il gatto dorme.` is split into ` Il`, ` gatto`, ` dorme`, `.`
 and joining the pieces restores the text. Where no space is expected before a word (at the start, in
-`l'acqua`, after an opening bracket), one is put in before the cut and taken out after the join, so
-that a word has the same entry everywhere. Where a space stands there all the same (`un po' di`), it
-is a piece of its own. Both directions look at the same places, which makes them exact inverses.
+`l'acqua`, after an opening bracket), a space is inserted before splitting and removed after joining,
+so that a word has the same vocabulary entry everywhere. If the text has a space there (`un po' di`),
+that space is a piece of its own. Inserting and removing use the same patterns, so no space is lost.
 """
 
 from functools import cache
@@ -14,13 +14,13 @@ from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 
 UNK, PAD, SOS, EOS = SPECIALS = ("[UNK]", "[PAD]", "[SOS]", "[EOS]")
 
-# Scripts that put no space between words; the two marks lengthen a vowel in both kana scripts.
+# Scripts without spaces between words; U+30FC and U+FF70 are the long-vowel marks of Japanese kana.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30FC\uFF70"
 _LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"
-# Joiners shape letters, they part nothing.
+# U+200C and U+200D change the shape of letters; they do not separate words.
 _IN_WORD = rf"[\p{{L}}\p{{M}}\u200C\u200D&&[^{_UNSPACED}]]"
 _APOSTROPHE = r"['\u2019]"
-_CLITIC = rf"(?i:s|t|d|m|re|ve|ll)(?!{_IN_WORD})"  # of English: John's, don't, we'll
+_CLITIC = rf"(?i:s|t|d|m|re|ve|ll)(?!{_IN_WORD})"  # English: John's, don't, we'll
 _WORD_START = rf"(?:{_LETTER}|\p{{N}}|\[UNK\])"
 _QUOTE = r"[\"“'\u2018\u2019]"
 _NO_SPACE_INSIDE = "|".join(
@@ -49,15 +49,15 @@ _SUBWORDS = "|".join(
 _SUBWORDS_WITH_MARKS = rf"{_WORD}(?: ?[^\s\p{{L}}\p{{N}}])+|{_SUBWORDS}"
 
 
-# A word that ends in one of these takes away the space expected before the next word.
+# After a word that ends in one of these, no space is expected before the next word.
 _OPENERS = frozenset("'\u2019\u2018\"“„«¿¡(-/\u2013$€£¥")
 _SEPARATORS = frozenset(".,:")  # after a digit only
 
 
 def stands_alone(word: str) -> bool:
-    """Whether what follows a word, beyond a space, is cut as if the word were not there.
+    """Whether the text after a word and a space is split in the same way without that word.
 
-    False also for some words of which it is true; of no other.
+    True is always right; False may be wrong, which costs only time: the word is not cached.
     """
     if word[-1] in _SEPARATORS:
         return word[-2:-1].isalpha()
@@ -65,16 +65,15 @@ def stands_alone(word: str) -> bool:
 
 
 def is_byte_level(kind: str) -> bool:
-    """Whether pieces are made of bytes, so that no text is unknown."""
+    """Whether tokens consist of bytes, so that no text is unknown."""
     return kind != "wordlevel"
 
 
 def is_one_piece(piece: str) -> bool:
-    """Whether text could be cut so that this is within one piece; `piece` is of a byte-level vocabulary."""
+    """Whether splitting into words keeps this entry of a byte-level vocabulary in one piece."""
     text = decoders.ByteLevel().decode([piece])
-    return (
-        len(_subword_cut().pre_tokenize_str(text)) == 1 or "\ufffd" in text
-    )  # parts of a character
+    # U+FFFD replaces an incomplete character: the entry has some of its bytes.
+    return len(_subword_cut().pre_tokenize_str(text)) == 1 or "\ufffd" in text
 
 
 @cache
@@ -83,7 +82,7 @@ def _subword_cut() -> pre_tokenizers.PreTokenizer:
 
 
 def install(tokenizer: Tokenizer, kind: str, *, keeps_marks_with_words: bool = False) -> None:
-    """Give a tokenizer the cut, the join and the special entries that belong to its kind."""
+    """Set normalizer, splitting, joining and special tokens of a tokenizer of this kind."""
     pattern = _SUBWORDS_WITH_MARKS if keeps_marks_with_words else _split_pattern(kind)
     split = pre_tokenizers.Split(Regex(pattern), "isolated")
     join = [decoders.Fuse(), decoders.Replace(Regex(_TAKE_OUT), "")]
@@ -105,11 +104,11 @@ def install(tokenizer: Tokenizer, kind: str, *, keeps_marks_with_words: bool = F
         tokenizer.pre_tokenizer = split
     tokenizer.decoder = decoders.Sequence(join)
     tokenizer.add_special_tokens(list(SPECIALS))
-    tokenizer.encode_special_tokens = True  # what a user types is plain text; no file stores this
+    tokenizer.encode_special_tokens = True  # `[EOS]` in a text is plain text; not stored in files
 
 
 def components(kind: str) -> dict[str, Any]:
-    """The same as it stands in a tokenizer.json: all of that file but the model."""
+    """What `install` sets, as entries of a tokenizer.json: everything except the model."""
     split = {
         "type": "Split",
         "pattern": {"Regex": _split_pattern(kind)},
@@ -129,7 +128,7 @@ def components(kind: str) -> dict[str, Any]:
         _replace(_PUT_IN, " "),
     ]
     is_bytes = is_byte_level(kind)
-    # The decoder of bytes ignores these settings, but the file format asks for them.
+    # The ByteLevel decoder ignores these settings, but the file format requires them.
     first_join = (
         {**byte_level, "add_prefix_space": True, "use_regex": True}
         if is_bytes

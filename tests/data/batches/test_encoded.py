@@ -45,7 +45,7 @@ def test_what_is_written_comes_back(
         assert ours.tolist() == theirs.tolist()
 
 
-def test_ids_take_two_bytes_where_the_vocabulary_allows(tmp_path: Path) -> None:
+def test_ids_take_two_bytes_if_the_vocabulary_is_small_enough(tmp_path: Path) -> None:
     pairs = [TokenPair([65_535], [1])]
     for vocab_size, dtype in ((65_536, np.uint16), (65_537, np.uint32)):
         path = tmp_path / f"{vocab_size}.arrow"
@@ -55,7 +55,7 @@ def test_ids_take_two_bytes_where_the_vocabulary_allows(tmp_path: Path) -> None:
         assert (source_ids.dtype, source_ids.tolist()) == (dtype, [65_535])
 
 
-def test_corpora_are_counted_also_empty_ones(tmp_path: Path) -> None:
+def test_pairs_are_counted_for_each_corpus_also_for_an_empty_one(tmp_path: Path) -> None:
     pairs = [TokenPair([1], [2])] * 3
     write_encoded(tmp_path / "a", [(pairs, [0, 0, 2]), (pairs[:1], [2])], vocab_size=9)
     corpus = EncodedCorpus.open(tmp_path / "a", num_corpora=4)
@@ -64,7 +64,7 @@ def test_corpora_are_counted_also_empty_ones(tmp_path: Path) -> None:
 
 
 def test_mixed_corpora_are_refused(tmp_path: Path) -> None:
-    """Weights rest on corpora standing one after the other."""
+    """Weights of corpora need each corpus stored in one piece."""
     pairs = [TokenPair([1], [2])] * 2
     with pytest.raises(ValueError, match="mixed"):
         write_encoded(tmp_path / "a", [(pairs, [1, 0])], vocab_size=9)

@@ -50,7 +50,7 @@ def as_lists(batches: object) -> list[list[int]]:
 
 
 @given(st.integers(1, 3000), st.integers(0, 2**31 - 1), st.integers(0, 1000))
-def test_a_shuffle_puts_everything_somewhere_once(size: int, seed: int, epoch: int) -> None:
+def test_a_shuffle_is_a_permutation(size: int, seed: int, epoch: int) -> None:
     shuffled = permute(np.arange(size), size, (seed, epoch))
     assert sorted(shuffled.tolist()) == list(range(size))
 
@@ -107,10 +107,10 @@ def test_no_batch_exceeds_its_tokens_padding_included(pool_size: int) -> None:
 
 
 def test_a_batch_is_as_large_as_its_budget_lets_it_be() -> None:
-    """But for the one of the longest pairs, where the corpus ends."""
+    """Except for the batch of the longest pairs, where the pairs run out."""
     sizes = [(int(TARGET_LENGTHS[batch].max()), len(batch)) for batch in order().batches(0)]
     longest = max(length for length, _ in sizes)
-    # The pair that no longer fitted was of the same length or some longer one.
+    # The first pair that did not fit has the same length or is longer.
     assert all((size + 1) * (length + 2) > 256 for length, size in sizes if length < longest - 2)
 
 
@@ -127,7 +127,7 @@ def test_a_pair_longer_than_the_budget_is_a_batch_of_its_own() -> None:
 
 
 def test_pools_are_of_like_size() -> None:
-    """Else the pairs left over would make tiny batches."""
+    """A last pool of few pairs would make tiny batches."""
     sizes = [sum(map(len, order(pool_size=333)._pool_batches(0, pool))) for pool in range(4)]
     assert sizes == [250, 250, 250, 250]
 
@@ -143,7 +143,7 @@ def test_padding_is_little() -> None:
 
 
 class EpochOrderWithOtherLengths:
-    """Batches planned by one table of lengths, and measured by another."""
+    """Plans batches with one table of lengths and measures them with another."""
 
     def __init__(self, plan: EpochOrder) -> None:
         self.batches = plan.batches

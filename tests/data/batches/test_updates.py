@@ -22,7 +22,7 @@ NUMBERS = np.random.default_rng(1)
 
 
 def some_pairs(num_pairs: int) -> PairList:
-    """Pairs that can be told apart: the first source token is the number of the pair."""
+    """Pairs that a test can identify: the first source token is the number of the pair."""
     sides = NUMBERS.integers(1, 9, (num_pairs, 2)).tolist()
     return PairList(
         TokenPair([10 + number, *[5] * source, EOS], [*[6] * target, EOS])
@@ -116,7 +116,7 @@ def test_a_batch_equals_the_one_that_a_loop_over_tokens_makes(
     assert batch.num_target_tokens == sum(len(pair.target_ids) for pair in pairs)
 
 
-def test_unshifted_the_decoder_reads_what_it_is_to_predict() -> None:
+def test_without_the_shift_the_decoder_reads_the_token_that_it_must_predict() -> None:
     pairs = PairList([TokenPair([5, 6], [7, 8, 9]), TokenPair([8], [9])])
     batch = collate(pairs, sos_id=SOS, pad_id=PAD, sequence_format=SequenceFormat(is_shifted=False))
     assert torch.equal(batch.decoder_input_ids, batch.target_ids)
@@ -182,7 +182,7 @@ def test_accumulated_updates_hold_the_same_batches_in_the_same_order() -> None:
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])
-def test_resuming_anywhere_gives_what_would_have_come(accumulate: int) -> None:
+def test_resuming_anywhere_gives_the_same_next_batches(accumulate: int) -> None:
     with updates(accumulate=accumulate) as stream:
         positions, expected = [stream.position], []
         for _ in range(40):
@@ -227,7 +227,7 @@ def test_after_the_last_update_of_an_epoch_the_position_is_the_next_epoch() -> N
         assert stream.epoch == 1
 
 
-def test_a_closed_stream_goes_on_where_it_was() -> None:
+def test_a_closed_iterator_continues_at_its_position() -> None:
     with updates() as whole:
         expected = [content(next(whole)) for _ in range(6)]
     stream = updates()
@@ -239,7 +239,7 @@ def test_a_closed_stream_goes_on_where_it_was() -> None:
     assert found == expected
 
 
-def test_a_forgotten_stream_ends_its_thread() -> None:
+def test_a_garbage_collected_iterator_stops_its_thread() -> None:
     before = threading.active_count()
     stream = updates()
     next(stream)
@@ -260,7 +260,7 @@ class Unreadable(PairList):
         return super().__getitem__(index)
 
 
-def test_an_error_of_the_thread_reaches_who_asks() -> None:
+def test_an_error_in_the_thread_is_raised_by_the_next_call() -> None:
     pairs = Unreadable(PAIRS[index] for index in range(60))
     with updates(pairs) as stream:
         for _ in range(2):

@@ -28,7 +28,7 @@ NO_RULES = CleaningConfig(
     max_characters=None,
     max_length_ratio=None,
 )
-# Per rule: what switches it off, a config in which it is the only one, and pairs that it drops.
+# For each rule: a setting that switches it off, a config with this rule only, and pairs that it drops.
 DROPS = {
     "drop_empty": (
         {"drop_empty": False},

@@ -65,7 +65,7 @@ def test_a_split_that_the_config_does_not_have_is_an_error(tmp_path: Path) -> No
     config = config_of({"source": "files", "root": str(tmp_path), "corpora": corpora})
     with pytest.raises(DataError, match="no test pairs") as refusal:
         held_out_pairs(config, "test")
-    # Nothing is drawn from a corpus that is a split: no share can help.
+    # No pair is drawn from a corpus with a split, so raising a share does not help.
     assert refusal.value.hint == "add a corpus with split: test under data.corpora"
 
 
@@ -77,16 +77,16 @@ DIFFERENT = [(f"s{number}", f"t{number}") for number in range(50)]
     [
         (DIFFERENT, {"validation_share": 0.0}, "raise data.validation_share (now 0) so that"),
         (DIFFERENT, {"validation_share": 1e-9}, "raise data.validation_share (now 1e-09) so that"),
-        (DIFFERENT[:1] * 50, {}, "different pairs that it can be drawn from: 1, and equal pairs"),
-        (DIFFERENT[:3], {"validation_share": 1e-9}, "can be drawn from: 3, and equal"),
+        (DIFFERENT[:1] * 50, {}, "too few different pairs to draw this split from: 1; equal pairs"),
+        (DIFFERENT[:3], {"validation_share": 1e-9}, "to draw this split from: 3; equal"),
         (
             [("", f"t{number}") for number in range(50)],
             {"validation_share": 0.5},
-            "each pair that was drawn for it was dropped; look at the rules under data.cleaning",
+            "every pair drawn for this split was dropped; look at the rules under data.cleaning",
         ),
     ],
 )
-def test_the_hint_to_a_split_of_which_nothing_was_drawn_fits_the_cause(
+def test_the_hint_for_an_empty_drawn_split_names_the_cause(
     rows: list[tuple[str, str]], shares: dict[str, float], hint: str, tmp_path: Path
 ) -> None:
     files = {"source": "files", "root": str(tmp_path), "corpora": [write(tmp_path, "all", rows)]}
@@ -95,7 +95,7 @@ def test_the_hint_to_a_split_of_which_nothing_was_drawn_fits_the_cause(
     assert hint in str(refusal.value.hint)
     assert "add a corpus with split: validation" in str(refusal.value.hint)
     is_raising_told = "raise data.validation_share" in str(refusal.value.hint)
-    assert is_raising_told == ("can be drawn from" not in hint)
+    assert is_raising_told == ("to draw this split from" not in hint)
 
 
 def test_all_held_out_splits_are_those_that_the_config_has(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_digests_mark_held_out_pairs_unless_the_task_is_to_memorise(tmp_path: Pa
 
 
 def test_a_small_corpus_may_have_no_test_pair(tmp_path: Path) -> None:
-    """None was drawn: training goes on without, and only asking for the split is an error."""
+    """If no test pair was drawn, training continues; only a request for the test split is an error."""
     train = write(tmp_path, "a", [("a b", "x y"), ("c d", "z w")])
     validation = write(tmp_path, "v", [("e f", "u v")]) | {"split": "validation"}
     shares = {"validation_share": 0.0, "test_share": 1e-9}
@@ -141,7 +141,7 @@ def test_a_small_corpus_may_have_no_test_pair(tmp_path: Path) -> None:
 def test_pairs_that_reading_skips_are_reported_for_held_out_splits_too(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody should wonder why 998 sentences are scored of a file with 1,000 lines."""
+    """The report explains why only 998 sentences of a file with 1,000 lines are scored."""
     good = [(f"s{n}", f"t{n}") for n in range(3)]
     corpora = [
         write(tmp_path, "train", good) | {"split": "train"},
@@ -154,14 +154,14 @@ def test_pairs_that_reading_skips_are_reported_for_held_out_splits_too(
         path = tmp_path / f"{'val' if split == 'validation' else split}.tsv"
         assert ("skipped: a NUL byte", count, f"{path}:{line}") in found[split].table()
     assert len(held_out_pairs(config, "test")) == 1
-    assert f"test split: left out, a NUL byte: 2, first {tmp_path}/test.tsv:2" in caplog.text
+    assert f"test split: skipped: a NUL byte: 2, first at {tmp_path}/test.tsv:2" in caplog.text
     report = prepare_data(config, tmp_path / "run" / "data").report
     told = "\n".join(report.lines())
     assert "reading and cleaning the validation split:" in told
     assert f"skipped: a NUL byte          1  {tmp_path}/val.tsv:2" in told
 
 
-def test_a_split_of_which_nothing_is_left_says_what_became_of_it(tmp_path: Path) -> None:
+def test_the_error_for_an_empty_split_says_why_its_pairs_were_lost(tmp_path: Path) -> None:
     corpora = [
         write(tmp_path, "train", [("a", "b")]),
         write(tmp_path, "val", [("", ""), ("\0", "")]) | {"split": "validation"},
@@ -172,13 +172,13 @@ def test_a_split_of_which_nothing_is_left_says_what_became_of_it(tmp_path: Path)
         DataError, match=r"no validation pairs; skipped: a NUL byte: 1; .*empty: 1"
     ) as refusal:
         all_held_out_pairs(config)
-    assert str(refusal.value.hint).startswith("data.corpora.1 has no pair that can be used")
+    assert str(refusal.value.hint).startswith("data.corpora.1 has no usable pair")
 
 
-def test_rows_of_a_corpus_whose_splits_are_drawn_are_told_of_once(
+def test_rows_of_a_corpus_whose_splits_are_drawn_are_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is read for each split, but a row that was skipped is one row."""
+    """The corpus is read once for each split, but a skipped row must be reported only once."""
     rows = [(f"s{n}", f"t{n}") for n in range(400)]
     rows[7], rows[9], rows[11] = ("a\0b", "c"), ("x" * (1 << 21), "y"), ("d\re", "f")
     corpora = [

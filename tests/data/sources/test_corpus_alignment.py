@@ -26,7 +26,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".xz": lzma.compress,
     ".zst": zstandard.compress,
 }
-# Whatever text may hold but a line feed, and what others take for the end of a line.
+# Any text without a line feed, with characters that other readers treat as the end of a line.
 NOISE = st.one_of(
     st.binary(max_size=8),
     st.sampled_from(
@@ -69,7 +69,7 @@ def _read(
 
 
 def _assert_aligned(pairs: list[SentencePair], report: ReadingReport, num_rows: int) -> None:
-    """Both sides of every pair carry the same number, and every row is there or accounted for."""
+    """Both sides of every pair have the same number, and every row is returned or counted as skipped."""
     numbers = [(pair.source.split("|")[0], pair.target.split("|")[0]) for pair in pairs]
     assert all(source == target for source, target in numbers)
     assert [int(source) for source, _ in numbers] == sorted(int(source) for source, _ in numbers)

@@ -84,7 +84,7 @@ def test_skippable_frames_of_zstd_are_skipped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", COMPRESS)
 @pytest.mark.parametrize("content", [b"", b"plain text\n"])
-def test_a_name_that_promises_compression_which_is_not_there_is_an_error(
+def test_plain_data_under_a_compressed_name_is_an_error(
     suffix: str, content: bytes, tmp_path: Path
 ) -> None:
     path = _written(tmp_path, f"a.txt{suffix}", content)
@@ -116,7 +116,7 @@ def test_text_that_merely_begins_like_a_format_is_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_a_bomb_is_read_in_small_pieces(suffix: str, tmp_path: Path) -> None:
+def test_a_decompression_bomb_is_read_in_small_pieces(suffix: str, tmp_path: Path) -> None:
     path = _written(tmp_path, f"bomb{suffix}", COMPRESS[suffix](bytes(50_000_000)))
     num_bytes = 0
     tracemalloc.start()
@@ -127,7 +127,7 @@ def test_a_bomb_is_read_in_small_pieces(suffix: str, tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert num_bytes == 50_000_000
-    assert peak < 25_000_000  # a window of 8 MiB for xz, what one bite gives for zstd
+    assert peak < 25_000_000  # xz has a window of 8 MiB; zstd returns one chunk at a time
 
 
 def test_a_missing_file_is_named_by_its_whole_path(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_pipe_is_refused_at_once_and_not_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the administrator may read everything")
-def test_a_file_that_must_not_be_read_says_so(tmp_path: Path) -> None:
+def test_a_file_without_read_permission_is_an_error_that_says_so(tmp_path: Path) -> None:
     path = _written(tmp_path, "a.txt", b"text")
     path.chmod(0)
     with pytest.raises(MissingInputError, match="cannot be read: Permission denied"):

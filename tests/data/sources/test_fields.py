@@ -28,7 +28,7 @@ def test_one_name_leaves_the_default_of_the_other_side() -> None:
 
 
 def test_a_side_that_is_named_as_the_default_of_the_other_is_an_error() -> None:
-    with pytest.raises(DataError, match="field a is named for both sides") as caught:
+    with pytest.raises(DataError, match="field a is both source and target") as caught:
         field_paths(["a", "b"], DEFAULTS._replace(target="a"), "a.jsonl")
     assert "data.corpora.0.source_field" in str(caught.value.hint)
 
@@ -54,7 +54,7 @@ def test_a_path_leads_to_text(row: dict[str, object], path: str, text: bytes) ->
         ({"a": "x"}, r"no field a\.b, found text"),
         ({"a": None}, r"no field a\.b, found null"),
         ({"a": {"b": 1.5}}, r"field a\.b holds a number, where text is expected"),
-        ({"a": {"b": True}}, r"field a\.b holds a truth value, where text is expected"),
+        ({"a": {"b": True}}, r"field a\.b holds true or false, where text is expected"),
         ({"a": {"b": ["x"]}}, r"field a\.b holds a list, where text is expected"),
     ],
 )
@@ -68,5 +68,5 @@ def test_a_path_that_leads_nowhere_stops_with_the_row_and_what_is_there(
 def test_every_kind_of_value_has_a_word() -> None:
     values = [None, True, 1, 1.5, "x", [], {}]
     assert [kind_of(value) for value in values] == [
-        *("null", "a truth value", "a number", "a number", "text", "a list", "an object")
+        *("null", "true or false", "a number", "a number", "text", "a list", "an object")
     ]

@@ -42,7 +42,7 @@ def _read(root: Path, **corpus: Any) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def books(tmp_path: Path) -> Path:
-    """A folder with a data set as the tutorials' hub has it, and one with plain columns."""
+    """A folder with a data set shaped like opus_books on the hub, and one with plain columns."""
     rows = [{"en": source, "it": target} for source, target in PAIRS]
     parquet.write_table(
         pyarrow.table({"id": list(range(len(rows))), "translation": rows}),
@@ -144,7 +144,7 @@ def test_without_a_hub_the_message_names_the_built_in_and_the_local_way(
 
 
 @BOTH_WAYS
-def test_what_is_asked_of_the_library_is_what_the_config_says(
+def test_the_library_is_called_with_the_settings_of_the_config(
     streamed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import datasets
@@ -171,7 +171,7 @@ def test_a_data_set_that_does_not_exist_is_missing(
         raise datasets.exceptions.DatasetNotFoundError("Dataset 'a/b' doesn't exist on the Hub")
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    with pytest.raises(MissingInputError, match="no such data set, or not for everybody"):
+    with pytest.raises(MissingInputError, match="no such data set, or restricts access"):
         _read(tmp_path, dataset="a/b")
 
 
@@ -187,7 +187,7 @@ def test_a_data_set_that_is_a_program_is_not_run(streamed: bool, tmp_path: Path)
 
 
 @BOTH_WAYS
-def test_a_stream_is_read_no_further_than_needed(streamed: bool, books: Path) -> None:
+def test_a_streamed_data_set_is_read_no_further_than_needed(streamed: bool, books: Path) -> None:
     data = _data(books, dataset="parquet", data_files="books.parquet", streamed=streamed)
     report = ReadingReport()
     assert list(itertools.islice(read_hub(data, 0, report), 3)) == PAIRS[:3]

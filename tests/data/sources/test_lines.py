@@ -182,7 +182,7 @@ def test_a_side_that_is_too_long_skips_both(sides: tuple[bytes | None, bytes | N
         ("a\ufeffb", "a byte-order mark inside a file"),
     ],
 )
-def test_what_is_unusual_is_kept_and_reported(text: str, what: str) -> None:
+def test_unusual_text_is_kept_and_reported(text: str, what: str) -> None:
     for side, sides in enumerate([(text, "good"), ("good", text)]):
         pairs, report = _decode(*(side.encode() for side in sides))
         assert pairs == [sides]
@@ -191,7 +191,7 @@ def test_what_is_unusual_is_kept_and_reported(text: str, what: str) -> None:
         }
 
 
-def test_ordinary_text_is_not_remarked_upon() -> None:
+def test_ordinary_text_is_not_reported() -> None:
     pairs, report = _decode("Perché? 👩\u200d🚀".encode(), b"Why?")
     assert pairs == [("Perché? 👩\u200d🚀", "Why?")]
     assert (report.num_rows, report.skipped, report.noticed) == (1, {}, {})

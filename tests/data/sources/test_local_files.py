@@ -79,7 +79,7 @@ def test_a_parquet_file_is_read(tmp_path: Path) -> None:
 def test_the_config_says_the_format_where_the_name_does_not(tmp_path: Path) -> None:
     _write(tmp_path, a_txt=TEXTS["tsv"])
     assert _read(tmp_path, path="a.txt", format="tsv") == PAIRS
-    with pytest.raises(DataError, match=r"a\.txt: its name does not say what it is") as caught:
+    with pytest.raises(DataError, match=r"a\.txt: its name does not tell its format") as caught:
         _read(tmp_path, path="a.txt")
     assert "save a spreadsheet as CSV" in str(caught.value.hint)
 
@@ -161,13 +161,13 @@ def test_two_empty_sides_and_a_table_with_nothing_but_names_are_errors(tmp_path:
 
 def test_a_text_without_its_other_side_is_an_error(tmp_path: Path) -> None:
     _write(tmp_path, a_en=b"a\n", a_de=b"A\n")
-    with pytest.raises(DataError, match=r"a\.en: one side only, no .*a\.it"):
+    with pytest.raises(DataError, match=r"a\.en: the other side is missing: .*a\.it"):
         _read(tmp_path, path=".")
 
 
 def test_one_side_twice_is_an_error(tmp_path: Path) -> None:
     _write(tmp_path, a_en=b"a\n", a_en_gz=gzip.compress(b"a\n"), a_it=b"A\n")
-    with pytest.raises(DataError, match=r"a\.en and .*a\.en\.gz: two files for one side"):
+    with pytest.raises(DataError, match=r"a\.en and .*a\.en\.gz: two files for the same side"):
         _read(tmp_path, path=".")
 
 
@@ -188,7 +188,7 @@ def test_a_folder_as_one_side_is_an_error(tmp_path: Path) -> None:
 
 def test_a_format_of_tables_does_not_go_with_two_sides(tmp_path: Path) -> None:
     _write(tmp_path, a_en=b"a\n", a_it=b"A\n")
-    with pytest.raises(DataError, match=r"data\.corpora\.0\.format: csv goes with path"):
+    with pytest.raises(DataError, match=r"data\.corpora\.0\.format: csv needs path"):
         _read(tmp_path, source_path="a.en", target_path="a.it", format="csv")
 
 

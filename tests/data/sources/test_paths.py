@@ -53,7 +53,7 @@ def test_a_missing_file_is_named_with_the_root_and_what_is_close_to_it(tmp_path:
     hint = str(caught.value.hint)
     assert f"data.root ({tmp_path})" in hint
     assert "--set data.root=PATH" in hint
-    assert f"in {tmp_path} there is train.en.gz" in hint
+    assert f"similar names in {tmp_path}: train.en.gz" in hint
     assert "notes" not in hint
 
 
@@ -61,7 +61,7 @@ def test_a_missing_folder_is_looked_for_where_the_path_breaks_off(tmp_path: Path
     _files(tmp_path, "multi30k/train.en")
     with pytest.raises(MissingInputError, match=r"/multi30/train\.en: no such file") as caught:
         expand_path("multi30/train.en", str(tmp_path))
-    assert f"in {tmp_path} there is multi30k" in str(caught.value.hint)
+    assert f"similar names in {tmp_path}: multi30k" in str(caught.value.hint)
 
 
 def test_a_glob_without_a_match_says_so(tmp_path: Path) -> None:

@@ -127,11 +127,11 @@ def test_a_missing_part_of_a_path_is_an_error_that_names_its_neighbours(tmp_path
 
 def test_columns_by_number_one_column_and_one_column_twice_are_errors(tmp_path: Path) -> None:
     row = '{"en": "sea", "it": "mare"}'
-    with pytest.raises(DataError, match="are given by name, not by number"):
+    with pytest.raises(DataError, match="must be given by name, not by number"):
         _json(tmp_path, row, _fields(0, 1))
     with pytest.raises(DataError, match="one column only, en, where two are needed"):
         _json(tmp_path, '{"en": "sea"}')
-    with pytest.raises(DataError, match="field en is named for both sides"):
+    with pytest.raises(DataError, match="field en is both source and target"):
         _json(tmp_path, row, _fields("en", "en"))
 
 

@@ -148,7 +148,7 @@ def test_a_row_with_another_number_of_columns_stops_with_its_line(
 def test_a_quote_that_never_closes_stops_with_the_line_where_it_opens(tmp_path: Path) -> None:
     rows = [b"a,b"] * 200 + [b'"c,d'] + [b"e,f"] * 3
     with pytest.raises(
-        DataError, match=r"a\.csv:201: a quote opens a field here and does not close"
+        DataError, match=r"a\.csv:201: a quote opens a field here, and no quote closes it"
     ):
         _read(tmp_path, b"\n".join(rows))
     with pytest.raises(DataError, match=r"a\.csv:201: a quote opens"):
@@ -169,8 +169,8 @@ def test_a_quote_that_never_closes_stops_with_the_line_where_it_opens(tmp_path: 
 def test_a_quote_among_the_first_rows_that_never_closes_is_told_too(
     content: str, line: int, tmp_path: Path
 ) -> None:
-    """It must not hide the delimiter, so that columns are looked for in vain."""
-    with pytest.raises(DataError, match=rf"a\.csv:{line}: a quote opens .* and does not close"):
+    """The open quote must not hide the delimiter: the error is about the quote, not about columns."""
+    with pytest.raises(DataError, match=rf"a\.csv:{line}: a quote opens .* and no quote closes it"):
         _read(tmp_path, content)
 
 
@@ -190,7 +190,7 @@ def test_a_quote_among_the_first_rows_that_never_closes_is_told_too(
 def test_text_behind_a_closing_quote_stops_with_the_line_where_the_quote_opens(
     content: str, line: int, found: str, tmp_path: Path
 ) -> None:
-    """A stray quote takes the rows up to the next one into one field: no such pair is handed on."""
+    """A stray quote joins all rows up to the next quote into one field; such a pair is not returned."""
     with pytest.raises(DataError, match=rf"a\.csv:{line}: a quote opens .*{found}") as caught:
         _read(tmp_path, content)
     assert "double the quotes that are part of a sentence" in str(caught.value.hint)
@@ -199,12 +199,16 @@ def test_text_behind_a_closing_quote_stops_with_the_line_where_the_quote_opens(
 @pytest.mark.parametrize(
     ("kind", "delimiter", "hint"),
     [
-        ("csv", ",", "a comma that is missing, or a line end or a single quote inside a sentence?"),
-        ("csv", ";", "a semicolon that is missing"),
-        ("tsv", "\t", "a tab that is missing, or a line end inside a sentence?"),
+        (
+            "csv",
+            ",",
+            "is a comma missing, or is there a line end or an unpaired quote inside a sentence?",
+        ),
+        ("csv", ";", "is a semicolon missing"),
+        ("tsv", "\t", "is a tab missing, or is there a line end inside a sentence?"),
     ],
 )
-def test_a_row_with_too_few_columns_is_told_what_may_be_missing(
+def test_the_hint_for_a_row_with_too_few_columns_says_what_may_be_missing(
     kind: str, delimiter: str, hint: str, tmp_path: Path
 ) -> None:
     rows = [delimiter.join("ab"), "cd", delimiter.join("ef")]
@@ -246,7 +250,7 @@ def test_columns_are_found_by_name_by_number_and_by_default(
 @pytest.mark.parametrize(
     "header", ["English,Italian", "EN,DE", "source,Target", "english,id,italiano", "en_US,it-IT"]
 )
-def test_a_first_row_that_looks_like_a_header_and_is_read_as_a_pair_is_told_once(
+def test_a_first_row_that_looks_like_a_header_but_is_read_as_a_pair_gives_one_warning(
     header: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     content = f"{header}\n{header.replace(header[0], 'x')}\n"
@@ -255,7 +259,7 @@ def test_a_first_row_that_looks_like_a_header_and_is_read_as_a_pair_is_told_once
         assert len(_read(tmp_path, content, fields=fields)) == 2
     (record,) = caplog.records
     told = record.getMessage()
-    assert told.startswith(f"{tmp_path}/a.csv: its first row, {header.split(',')[0]} and ")
+    assert told.startswith(f"{tmp_path}/a.csv: the first row, {header.split(',')[0]} and ")
     assert "data.corpora.0.has_header: true" in told
     assert "source_field" in told
 
@@ -273,7 +277,7 @@ def test_a_first_row_that_looks_like_a_header_and_is_read_as_a_pair_is_told_once
         ("1,English,Italian\n2,a,b\n", _fields(), None),  # other columns are read
     ],
 )
-def test_a_first_row_that_is_no_header_or_known_as_one_is_not_worth_a_word(
+def test_a_first_row_that_is_no_header_or_a_known_header_gives_no_warning(
     content: str,
     fields: Fields,
     has_header: bool | None,
@@ -303,7 +307,7 @@ def test_a_column_that_does_not_exist_is_an_error_that_names_those_found(tmp_pat
 def test_columns_that_cannot_be_told_apart_are_errors(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="2 columns are named a"):
         _read(tmp_path, "a,a,b\n1,2,3\n", fields=_fields("a", "b"))
-    with pytest.raises(DataError, match="column 1 is named for both sides"):
+    with pytest.raises(DataError, match="column 1 is both source and target"):
         _read(tmp_path, "a,b\n1,2\n", fields=_fields("b", 1))
     with pytest.raises(DataError, match="given by name, but has_header is false"):
         _read(tmp_path, "a,b\n1,2\n", fields=_fields("a", "b"), has_header=False)
@@ -330,7 +334,7 @@ def test_blank_rows_are_empty_pairs_and_long_ones_are_left_out_in_their_place(
 def test_a_compressed_table_that_is_cut_short_is_told_as_such(
     suffix: str, compress: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
-    """E10: also where its rows are all there, and so few that the delimiter is looked for in all of them."""
+    """E10: also if no row is missing, and if the table is so short that sniffing reads all of it."""
     words = random.Random(1).sample(range(10**9), 1200)
     rows = [f"{words[n : n + 10]}".replace(",", "") + f",{words[n]}" for n in range(0, 1200, 20)]
     whole = compress("\n".join(rows).encode())

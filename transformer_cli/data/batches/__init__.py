@@ -1,1 +1,1 @@
-"""Token ids on disk, the order in which they are seen, and padded batches prepared ahead of time."""
+"""Token ids on disk, the order of pairs in each epoch, and padded batches made by a thread."""

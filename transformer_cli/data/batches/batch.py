@@ -14,12 +14,12 @@ from transformer_cli.text.sequence_format import SequenceFormat
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Sentence pairs, padded at the end to the longest of their side."""
+    """Sentence pairs as tensors; each side is padded at its end to its longest sentence."""
 
     source_ids: Tensor  # (B, S) int64
     source_mask: Tensor  # (B, S) bool, True where there is a token
-    decoder_input_ids: Tensor  # (B, T) int64, begins with [SOS]
-    target_ids: Tensor  # (B, T) int64, ends with [EOS]
+    decoder_input_ids: Tensor  # (B, T) int64, in the ordinary format begins with [SOS]
+    target_ids: Tensor  # (B, T) int64, in the ordinary format ends with [EOS]
     num_source_tokens: int  # padding excluded
     num_target_tokens: int  # padding excluded
     pad_id: int
@@ -29,11 +29,11 @@ class Batch:
         return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> "Batch":
-        """The same batch where a GPU can fetch it by itself."""
+        """The same batch in pinned (page-locked) memory, from which copies to a GPU are fast."""
         return self._map(Tensor.pin_memory)
 
     def halves(self) -> list["Batch"]:
-        """The first and the second half of the sentences; of a single sentence, itself alone."""
+        """Two batches with half of the sentences each; a batch of one sentence is returned alone."""
         num_first = len(self.target_ids) // 2
         if not num_first:
             return [self]
@@ -59,13 +59,13 @@ def collate(
     pad_id: int,
     sequence_format: SequenceFormat = SequenceFormat(),  # noqa: B008 - immutable
 ) -> Batch:
-    """Pad at least one pair to a batch.
+    """A padded batch of one or more pairs.
 
     Args:
-        pairs: B pairs; the batch is as long as the longest of each side.
-        sos_id: the id of [SOS], the first token that the decoder reads.
+        pairs: B pairs; each side is padded to its longest sentence.
+        sos_id: the id of [SOS], the first token that the decoder reads in the ordinary format.
         pad_id: the id of [PAD].
-        sequence_format: what the decoder reads.
+        sequence_format: how decoder input ids are made from target ids.
     """
     source_ids, source_mask = pad_ids([pair.source_ids for pair in pairs], pad_id)
     target_ids, target_mask = pad_ids([pair.target_ids for pair in pairs], pad_id)

@@ -21,7 +21,7 @@ class TokenPair(NamedTuple):
 
 
 class TextPair(Protocol):
-    """What can be encoded."""
+    """A pair of texts, such as a `SentencePair`."""
 
     @property
     def source(self) -> str: ...
@@ -30,20 +30,20 @@ class TextPair(Protocol):
 
 
 class EncodedPairs(Protocol):
-    """Pairs that batches are made of."""
+    """Encoded pairs to make batches from: a `PairList` or an `EncodedCorpus`."""
 
     @property
     def corpus_sizes(self) -> Sequence[int]:
-        """Pairs of each corpus, which stand one after the other."""
+        """Number of pairs of each corpus; the corpora are stored one after the other."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> TokenPair: ...
     def lengths(self, indices: Indices, /) -> tuple[Indices, Indices]:
-        """Tokens of the sources and of the targets of some pairs."""
+        """Number of source tokens and number of target tokens of the pairs at these indices."""
 
 
 class PairList:
-    """Pairs in memory, all of one corpus."""
+    """Pairs of one corpus, in memory."""
 
     def __init__(self, pairs: Iterable[TokenPair]) -> None:
         self._pairs = list(pairs)
@@ -62,12 +62,12 @@ class PairList:
         return self._pairs[index]
 
     def lengths(self, indices: Indices) -> tuple[Indices, Indices]:
-        """Tokens of the sources and of the targets of some pairs."""
+        """Number of source tokens and number of target tokens of the pairs at these indices."""
         return self._lengths[indices, 0], self._lengths[indices, 1]
 
 
 class EncodedCorpus:
-    """Pairs in an Arrow file; only what is looked at is ever in memory.
+    """Pairs in a memory-mapped Arrow file; only the parts that are read are loaded.
 
     Args:
         table: columns `source_ids`, `target_ids` and `corpus`, as `write_encoded` writes them.
@@ -85,7 +85,7 @@ class EncodedCorpus:
     @classmethod
     def open(cls, path: Path, *, num_corpora: int = 1) -> "EncodedCorpus":
         """Map a file into memory."""
-        from datasets import Dataset  # half a second
+        from datasets import Dataset  # this import takes half a second
 
         return cls(Dataset.from_file(str(path)).data.table, num_corpora=num_corpora)
 
@@ -96,12 +96,12 @@ class EncodedCorpus:
         return TokenPair(self._source_ids[index], self._target_ids[index])
 
     def lengths(self, indices: Indices) -> tuple[Indices, Indices]:
-        """Tokens of the sources and of the targets of some pairs."""
+        """Number of source tokens and number of target tokens of the pairs at these indices."""
         return self._source_ids.lengths(indices), self._target_ids.lengths(indices)
 
 
 class _Lists:
-    """A column of lists as NumPy views, chunk by chunk: far faster than asking Arrow for a row."""
+    """A column of lists as NumPy views of its chunks: much faster than reading rows by Arrow."""
 
     def __init__(self, column: Any) -> None:
         chunks = [chunk for chunk in column.chunks if len(chunk)]
@@ -120,7 +120,7 @@ class _Lists:
         chunks = np.searchsorted(self._ends, indices, side="right")
         by_chunk = np.argsort(chunks, kind="stable")
         numbers, firsts = np.unique(chunks[by_chunk], return_index=True)
-        parts = np.split(by_chunk, firsts[1:])  # of no indices, one part without a number
+        parts = np.split(by_chunk, firsts[1:])  # without indices: one empty part, no chunk number
         for number, here in zip(numbers.tolist(), parts, strict=False):
             rows, offsets = indices[here] - self._starts[number], self._offsets[number]
             lengths[here] = offsets[rows + 1] - offsets[rows]
@@ -133,8 +133,8 @@ def write_encoded(
     """Write pairs to an Arrow file that `EncodedCorpus.open` reads.
 
     Args:
-        chunks: some pairs, and the number of the corpus of each; corpora come one after the other.
-        vocab_size: of the larger vocabulary; decides the width of an id.
+        chunks: lists of pairs, each with the corpus number of every pair; the numbers never decrease.
+        vocab_size: size of the larger vocabulary; up to 65,536 an id takes 2 bytes, else 4.
     """
     import pyarrow as pa
 

@@ -1,9 +1,9 @@
-"""Which pairs are seen in which batch of which epoch: a pure function of (seed, epoch).
+"""The pairs in each batch of each epoch: a pure function of (seed, epoch).
 
-An epoch visits the pairs in a shuffled order that is computed, not stored: a small cipher maps
-position to pair. It is cut into pools, a pool is sorted by length and cut into batches of a bounded
-size, and the batches of a pool are shuffled. So padding is small, memory does not grow with the
-corpus, and any position of any epoch can be reached again.
+The shuffled order of an epoch is computed, not stored: a small cipher (`permute`) maps a position to a
+pair. The order is cut into pools. Each pool is sorted by length and cut into batches of limited size,
+and its batches are shuffled. So there is little padding, the memory needed does not grow with the
+corpus, and training can resume at any batch of any epoch.
 """
 
 import itertools
@@ -21,12 +21,12 @@ POOL_SIZE = 200_000
 NUM_ROUNDS = 6
 
 Indices = NDArray[np.int64]
-# From indices of pairs to their lengths in tokens: source, target.
+# From indices of pairs to the number of source tokens and of target tokens of each.
 Lengths = Callable[[Indices], tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 class Budget(NamedTuple):
-    """How large a batch may be: in tokens of the longer side, padding included, or in sentences."""
+    """The limit of a batch: tokens of its longer side with padding, or sentences."""
 
     tokens: int | None = None
     sentences: int | None = None
@@ -37,13 +37,13 @@ class EpochOrder:
     """The batches of every epoch.
 
     Args:
-        lengths: tokens of the source and of the target of given pairs.
-        sizes: pairs of each corpus, which stand one after the other.
-        weights: how often a pair of each corpus is seen per epoch; of a fraction, a random part is
-            taken, drawn anew each epoch.
-        budget: limit of a batch; a single pair may exceed it, and is a batch of its own then.
-        seed: two seeds give two orders.
-        pool_size: most pairs that are sorted by length together.
+        lengths: gives the number of source and target tokens of pairs.
+        sizes: number of pairs of each corpus; the corpora are stored one after the other.
+        weights: visits per epoch of each pair of a corpus; with 1.5, each epoch visits every pair once
+            and a random half of the pairs again.
+        budget: limit of a batch; a single pair that exceeds it is a batch of its own.
+        seed: different seeds give different orders.
+        pool_size: the maximal number of pairs that are sorted by length together.
     """
 
     lengths: Lengths
@@ -54,18 +54,18 @@ class EpochOrder:
     pool_size: int = POOL_SIZE
 
     def batches(self, epoch: int, *, first: int = 0) -> Iterator[Indices]:
-        """The pairs of each batch of an epoch, from batch number `first` on."""
+        """Yield the indices of the pairs of each batch of an epoch, starting at batch `first`."""
         batches = itertools.chain.from_iterable(
             self._pool_batches(epoch, pool) for pool in range(self._num_pools())
         )
         return itertools.islice(batches, first, None)
 
     def num_batches(self, epoch: int) -> int:
-        """How many batches an epoch has; as costly as planning it."""
+        """Number of batches of an epoch; counting them takes as long as planning the epoch."""
         return sum(1 for _ in self.batches(epoch))
 
     def num_pairs(self) -> int:
-        """How many pairs an epoch visits, repetitions included."""
+        """Number of pairs that an epoch visits, repeated visits included."""
         return sum(_num_visits(size, weight) for size, weight in self._corpora())
 
     def _num_pools(self) -> int:
@@ -81,14 +81,14 @@ class EpochOrder:
         pairs = self._visited_pairs(permute(positions, num_pairs, (self.seed, epoch, 0)), epoch)
         source_lengths, target_lengths = self.lengths(pairs)
         longest = np.maximum(source_lengths, target_lengths)
-        # Stable: pairs of one length stay shuffled, so that an epoch's batches are not those of the last.
+        # A stable sort leaves pairs of equal length shuffled, so batches differ from epoch to epoch.
         by_length = np.argsort(longest, kind="stable")
         batches = np.split(pairs[by_length], _cuts(longest[by_length], self.budget))
         shuffled = permute(np.arange(len(batches)), len(batches), (self.seed, epoch, 1, pool))
         return [batches[index] for index in shuffled]
 
     def _visited_pairs(self, visits: Indices, epoch: int) -> Indices:
-        """From the number of a visit to the pair: each corpus' whole repetitions, then its random part."""
+        """Map visit numbers to pair indices; each corpus has its full repetitions, then a random part."""
         pairs = np.empty_like(visits)
         first_visit = first_pair = 0
         for corpus, (size, weight) in enumerate(self._corpora()):
@@ -112,7 +112,7 @@ def epoch_order(
     training: TrainingConfig,
     seed: int,
 ) -> EpochOrder:
-    """The order that a config asks for."""
+    """The epoch order for the settings of a config."""
     weights = [1.0]
     if isinstance(data, FilesData | HubData):
         weights = [corpus.weight for corpus in data.corpora]
@@ -121,7 +121,7 @@ def epoch_order(
 
 
 def padding_share(order: EpochOrder, *, max_batches: int = 1000) -> float:
-    """Share of the cells of batches that hold padding, both sides together, in the first epoch."""
+    """Share of padding (0 to 1) in source and target of the first batches of the first epoch."""
     num_tokens = num_cells = 0
     for batch in itertools.islice(order.batches(0), max_batches):
         for lengths in order.lengths(batch):
@@ -131,10 +131,10 @@ def padding_share(order: EpochOrder, *, max_batches: int = 1000) -> float:
 
 
 def permute(positions: Indices, size: int, key: Sequence[int]) -> Indices:
-    """Where a keyed shuffle of 0 ... size - 1 puts what at each position, without storing the shuffle.
+    """The numbers at these positions of a shuffled 0 ... size - 1, without storing the whole shuffle.
 
-    A Feistel network over the next even power of two, walked until the result is below `size`
-    (Black and Rogaway 2002, "Ciphers with arbitrary finite domains").
+    `key` selects the shuffle. A Feistel network over the next power of four is applied until the result
+    is below `size` (Black and Rogaway 2002, "Ciphers with arbitrary finite domains").
     """
     round_keys = np.random.SeedSequence(key).generate_state(NUM_ROUNDS, np.uint64)
     half_bits = np.uint64(max(1, math.ceil((size - 1).bit_length() / 2)))
@@ -169,7 +169,7 @@ def _num_visits(size: int, weight: float) -> int:
 
 
 def _cuts(longest: Indices, budget: Budget) -> list[int]:
-    """Where to cut pairs, sorted by the length of the longer side, so that no batch exceeds the budget."""
+    """Indices at which to cut pairs into batches within the budget; pairs are sorted by their longer side."""
     if budget.tokens is None:
         return list(range(budget.sentences or 1, len(longest), budget.sentences or 1))
     cuts, start = [], 0

@@ -1,4 +1,4 @@
-"""The batches of one update after the other, prepared by a thread ahead of time, and resumable."""
+"""The batches of each optimizer update, prepared by a thread; resumable at any update."""
 
 import queue
 import threading
@@ -18,25 +18,25 @@ UPDATES_AHEAD = 4
 
 
 class Position(NamedTuple):
-    """How far training has come: whole epochs, and batches of the epoch under way."""
+    """A place in the training data: completed epochs, and batches used of the current epoch."""
 
     epoch: int = 0
     batch: int = 0
 
 
 class Updates(Iterator[list[Batch]]):
-    """The batches of one update after the other, for ever; prepared by a thread, ahead of time.
+    """An endless iterator over the batches of each optimizer update, prepared by a thread.
 
-    An update has `accumulate` batches, the last one of an epoch perhaps fewer. Starting at the
-    `position` that an earlier iterator had gives exactly what that one would have given next.
+    An update has `accumulate` batches; the last update of an epoch may have fewer. An iterator that
+    starts at the `position` of an earlier one gives exactly the updates that would have come next.
 
     Args:
-        pairs: the training split as ids.
-        order: which pairs form which batch.
-        accumulate: batches of one update.
-        position: where to start.
-        sequence_format: what the decoder reads.
-        pin_memory: for a GPU.
+        pairs: the training split as token ids.
+        order: the pairs of each batch.
+        accumulate: batches per update (gradient accumulation).
+        position: completed epochs, and batches used of the current epoch.
+        sequence_format: how decoder input ids are made from target ids.
+        pin_memory: put batches in pinned memory, from which copies to a GPU are fast.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Updates(Iterator[list[Batch]]):
         pin_memory: bool = False,
     ) -> None:
         if not order.num_pairs():
-            raise ValueError("there is no pair to make batches of")
+            raise ValueError("there is no pair to make batches from")
         self._order = order
         self._collator = _Collator(pairs, order, accumulate, sequence_format, pin_memory)
         self._position = Position(*position)
@@ -59,17 +59,17 @@ class Updates(Iterator[list[Batch]]):
 
     @property
     def position(self) -> Position:
-        """After what has been handed out; what the thread has prepared beyond does not count."""
+        """The position after the last returned update; updates that only the thread has do not count."""
         return self._position
 
     @property
     def epoch(self) -> int:
-        """How many epochs have been handed out in full."""
+        """Number of epochs that were returned completely."""
         return self._position.epoch
 
     @property
     def num_batches(self) -> int:
-        """Batches of the epoch that `position` lies in."""
+        """Number of batches of the current epoch."""
         if self._num_batches is None or self._num_batches[0] != self.epoch:
             self._num_batches = (self.epoch, self._order.num_batches(self.epoch))
         return self._num_batches[1]
@@ -81,7 +81,7 @@ class Updates(Iterator[list[Batch]]):
         return update
 
     def close(self) -> None:
-        """End the thread; the next update starts another one at `position`."""
+        """Stop the thread; the next update starts a new thread at `position`."""
         if self._ahead is not None:
             self._ahead.close()
             self._ahead = None
@@ -95,7 +95,7 @@ class Updates(Iterator[list[Batch]]):
 
 @dataclass(frozen=True, slots=True)
 class _Collator:
-    """Makes the updates; the thread holds this, and not what it works for."""
+    """Makes the updates; the thread refers to this object only, so `Updates` can be garbage-collected."""
 
     pairs: EncodedPairs
     order: EpochOrder
@@ -129,7 +129,7 @@ class _Collator:
 
 
 class _Ahead(Iterator[tuple[list[Batch], Position]]):
-    """Takes items from an iterator in a thread, a few ahead of their use, in the same order."""
+    """Reads items from an iterator in a thread, a few in advance, and returns them in order."""
 
     def __init__(self, items: Iterator[tuple[list[Batch], Position]], num_ahead: int) -> None:
         self._queue: _Queue = queue.Queue(num_ahead)
@@ -142,7 +142,7 @@ class _Ahead(Iterator[tuple[list[Batch], Position]]):
     def __next__(self) -> tuple[list[Batch], Position]:
         item = self._queue.get()
         if isinstance(item, BaseException):
-            self._queue.put(item)  # and for whoever asks again
+            self._queue.put(item)  # the next call must raise it too
             raise item
         return item
 
@@ -155,13 +155,13 @@ _Queue = queue.Queue[tuple[list[Batch], Position] | BaseException]
 
 
 def _fill(items: Iterator[Any], waiting: _Queue, is_stopped: threading.Event) -> None:
-    """What the thread does; it holds no reference to its owner, so that it ends with it."""
+    """The thread's function; it does not refer to `_Ahead`, so garbage collection of `_Ahead` stops it."""
     try:
         for item in items:
             _put(item, waiting, is_stopped)
             if is_stopped.is_set():
                 return
-    except BaseException as error:  # handed over to the thread that waits for items
+    except BaseException as error:  # the thread that reads the queue raises it
         _put(error, waiting, is_stopped)
 
 

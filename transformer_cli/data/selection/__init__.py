@@ -1,1 +1,1 @@
-"""Which sentence pairs are kept, and for which split."""
+"""Selection of sentence pairs: cleaning, and the split that each pair belongs to."""

@@ -1,4 +1,4 @@
-"""Which training pairs are dropped and what is altered in the others, with the count of each reason."""
+"""Cleaning: rules that alter or drop training pairs, with a count for each rule."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,28 +17,28 @@ from transformer_cli.text.normalization import (
 
 __all__ = ["CleaningReport", "check_dropped_share", "clean", "normalize", "pair_digest"]
 
-# Added to both lengths before they are compared, so that short sentences may differ more.
+# Characters added to both lengths before their ratio is taken, so that short sentences may differ more.
 _RATIO_MARGIN = 15
 _EXAMPLE_CHARACTERS = 60
 
 
 @dataclass(slots=True)
 class CleaningReport:
-    """Collects how many pairs each rule dropped or altered, in the order of the rules."""
+    """Counts the pairs that each rule dropped or altered, in the order of the rules."""
 
     num_read: int = 0
     num_kept: int = 0
     dropped: dict[str, Finding] = field(default_factory=dict)
-    """Rule -> pairs that it dropped, and the first of them; a pair counts for its first rule."""
+    """Rule -> number of pairs that it dropped, and the first; a pair counts for its first rule only."""
     altered: dict[str, Finding] = field(default_factory=dict)
-    """Rule -> pairs whose text it changed, and the first of them, before the change."""
+    """Rule -> number of pairs whose text it changed, and the first, before the change."""
 
     @property
     def num_dropped(self) -> int:
         return sum(finding.count for finding in self.dropped.values())
 
     def table(self) -> list[tuple[str, int, str]]:
-        """Rows for people: what, how many pairs, the first of them."""
+        """Rows of a table for people: what was counted, number of pairs, the first pair."""
         return [
             ("pairs read", self.num_read, ""),
             *(
@@ -53,7 +53,7 @@ class CleaningReport:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, for a file."""
+        """The report as a dictionary for a JSON file."""
         return {
             "num_read": self.num_read,
             "num_kept": self.num_kept,
@@ -74,11 +74,11 @@ def clean(
     *,
     held_out: Collection[bytes] = frozenset(),
 ) -> Iterator[SentencePair]:
-    """The pairs that no rule drops, in their order, with normalised text.
+    """Yield the pairs that no rule drops, in their order, with the text as the rules alter it.
 
     Args:
-        held_out: `pair_digest` of the validation and test pairs; where such a pair stands in
-            `pairs`, it is dropped and counted as leakage.
+        report: counts what the rules do; it is complete when the last pair was taken.
+        held_out: digests (`pair_digest`) of validation and test pairs, which are dropped as leakage.
     """
     alterations = [(alter, _counted(report.altered, rule)) for rule, alter in _alterations(rules)]
     drops = [(drop, _counted(report.dropped, rule)) for rule, drop in _drops(rules, held_out)]
@@ -104,13 +104,13 @@ def clean(
 def check_dropped_share(
     report: CleaningReport, rules: CleaningConfig, reading: ReadingReport | None = None
 ) -> None:
-    """Refuse a corpus of which too little is left, after the whole of it went through `clean`.
+    """Raise an error if `clean` dropped too many pairs of a corpus; for use after its last pair.
 
     Args:
-        reading: counts what was skipped before cleaning too.
+        reading: the pairs that reading skipped count as dropped too.
 
     Raises:
-        DataError: nothing is left, or more than `max_dropped_share` of the pairs was dropped.
+        DataError: no pair is left, or more than `max_dropped_share` of the pairs were dropped.
     """
     num_skipped = reading.num_skipped if reading else 0
     num_dropped, num_pairs = report.num_dropped + num_skipped, report.num_read + num_skipped
@@ -133,8 +133,8 @@ def check_dropped_share(
 
 
 def _alterations(rules: CleaningConfig) -> Iterator[tuple[str, Callable[[str], str]]]:
-    # In this order a second pass changes nothing: taking a control character out can bring a letter
-    # and its accent together.
+    # Control characters first: removing one can bring a letter and its accent together, which NFC
+    # then joins. In this order, cleaning a second time changes nothing.
     if rules.remove_control_characters:
         yield "remove_control_characters", remove_control_characters
     if rules.normalize_unicode:
@@ -156,7 +156,7 @@ def _drops(
         yield "max_characters", _has_too_many_characters(rules.max_characters)
     if rules.max_length_ratio is not None:
         yield "max_length_ratio", _has_unlike_lengths(rules.max_length_ratio)
-    digest = lru_cache(maxsize=1)(pair_digest)  # two rules ask for it, one after the other
+    digest = lru_cache(maxsize=1)(pair_digest)  # two rules use the digest of the same pair
     if held_out:
         yield "leakage", lambda pair: digest(pair) in held_out
     if rules.drop_duplicates:
@@ -169,7 +169,7 @@ def _has_too_few_words(limit: int) -> Callable[[SentencePair], bool]:
 
 def _has_too_many_words(limit: int) -> Callable[[SentencePair], bool]:
     def has_too_many(text: str) -> bool:
-        # Words are counted only where there are characters enough for so many of them.
+        # Counting words is slow, and more than `limit` words need more than 2 * `limit` characters.
         return len(text) >= 2 * limit and len(text.split()) > limit
 
     return lambda pair: has_too_many(pair.source) or has_too_many(pair.target)

@@ -1,4 +1,4 @@
-"""The pairs that the model is measured on, and never trained on."""
+"""Held-out pairs: the validation and test splits, which no model is trained on."""
 
 import logging
 from collections.abc import Iterable
@@ -14,55 +14,55 @@ from transformer_cli.errors import DataError
 
 logger = logging.getLogger(__name__)
 
-# With fewer different pairs it is luck whether a share of them holds one.
+# With fewer different pairs, a split that is drawn by hash is often empty.
 _FEW_PAIRS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOutSplit:
-    """The pairs of a split, and what became of the others."""
+    """The pairs of a split, and reports on the pairs that were skipped, dropped or altered."""
 
     pairs: list[SentencePair]
     reading: ReadingReport
-    """Of the corpora that are this split."""
+    """For corpora whose `split` names this split."""
     drawn_reading: ReadingReport
-    """Of the corpora whose splits are drawn, the rows of other splits included."""
+    """For corpora without `split`, whose splits are drawn; it counts the rows of all splits."""
     cleaning: CleaningReport
 
     def table(self) -> list[tuple[str, int, str]]:
-        """Rows for people: what was skipped, noticed, dropped or altered; how many pairs; an example.
+        """Rows of a table for people: what was counted, number of pairs, an example.
 
-        Rows of corpora whose splits are drawn belong to no split before they are pairs; the training
-        split, which reads the same rows, tells of those that were skipped or are unusual.
+        `drawn_reading` is left out: the training split reads the same rows, and the table of the
+        training split has them.
         """
         return [*self.reading.table()[1:], *self.cleaning.table()[1:-1]]
 
 
 def held_out_pairs(config: Config, split: SplitName) -> list[SentencePair]:
-    """The pairs of the validation or test split, as they are scored; warns of those that reading left out.
+    """The normalised pairs of the validation or test split; logs a warning if reading skipped pairs.
 
-    Pairs of a corpus that is one split are all kept, normalised, but for empty ones; pairs drawn from
-    a corpus are cleaned like the training pairs.
+    Of a corpus whose `split` names this split, all pairs are kept except empty ones. Pairs that are
+    drawn from a corpus without `split` are cleaned like training pairs.
 
     Raises:
-        DataError: there is no such split, or nothing in it.
+        DataError: the config has no such split, or the split has no pair.
     """
     found = _read(config, split)
     _refuse_nothing(config, found, split)
     for reason, finding in found.reading.skipped.items():
         logger.warning(
-            "%s split: left out, %s: %d, first %s", split, reason, finding.count, finding.example
+            "%s split: skipped: %s: %d, first at %s", split, reason, finding.count, finding.example
         )
     return found.pairs
 
 
 def all_held_out_pairs(config: Config) -> dict[SplitName, HeldOutSplit]:
-    """The held-out splits that there are.
+    """The validation split, and the test split if the config has one.
 
-    There is always a validation split; of a small corpus, no pair may have been drawn for the test split.
+    The validation split has at least one pair; a test split that is drawn may have none.
 
     Raises:
-        DataError: there is no validation split, or nothing in it.
+        DataError: the config has no validation split, or the split has no pair.
     """
     found: dict[SplitName, HeldOutSplit] = {"validation": _read(config, "validation")}
     _refuse_nothing(config, found["validation"], "validation")
@@ -107,27 +107,27 @@ def _hint_of_nothing(config: Config, found: HeldOutSplit, split: SplitName) -> s
     add = f"add a corpus with split: {split} under data.corpora"
     given = [f"data.corpora.{i}" for i, corpus in enumerate(data.corpora) if corpus.split == split]
     if given:
-        return f"{', '.join(given[:3])} has no pair that can be used; mend it, or {add}"
+        return f"{', '.join(given[:3])} has no usable pair; correct the files, or {add}"
     if all(corpus.split is not None for corpus in data.corpora):
         return add
     share = data.validation_share if split == "validation" else data.test_share
     setting = f"data.{split}_share"
     if found.drawn_reading.num_read:
         return (
-            f"each pair that was drawn for it was dropped; look at the rules under data.cleaning, "
+            f"every pair drawn for this split was dropped; look at the rules under data.cleaning, "
             f"raise {setting} (now {share:g}), or {add}"
         )
     num_different = _num_different_drawn(config)
     if share and num_different < _FEW_PAIRS:
         return (
-            f"different pairs that it can be drawn from: {num_different}, and equal pairs are in one "
-            f"split; more are needed, or {add}"
+            f"too few different pairs to draw this split from: {num_different}; equal pairs are always "
+            f"in the same split; add more pairs, or {add}"
         )
-    return f"{add}, or raise {setting} (now {share:g}) so that some are drawn"
+    return f"{add}, or raise {setting} (now {share:g}) so that pairs are drawn for it"
 
 
 def _num_different_drawn(config: Config) -> int:
-    """Different pairs of the corpora whose splits are drawn, counted up to a few."""
+    """Number of different pairs in the corpora without `split`; counting stops at `_FEW_PAIRS`."""
     pairs = (
         pair
         for split in get_args(SplitName)
@@ -144,7 +144,7 @@ def _num_different_drawn(config: Config) -> int:
 
 
 def held_out_digests(config: Config, pairs: Iterable[SentencePair]) -> set[bytes]:
-    """What marks training pairs that are among these held-out pairs."""
+    """Digests to find held-out pairs among training pairs; empty for the synthetic tasks."""
     return {pair_digest(pair) for pair in pairs} if may_leak(config.data) else set()
 
 

@@ -1,1 +1,1 @@
-"""Where sentence pairs come from: local files, the Hugging Face hub, synthetic tasks, the built-in corpus."""
+"""Sources of sentence pairs: local files, the Hugging Face hub, synthetic tasks, the built-in corpus."""

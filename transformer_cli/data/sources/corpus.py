@@ -1,4 +1,4 @@
-"""Where sentence pairs come from: the built-in corpus, synthetic tasks, local files, the hub."""
+"""Reads the sentence pairs of a split from the source that the config names."""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -27,27 +27,27 @@ def read_pairs(
     report: ReadingReport | None = None,
     report_of_drawn: ReadingReport | None = None,
 ) -> Iterator[SentencePair]:
-    """The pairs of one split as they stand in the corpus, one after the other, not cleaned.
+    """Yield the pairs of one split in the order of the corpora, not cleaned.
 
     Args:
-        seed: of what is generated; files and the hub do not depend on it.
-        report: collects what was skipped and what is unusual.
-        report_of_drawn: collects it for corpora whose splits are drawn, which are read for each split;
-            absent: `report` does.
+        seed: random seed of generated corpora; files and the hub do not use it.
+        report: counts the pairs that are read, skipped or unusual.
+        report_of_drawn: the same for corpora without `split`, which are read for every split; None:
+            `report` counts them too.
 
     Raises:
-        MissingInputError: a file or data set is not there.
-        ConfigError: the built-in corpus has not so many pairs.
-        DataError: there is no such split, or a corpus cannot be used or is empty.
+        MissingInputError: a file or data set does not exist, or the hub cannot be reached.
+        ConfigError: the built-in corpus has fewer pairs than `data.num_pairs`.
+        DataError: the config has no such split, or a corpus is empty or cannot be read.
     """
     if not has_split(data, split):
         raise DataError(
             f"the config has no {split} split",
-            hint=f"give a corpus with split: {split} under data.corpora"
+            hint=f"add a corpus with split: {split} under data.corpora"
             + (
                 ""
                 if split == "train"
-                else f", or let data.{split}_share of those without split be drawn"
+                else f", or set data.{split}_share above 0 to draw pairs from corpora without split"
             ),
         )
     report = ReadingReport() if report is None else report
@@ -64,7 +64,7 @@ def read_pairs(
 
 
 def has_split(data: DataConfig, split: SplitName) -> bool:
-    """Whether the config says where pairs of this split come from."""
+    """Whether the config has a source of pairs for this split."""
     if isinstance(data, PhrasebookData | SequencesData):
         return True
     shares = {"train": 1.0, "validation": data.validation_share, "test": data.test_share}
@@ -75,17 +75,17 @@ def has_split(data: DataConfig, split: SplitName) -> bool:
 
 
 def may_leak(data: DataConfig) -> bool:
-    """Whether held-out pairs must be looked for in the training pairs.
+    """Whether held-out pairs must be removed from the training pairs: for all data but synthetic tasks.
 
-    Not where the generator keeps the splits apart, or where a task is to memorise.
+    Those keep their splits apart where they can; in `memorise` all splits have the same pairs.
     """
     return not isinstance(data, SequencesData)
 
 
 def fingerprint(data: DataConfig, *, seed: int) -> dict[str, str]:
-    """SHA-256 of everything that the pairs come from, so that a resumed run notices a change.
+    """Name -> SHA-256 of each source of the pairs, so that a resumed run notices a change.
 
-    Files are named as the config names them: a corpus may move with `data.root`.
+    Names of files are relative to `data.root`, so the folder of a corpus may move.
     """
     if isinstance(data, PhrasebookData):
         from transformer_cli import phrasebook

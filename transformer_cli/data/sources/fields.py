@@ -1,4 +1,4 @@
-"""Which fields of a row hold the two sides of a pair."""
+"""Finds the fields of a row that hold the source and the target text."""
 
 import difflib
 import logging
@@ -10,7 +10,7 @@ from transformer_cli.errors import DataError
 
 logger = logging.getLogger(__name__)
 
-# What columns of sentence pairs are called, case aside; a language by its name or its code.
+# Usual column names of parallel corpora in lower case: roles, and languages by name and by code.
 _COLUMN_NAMES = frozenset(
     """
     source target src tgt trg reference translation original sentence text
@@ -29,27 +29,27 @@ _COLUMN_NAMES = frozenset(
 
 
 class Fields(NamedTuple):
-    """The fields as the config names them, and what stands in for a name that is absent."""
+    """The source and target field from the config, and the languages to find a field not given."""
 
     source: int | str | None
     target: int | str | None
     source_language: str
     target_language: str
     setting: str
-    """Where the config names them, such as data.corpora.0."""
+    """The entry of the config that names them, such as data.corpora.0."""
 
 
 def field_paths(names: Sequence[str], fields: Fields, where: str) -> tuple[str, str]:
-    """The paths of both sides in rows that have fields of these names.
+    """The path of the source field and of the target field, in rows with fields of these names.
 
-    Where the config gives none: translation.LANGUAGE, as data sets on the hub have it; or else the
-    field named as the language; or else the first two fields.
+    A field that the config does not give is translation.LANGUAGE if rows have the field translation,
+    as on the hub; else the field named like its language, if both exist; else the first or second.
     """
     sides = (fields.source, fields.target)
     if any(isinstance(side, int) for side in sides):
         raise DataError(
-            f"{fields.setting}: columns of {where} are given by name, not by number",
-            hint=f"it has {', '.join(names)}",
+            f"{fields.setting}: columns of {where} must be given by name, not by number",
+            hint=f"its columns are {', '.join(names)}",
         )
     languages = (fields.source_language, fields.target_language)
     if "translation" in names:
@@ -67,15 +67,15 @@ def field_paths(names: Sequence[str], fields: Fields, where: str) -> tuple[str, 
         if path not in names and path.split(".")[0] not in names:
             raise unknown_field(path, names, fields, where)
     if source == target:
-        raise DataError(f"{where}: field {source} is named for both sides", hint=_hint(fields))
+        raise DataError(f"{where}: field {source} is both source and target", hint=_hint(fields))
     return source, target
 
 
 def value_at(row: Mapping[str, Any], path: str, where: str) -> bytes:
-    """The text at a path such as translation.en; nothing where it is null.
+    """The text at a path such as translation.en, as UTF-8 bytes; empty if the value is null.
 
     Raises:
-        DataError: there is no such field, or what it holds is no text.
+        DataError: the row has no such field, or the field does not hold text.
     """
     value: Any = row
     if path in row:
@@ -92,12 +92,12 @@ def value_at(row: Mapping[str, Any], path: str, where: str) -> bytes:
         raise DataError(f"{where}: field {path} holds {kind_of(value)}, where text is expected")
     try:
         return value.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can write
+    except UnicodeEncodeError:  # JSON can contain lone surrogates
         return value.encode("utf-8", "surrogatepass")
 
 
 def unknown_field(name: str, found: Sequence[str], fields: Fields, where: str) -> DataError:
-    """What to say about a field that does not exist."""
+    """The error for a field that does not exist."""
     close = difflib.get_close_matches(name, found, n=1)
     return DataError(
         f"{where}: no column {name}, found {', '.join(found) or 'none'}",
@@ -106,7 +106,7 @@ def unknown_field(name: str, found: Sequence[str], fields: Fields, where: str) -
 
 
 def tell_of_likely_header(source: str, target: str, fields: Fields, path: str) -> None:
-    """Warn where the two cells of a first row that is read as a pair look like names of columns."""
+    """Log a warning if the two cells of a first row, read as a sentence pair, look like a header."""
     names = source.casefold(), target.casefold()
     known = {*_COLUMN_NAMES, fields.source_language.casefold(), fields.target_language.casefold()}
     if names[0] != names[1] and all(
@@ -115,12 +115,12 @@ def tell_of_likely_header(source: str, target: str, fields: Fields, path: str) -
         _tell_of_header(source, target, fields.setting, path)
 
 
-@cache  # a corpus is read once for each split; once is enough to be told
+@cache  # one warning is enough, although a corpus is read once for each split
 def _tell_of_header(source: str, target: str, setting: str, path: str) -> None:
     logger.warning(
-        "%s: its first row, %s and %s, looks like names of columns and is read as a pair; "
-        "if it is a header, set %s.has_header: true, or source_field and target_field to these "
-        "names; if it is a pair, has_header: false",
+        "%s: the first row, %s and %s, looks like a header but is read as a sentence pair; "
+        "if it is a header, set %s.has_header: true, or set source_field and target_field to these "
+        "names; if it is a pair, set has_header: false",
         path,
         source,
         target,
@@ -129,10 +129,10 @@ def _tell_of_header(source: str, target: str, setting: str, path: str) -> None:
 
 
 def kind_of(value: Any) -> str:
-    """A word for what a value is."""
+    """The type of a JSON value in words, for messages."""
     if value is None:
         return "null"
-    kinds = {bool: "a truth value", int: "a number", float: "a number", str: "text", list: "a list"}
+    kinds = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
     return kinds.get(type(value), "an object")
 
 

@@ -19,11 +19,11 @@ _BATCH_ROWS = 1000
 
 
 def read_hub(data: HubData, index: int, report: ReadingReport) -> Iterator[tuple[str, str]]:
-    """The pairs of `data.corpora[index]`, in the order of the data set.
+    """Yield the pairs of `data.corpora[index]`, in the order of the data set.
 
     Raises:
         MissingInputError: the hub cannot be reached, or has no such data set.
-        DataError: the data set has no such configuration, split or field, or no pair.
+        DataError: the data set has no such configuration, split or field, or has no pair.
     """
     corpus = data.corpora[index]
     name = " ".join(filter(None, (corpus.dataset, corpus.config)))
@@ -35,7 +35,7 @@ def read_hub(data: HubData, index: int, report: ReadingReport) -> Iterator[tuple
 
 
 def fingerprint_hub(data: HubData, index: int) -> dict[str, str]:
-    """SHA-256 of what `data.corpora[index]` asks the hub for, or of its local files."""
+    """Name -> SHA-256 of what `data.corpora[index]` asks the hub for, and of its local files."""
     corpus = data.corpora[index]
     asked = (corpus.dataset, corpus.config, corpus.revision, corpus.dataset_split, corpus.max_pairs)
     name = " ".join(str(part) for part in asked if part is not None)
@@ -81,16 +81,16 @@ def _rows(corpus: HubCorpus, data: HubData, name: str) -> Iterator[Mapping[str, 
                 yield dict(zip(batch, values, strict=True))
     except datasets.exceptions.DatasetNotFoundError as error:
         raise MissingInputError(
-            f"{name}: the Hugging Face hub has no such data set, or not for everybody: {_first_line(error)}",
-            hint="the name is OWNER/NAME as its page shows it; `hf auth login` for one that asks for it",
+            f"{name}: the Hugging Face hub has no such data set, or restricts access to it: {_first_line(error)}",
+            hint="give its name as OWNER/NAME; if its page asks for a login, run `hf auth login`",
         ) from error
     except OSError as error:
         raise MissingInputError(
             f"{name}: the Hugging Face hub cannot be reached: {_first_line(error)}",
             hint="without a network, train on the built-in corpus (--config en-it.yaml) or on local "
-            "files (data.source: files); a data set that was loaded once stays on this machine",
+            "files (data.source: files); a data set that was downloaded before is still on this machine",
         ) from error
-    except Exception as error:  # the library raises many kinds, from those of its parsers upwards
+    except Exception as error:  # the library raises many types, those of its parsers included
         raise DataError(
             f"{name}: the datasets library cannot read it: {_first_line(error)}",
             hint=f"check dataset, config and dataset_split ({corpus.dataset_split}) under data.corpora",
@@ -104,7 +104,7 @@ def _local_files(corpus: HubCorpus, data: HubData) -> list[Path]:
 
 
 def _first_line(error: BaseException) -> str:
-    """What went wrong, in a line; the library wraps errors of its parsers in one that says nothing."""
+    """The first line of the message; a DatasetGenerationError is skipped, because it has no details."""
     while type(error).__name__ == "DatasetGenerationError" and error.__cause__ is not None:
         error = error.__cause__
     return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,7 +1,7 @@
-"""Lines of a file as bytes, and bytes as text: a line ends at 0x0A and nowhere else.
+"""Reads lines as bytes and decodes them as UTF-8; only a line feed (0x0A) ends a line.
 
-Python's own ways to read text also end lines at a lone carriage return, and some of them at U+2028
-or U+0085. One such character on one side would shift every later sentence pair.
+Python's own functions for text also end lines at a lone carriage return, and some of them at U+2028
+or U+0085. One such character in the source or target file would shift every later sentence pair.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ _UNUSUAL = (
 
 
 class RawPair(NamedTuple):
-    """Both sides of a pair as they stand in a file; None for a side that is too long to be read."""
+    """Both sides of a pair as bytes, not decoded; None for a side longer than `MAX_LINE_BYTES`."""
 
     line: int
     source: bytes | None
@@ -36,16 +36,16 @@ class RawPair(NamedTuple):
 
 
 def read_lines(path: Path) -> Iterator[bytes | None]:
-    """Each line without its end; None for one of more than MAX_LINE_BYTES bytes.
+    """Yield each line without its line end; None for a line of more than MAX_LINE_BYTES bytes.
 
-    A byte-order mark at the start of the file is no part of its first line.
+    A UTF-8 byte-order mark at the start of the file is removed; a file in UTF-16 is a DataError.
     """
-    rest: list[bytes] = []  # pieces of the line that is not complete yet
+    rest: list[bytes] = []  # pieces of a line that is not complete yet
     rest_bytes = 0
     for chunk in _without_byte_order_mark(read_chunks(path), path):
         first, *others = chunk.split(b"\n")
         rest_bytes += len(first)
-        if rest_bytes <= MAX_LINE_BYTES + 1:  # one more for a carriage return
+        if rest_bytes <= MAX_LINE_BYTES + 1:  # + 1 for a carriage return, removed later
             rest.append(first)
         else:
             rest.clear()
@@ -86,25 +86,25 @@ def _refuse_utf_16(beginning: bytes, path: Path) -> None:
 
 
 def utf_16_error(path: Path) -> DataError:
-    """What to say about a file that is UTF-16."""
+    """The error for a file in UTF-16."""
     return DataError(
         f"{path}: {UTF_16_FOUND}",
         hint=f"convert it: iconv -f UTF-16 -t UTF-8 {path.name} > new file; "
-        "or save it as UTF-8 where it was written",
+        "or save it as UTF-8 with the program that wrote it",
     )
 
 
 def decode_pairs(
     rows: Iterable[RawPair], places: tuple[str, str], policy: Policy, report: ReadingReport
 ) -> Iterator[tuple[str, str]]:
-    """Both sides as text; a pair is kept or skipped as a whole, so that sides never shift.
+    """Yield both sides as text; a pair is kept or skipped as a whole, so the sides stay aligned.
 
     Args:
-        places: the file of the source and the file of the target, for messages.
-        policy: what happens to a pair that is not UTF-8.
+        places: the names of the source file and of the target file, for messages.
+        policy: for a pair that is not UTF-8: raise an error, skip it, or replace the bad bytes.
 
     Raises:
-        DataError: a pair is not UTF-8 and the policy is error.
+        DataError: a pair is not UTF-8, and the policy is "error".
     """
     for raw in rows:
         line, source, target = raw

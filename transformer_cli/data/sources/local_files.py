@@ -1,4 +1,4 @@
-"""Which local files a corpus names, and the pairs that stand in them."""
+"""Finds the local files of a corpus and reads their sentence pairs."""
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -24,7 +24,7 @@ _FORMATS = {
     ".json": "jsonl",
     ".parquet": "parquet",
 }
-_ABSENT = b"\n"  # no line is this
+_ABSENT = b"\n"  # stands for a missing line; no line contains a line feed
 
 
 class CorpusFiles(NamedTuple):
@@ -36,11 +36,11 @@ class CorpusFiles(NamedTuple):
 
 
 def read_files(data: FilesData, index: int, report: ReadingReport) -> Iterator[tuple[str, str]]:
-    """The pairs of `data.corpora[index]`, file after file.
+    """Yield the pairs of `data.corpora[index]`, file by file.
 
     Raises:
-        MissingInputError: a file is not there.
-        DataError: a file cannot be used, or all of them together hold no pair.
+        MissingInputError: a file does not exist.
+        DataError: a file cannot be read as a corpus, or no file has a pair.
     """
     num_rows_before = report.num_rows
     found = find_files(data, index)
@@ -57,7 +57,7 @@ def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
 
     Raises:
         MissingInputError: a path names no file.
-        DataError: files that belong together do not match, or are of no known format.
+        DataError: source and target files do not match, or a file has an unknown format.
     """
     corpus, setting = data.corpora[index], f"data.corpora.{index}"
     if corpus.source_path is not None and corpus.target_path is not None:
@@ -88,7 +88,7 @@ def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
 
 
 def fingerprint_files(data: FilesData, index: int) -> dict[str, str]:
-    """SHA-256 of each file of `data.corpora[index]`, as it is stored."""
+    """Name -> SHA-256 of the stored bytes, for each file of `data.corpora[index]`."""
     return {
         name_under_root(path, data.root): file_digest(path)
         for files in find_files(data, index)
@@ -99,7 +99,7 @@ def fingerprint_files(data: FilesData, index: int) -> dict[str, str]:
 def _two_sides(corpus: FileCorpus, data: FilesData, setting: str) -> list[CorpusFiles]:
     if corpus.format not in (None, "text"):
         raise DataError(
-            f"{setting}.format: {corpus.format} goes with path; source_path and target_path name "
+            f"{setting}.format: {corpus.format} needs path; source_path and target_path are for "
             "plain text"
         )
     sources = expand_path(str(corpus.source_path), data.root)
@@ -114,13 +114,13 @@ def _two_sides(corpus: FileCorpus, data: FilesData, setting: str) -> list[Corpus
 
 
 def _assemble(formats: dict[Path, str | None], languages: tuple[str, str]) -> list[CorpusFiles]:
-    """Tables alone, plain text in pairs of one name and two languages; in sorted order."""
+    """Group files, sorted: each table alone, plain text as pairs NAME.SOURCE and NAME.TARGET."""
     files = []
     texts: dict[str, dict[str, Path]] = {}
     for path, kind in formats.items():
         if kind is None:
             raise DataError(
-                f"{path}: its name does not say what it is",
+                f"{path}: its name does not tell its format",
                 hint="set format to tsv, csv, jsonl or parquet; plain text needs source_path and "
                 "target_path; save a spreadsheet as CSV (UTF-8)",
             )
@@ -131,14 +131,14 @@ def _assemble(formats: dict[Path, str | None], languages: tuple[str, str]) -> li
         other = texts.setdefault(name, {}).setdefault(language.lower(), path)
         if other != path:
             raise DataError(
-                f"{other} and {path}: two files for one side", hint="remove one of them"
+                f"{other} and {path}: two files for the same side", hint="remove one of them"
             )
     for name, sides in texts.items():
         source, target = (sides.get(language.lower()) for language in languages)
         if source is None or target is None:
             alone = ", ".join(str(path) for path in sides.values())
             raise DataError(
-                f"{alone}: one side only, no {name}.{languages[0] if source is None else languages[1]}",
+                f"{alone}: the other side is missing: {name}.{languages[0] if source is None else languages[1]}",
                 hint="plain text comes in pairs NAME.SOURCE_LANGUAGE and NAME.TARGET_LANGUAGE, "
                 "or as source_path and target_path",
             )

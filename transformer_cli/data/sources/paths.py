@@ -1,4 +1,4 @@
-"""Which files a path or a glob in a config names."""
+"""Expands a path or a glob of a config to the files that it names."""
 
 import difflib
 import glob
@@ -9,10 +9,10 @@ from transformer_cli.errors import MissingInputError
 
 
 def expand_path(pattern: str, root: str) -> list[Path]:
-    """The path itself where it exists, or else the files that it matches, in sorted order.
+    """The path itself if it exists, else the files that it matches as a glob, sorted.
 
     Raises:
-        MissingInputError: it names nothing.
+        MissingInputError: no file has this name or matches this glob.
     """
     folder, given = Path(root).expanduser(), Path(pattern).expanduser()
     path = folder / given
@@ -34,16 +34,14 @@ def _missing(path: Path, root: str, *, is_glob: bool) -> MissingInputError:
     wanted = path.relative_to(folder).parts[0]
     names = sorted(os.listdir(folder)) if os.access(folder, os.R_OK) else []
     close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
-    hint = (
-        f"relative paths start at data.root ({root}); point it elsewhere with --set data.root=PATH"
-    )
+    hint = f"relative paths start at data.root ({root}); set another one with --set data.root=PATH"
     if close:
-        hint += f"; in {folder.absolute()} there is {', '.join(close)}"
+        hint += f"; similar names in {folder.absolute()}: {', '.join(close)}"
     kind = "no file matches" if is_glob else "no such file"
     return MissingInputError(f"{path.absolute()}: {kind}", hint=hint)
 
 
 def name_under_root(path: Path, root: str) -> str:
-    """The path without its root, so that a corpus keeps its name when it moves."""
+    """The path relative to its root, so that a corpus keeps its name when the root moves."""
     folder = Path(root).expanduser()
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()

@@ -1,4 +1,4 @@
-"""The synthetic tasks: copy, drop-first, reverse, sort and memorise, over symbols written as numbers."""
+"""The synthetic tasks copy, drop-first, reverse, sort and memorise; their symbols are numbers."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from transformer_cli.data.pairs import SentencePair
 NUM_HELD_OUT_PAIRS = 1000
 NUM_PER_LENGTH = 100
 
-_VERSION = 1  # of what is generated from a seed
+_VERSION = 1  # to be raised when a seed gives other pairs than before
 _TARGETS: dict[str, Callable[[list[int]], list[int]]] = {
     "copy": list,
     "drop-first": lambda symbols: symbols[1:],
@@ -19,7 +19,7 @@ _TARGETS: dict[str, Callable[[list[int]], list[int]]] = {
     "sort": sorted,
     "memorise": list,
 }
-# Each sequence belongs to one split, by its hash: of 20 shares, validation and test have one each.
+# The hash of a sequence decides its split: of 20 shares, validation and test have one each.
 _NUM_SHARES = 20
 _SHARES: dict[str, range] = {
     "validation": range(1),
@@ -31,11 +31,11 @@ _SHARES: dict[str, range] = {
 def generate_sequences(
     data: SequencesData, split: SplitName, *, seed: int
 ) -> Iterator[SentencePair]:
-    """Random sequences and what the task makes of them, the same for the same seed.
+    """Yield random sequences and their correct answers; the same seed gives the same pairs.
 
-    No held-out sequence stands in train, unless there are too few sequences to choose from. With
-    drop-first every source begins with the symbol 1, as in the walk-through that the task is from.
-    To memorise, every split has the same pairs.
+    The training split has no held-out sequence, unless there are too few different sequences. In
+    drop-first every source begins with the symbol 1, as in the walk-through that defines the task.
+    In memorise, all splits have the same pairs.
     """
     if data.task == "memorise":
         split = "train"
@@ -49,10 +49,10 @@ def generate_sequences(
 
 
 def sequences_of_length(data: SequencesData, length: int, *, seed: int) -> list[SentencePair]:
-    """The task on fresh sequences of one length, 100 of them, the same for the same seed.
+    """100 test pairs with sources of `length` symbols; the same seed gives the same pairs.
 
-    They are not of train, where there are enough sequences to choose from; to memorise, there is
-    nothing fresh, and these are the pairs of that length that were to be memorised.
+    They do not occur in training, unless there are too few different sequences. In memorise, they
+    are the training pairs of this length, however many these are.
     """
     if data.task == "memorise":
         pairs = generate_sequences(data, "train", seed=seed)
@@ -80,7 +80,7 @@ def _draw(data: SequencesData, numbers: random.Random) -> list[int]:
 
 
 def _splits_are_apart(data: SequencesData) -> bool:
-    """Whether there are enough sequences for a share of them to fill a held-out split."""
+    """Whether there are enough different sequences for each split to have its own."""
     num_choices, length = data.num_symbols, data.max_length
     if data.task == "drop-first":
         num_choices, length = num_choices - 1, length - 1

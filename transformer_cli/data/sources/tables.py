@@ -1,4 +1,4 @@
-"""Rows of TSV and CSV files, cut as bytes, so that damaged text cannot move a column."""
+"""Reads TSV and CSV files as bytes, so that damaged text cannot shift a column."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,22 +10,22 @@ from transformer_cli.data.sources.fields import Fields, tell_of_likely_header, u
 from transformer_cli.data.sources.lines import MAX_LINE_BYTES, RawPair, read_lines
 from transformer_cli.errors import DataError
 
-_Row = tuple[int, list[bytes] | None]  # number of its first line; None: too long to be read
+_Row = tuple[int, list[bytes] | None]  # number of its first line; None: a line is too long
 _DELIMITERS = {b"\t": "a tab", b";": "a semicolon", b",": "a comma"}
 _NUM_SNIFFED_ROWS = 100
 _EXCERPT_CHARACTERS = 40
-_SEPARATOR_LINE = re.compile(rb"sep=([,;\t])", re.IGNORECASE)  # Excel's own first line
-# What follows an opening quote, up to the closing one; two quotes inside stand for one.
+_SEPARATOR_LINE = re.compile(rb"sep=([,;\t])", re.IGNORECASE)  # Excel names its delimiter so
+# The text from an opening quote to the closing one; a doubled quote inside means one quote.
 _QUOTED = re.compile(rb'[^"]*(?:""[^"]*)*')
 
 
 def read_table(
     path: Path, kind: str, fields: Fields, *, has_header: bool | None
 ) -> Iterator[RawPair]:
-    """The pairs of a TSV or CSV file, one a row.
+    """Yield one pair for each row of a TSV or CSV file.
 
-    TSV: a tab ends a field, and quotes are text. CSV: commas, semicolons or tabs, whichever the file
-    has; a field in quotes may hold them, line ends and doubled quotes.
+    TSV: tabs separate fields, and quotes are ordinary text. CSV: commas, semicolons or tabs separate
+    fields; a field in quotes may contain the delimiter, line ends and doubled quotes.
 
     Raises:
         DataError: a column does not exist, a row has more or fewer columns than the first, or the
@@ -58,31 +58,31 @@ def read_table(
 def _hint_of_columns(kind: str, delimiter: bytes, *, are_too_many: bool) -> str:
     name = _DELIMITERS[delimiter]
     if are_too_many:
-        return f"{name} inside a sentence? " + (
-            "if such fields stand in quotes, set format: csv"
+        return f"is there {name} inside a sentence? " + (
+            "if such fields are in quotes, set format: csv"
             if kind == "tsv"
-            else "a field that holds one must stand in quotes"
+            else "a field that contains one must be in quotes"
         )
     if kind == "tsv":
         return (
-            f"{name} that is missing, or a line end inside a sentence? "
-            "if such fields stand in quotes, set format: csv"
+            f"is {name} missing, or is there a line end inside a sentence? "
+            "if such fields are in quotes, set format: csv"
         )
     return (
-        f"{name} that is missing, or a line end or a single quote inside a sentence? "
-        "a field that holds one must stand in quotes, and its own quotes must be doubled"
+        f"is {name} missing, or is there a line end or an unpaired quote inside a sentence? "
+        "a field that contains one must be in quotes, and its own quotes must be doubled"
     )
 
 
 def _find_columns(
     first_row: Sequence[bytes], fields: Fields, has_header: bool | None, path: str
 ) -> tuple[bool, int, int]:
-    """Whether the first row names the columns, and the numbers of the two columns."""
+    """Whether the first row is a header, and the numbers of the source and the target column."""
     cells = [cell.decode(errors="replace").strip() for cell in first_row]
     if len(cells) < 2:
         raise DataError(
             f"{path}: one column only, where two are needed; it begins with {cells[0][:60]!r}",
-            hint="columns are divided by tabs in TSV, by commas, semicolons or tabs in CSV",
+            hint="tabs separate columns in TSV; commas, semicolons or tabs separate them in CSV",
         )
     names = [cell.casefold() for cell in cells]
     languages = [fields.source_language.casefold(), fields.target_language.casefold()]
@@ -111,7 +111,7 @@ def _find_columns(
     source = next(free) if source is None else source
     target = next(free) if target is None else target
     if source == target:
-        raise DataError(f"{path}: column {source} is named for both sides")
+        raise DataError(f"{path}: column {source} is both source and target")
     if is_guessed and not has_header:
         tell_of_likely_header(cells[int(source)], cells[int(target)], fields, path)
     return has_header, int(source), int(target)
@@ -124,7 +124,7 @@ def _column_number(name: str, cells: Sequence[str], fields: Fields, path: str) -
     if len(numbers) > 1:
         raise DataError(
             f"{path}: {len(numbers)} columns are named {name}",
-            hint=f"give it by number, from 0, in {fields.setting}, and has_header: true",
+            hint=f"in {fields.setting}, give its number, counted from 0, and set has_header: true",
         )
     return numbers[0]
 
@@ -135,12 +135,12 @@ def _tsv_rows(path: Path) -> Iterator[_Row]:
 
 
 def _csv_rows(path: Path, delimiter: bytes, *, is_strict: bool = True) -> Iterator[_Row]:
-    """Rows with their quotes taken off; the standard reader also ends rows at a lone 0x0D.
+    """Yield rows without their quotes; not by the `csv` module, which ends rows at a lone 0x0D too.
 
     Args:
-        is_strict: text right behind a closing quote is an error, and not part of the field.
+        is_strict: text between a closing quote and the next delimiter raises an error.
     """
-    row: _QuotedRow | None = None  # a row that goes on in the next line
+    row: _QuotedRow | None = None  # a row that continues in the next line
     for number, line in enumerate(read_lines(path), start=1):
         if number == 1 and line is not None and _SEPARATOR_LINE.fullmatch(line):
             continue
@@ -168,22 +168,22 @@ def _csv_rows(path: Path, delimiter: bytes, *, is_strict: bool = True) -> Iterat
 
 @dataclass(slots=True)
 class _QuotedRow:
-    """A row that has quotes, while its lines are read."""
+    """A row with quotes, while its lines are read."""
 
     first_line: int
     fields: list[bytes] = field(default_factory=list)
     open_field: list[bytes] = field(default_factory=list)
-    """Lines so far of a field whose closing quote has not come yet."""
+    """The lines read so far of a field whose closing quote was not found yet."""
     quote_line: int = 0
-    """Where the last field in quotes opens."""
+    """The number of the line in which the last field in quotes begins."""
     behind_quote: bytes = b""
-    """What first stands between a closing quote and the end of its field; it should be nothing."""
+    """The first text found between a closing quote and the end of its field; should be empty."""
     behind_line: int = 0
-    """Where that field opens."""
+    """The number of the line in which that field begins."""
     num_bytes: int = 0
 
     def add(self, line: bytes, number: int, delimiter: bytes) -> None:
-        """Cut a line into fields; the last may stay open."""
+        """Split a line into fields; the last field may continue in the next line."""
         position = 0
         while True:
             is_quoted = bool(self.open_field)
@@ -192,7 +192,7 @@ class _QuotedRow:
             text = b""
             if is_quoted:
                 quoted = _QUOTED.match(line, position)
-                assert quoted is not None  # it can match nothing at all
+                assert quoted is not None  # the pattern also matches empty text
                 self.open_field.append(quoted.group().replace(b'""', b'"'))
                 if quoted.end() == len(line):
                     return
@@ -211,7 +211,7 @@ class _QuotedRow:
 class _UnclosedQuote(DataError):
     def __init__(self, path: Path, row: _QuotedRow) -> None:
         super().__init__(
-            f"{path}:{row.quote_line}: a quote opens a field here and does not close",
+            f"{path}:{row.quote_line}: a quote opens a field here, and no quote closes it",
             hint="double the quotes that are part of a sentence, or save as TSV",
         )
         self.num_columns = len(row.fields) + 1
@@ -228,22 +228,22 @@ def _text_behind_quote(path: Path, line: int, row: _QuotedRow, delimiter: bytes)
 
 
 def _sniff_delimiter(path: Path) -> bytes:
-    """The delimiter that cuts the first rows into the same number of columns, two or more."""
+    """The delimiter that splits the first rows into the same number of columns, two or more."""
     beginning = next(read_lines(path), b"") or b""
     named = _SEPARATOR_LINE.fullmatch(beginning)
     if named:
         return named[1]
     merits = {delimiter: _merit(path, delimiter) for delimiter in _DELIMITERS}
-    # Of equals the first: sentences hold commas more often than semicolons, and hardly ever tabs.
+    # Equal merits: the first wins. Sentences often contain commas, seldom semicolons, hardly ever tabs.
     return max(merits, key=lambda delimiter: merits[delimiter])
 
 
 def _merit(path: Path, delimiter: bytes) -> tuple[float, bool]:
-    """Share of the first rows with as many columns as the first, if two or more; are quotes closed."""
+    """Share of the first rows that have as many columns as row 1, and whether all quotes are closed."""
     counts: list[int] = []
     is_closed = True
     try:
-        # A stray quote should be told by the reading with the right delimiter, so none is refused here.
+        # Not strict: an error about a quote must come from reading with the right delimiter, later.
         for _, row in islice(_csv_rows(path, delimiter, is_strict=False), _NUM_SNIFFED_ROWS):
             if row is not None and row != [b""]:
                 counts.append(len(row))
