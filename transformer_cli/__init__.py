@@ -19,8 +19,8 @@ _PUBLIC = {
     "load_config": "transformer_cli.config",
     "Tokenizer": "transformer_cli.text.tokenizer",
     "Transformer": "transformer_cli.model.transformer",
-    "Translator": "transformer_cli.decoding.translator",
-    "load_translator": "transformer_cli.decoding.translator",
+    "Translator": "transformer_cli.decoding",
+    "load_translator": "transformer_cli.inference",
     "score_corpus": "transformer_cli.evaluation.metrics",
 }
 __all__ = ["__version__", *_PUBLIC]

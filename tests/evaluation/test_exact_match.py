@@ -7,7 +7,7 @@ import pytest
 
 from transformer_cli.config import SequencesData
 from transformer_cli.data.sources.sequences import generate_sequences, sequences_of_length
-from transformer_cli.decoding.translator import Translation, Translator
+from transformer_cli.decoding import Translation, Translator
 from transformer_cli.evaluation.exact_match import exact_match_by_length
 
 

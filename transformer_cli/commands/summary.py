@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.config import Config, PublishedConfig, SequencesData
-from transformer_cli.decoding.translator import Translator
+from transformer_cli.decoding import Translator
 from transformer_cli.evaluation.exact_match import ExactMatch, exact_match_by_length
-from transformer_cli.inference import load_for_inference
+from transformer_cli.inference import load_run
 from transformer_cli.storage import read_json_lines
 
 logger = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ def tell_summary(run_folder: Path, config: Config) -> None:
         return
     if not config.data.shift_target:
         logger.info("note: %s", UNSHIFTED)
-    translator = load_for_inference(config.name, []).translator
+    translator = load_run(config.name, []).translator
     for line in exact_match_table(exact_matches(translator, config), config.data.task):
         logger.info(line)
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transformer_cli.checkpoint import Checkpoints, Retention, RunLock, load_tokenizers
+from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RUNS
 from transformer_cli.commands.summary import tell_summary
 from transformer_cli.config import Config, SequencesData, load_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.errors import InterruptedBySignal
-from transformer_cli.inference import CONFIG_FILE, RUNS
 from transformer_cli.messages import log_to_file
 from transformer_cli.runtime import Machine, environment, prepare_machine, signals_as_requests
 from transformer_cli.storage import make_folders, replace_file

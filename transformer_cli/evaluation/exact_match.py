@@ -1,4 +1,4 @@
-"""How many sequences of a synthetic task come out exactly right, by their length."""
+"""Exact match: the share of sequences of a synthetic task that are translated without an error."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,36 +6,38 @@ from typing import NamedTuple
 from transformer_cli.config import SequencesData
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.sources.sequences import sequences_of_length
-from transformer_cli.decoding.translator import Translator
+from transformer_cli.decoding import Translator
 
 
 class ExactMatch(NamedTuple):
-    """What came out for the sources of one length."""
+    """The results for the sources of one length."""
 
     length: int
     """Symbols of the source."""
     num_sequences: int
     exact: float
-    """Percentage of sequences that are right from the first symbol to the last."""
+    """Percentage of sequences without an error."""
     symbols: float
-    """Percentage of the target's symbols that stand in their place."""
+    """Percentage of the target's symbols that have the right position in the translation."""
 
 
 def exact_match_by_length(
     translator: Translator, data: SequencesData, lengths: Sequence[int] | None, *, seed: int
 ) -> list[ExactMatch]:
-    """One row for each length, over sequences that were not trained on.
+    """One row for each length, measured on sequences that are not in the training split.
+
+    The task `memorise` is the exception: it is measured on the sequences of the training split.
 
     Args:
-        translator: the model, searched as it is to be.
+        translator: the trained model.
         data: the task.
-        lengths: of the sources, in symbols; `None`: all that the task has.
-        seed: of the run, which decides what was trained on.
+        lengths: the numbers of symbols of a source; None: every length of the task.
+        seed: the seed of the run, which decides which sequences are in the training split.
     """
     rows = []
     for length in lengths or range(data.min_length, data.max_length + 1):
         pairs = sequences_of_length(data, length, seed=seed)
-        if pairs:  # with memorise, no sequence need have this length
+        if pairs:  # the few sequences of memorise do not have every length
             rows.append(_exact_match(translator, pairs, length))
     return rows
 
