@@ -187,7 +187,7 @@ def show_next(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Show what the model expects next: the distribution that greedy search takes the best of."""
+    """Show the probabilities of the next token; greedy search takes the largest."""
     _start_talking(debug)
     from transformer_cli.commands.next import show_next as show
 

@@ -1,67 +1,132 @@
-"""A trained run, made ready for translating and scoring."""
+"""From a trained model to a translator: text pipeline, engine and decoding settings put together.
+
+from transformer_cli import load_translator
+for translation in load_translator("en-it").translate(["Good morning.", "Where is the station?"]):
+    print(translation.text)
+"""
 
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from os import PathLike, fspath
+from typing import Literal
 
-from transformer_cli.checkpoint import CHECKPOINTS, TrainedModel, find_run, load_trained
-from transformer_cli.config import Config, load_config
+from transformer_cli.checkpoint import TrainedModel, find_run, load_trained
+from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.config import Config, DecodingConfig, RuntimeConfig, load_config
 from transformer_cli.config.loading import override_settings
-from transformer_cli.decoding.translator import Translator
+from transformer_cli.decoding import SpecialIds, TextPipeline, Translator
+from transformer_cli.decoding.engines import PyTorchEngine
+from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine, prepare_machine
+from transformer_cli.text.sequence_format import SequenceFormat
+from transformer_cli.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 
-RUNS = Path("runs")
-CONFIG_FILE = "config.yaml"
+# The settings that may differ from those of the training, as prefixes of `--set`.
 OVERRIDABLE = ("decoding.", "runtime.", "data.root=", "validation.")
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """What a command needs of a run."""
+    """A trained run and its translator."""
 
     trained: TrainedModel
-    config: Config  # the run's, with this command's overrides
+    config: Config
+    """The run's config with the overrides of this command."""
     translator: Translator
-    machine: Machine
 
 
-def load_for_inference(run: str | None, overrides: Sequence[str]) -> LoadedRun:
-    """The named run or checkpoint, or the newest usable run, with its best checkpoint.
+def load_translator(
+    run: str | PathLike[str],
+    *,
+    which: Literal["best", "last"] = "best",
+    decoding: DecodingConfig | None = None,
+    runtime: RuntimeConfig | None = None,
+) -> Translator:
+    """The translator of a trained run.
+
+    Args:
+        run: the name of a run under `runs/`, the path of a run folder, or the path of a checkpoint folder,
+            which may be a copy in another place.
+        which: the checkpoint of the run that has the best validation, or the last one.
+        decoding: the beam and the limits; None: those of the run's config.
+        runtime: device, precision and threads; None: those of the run's config.
+
+    Raises:
+        MissingInputError: there is no such run or folder, or it has no checkpoint yet.
+        StorageError: no checkpoint of the run is valid.
+
+    Example:
+        translator = load_translator("en-it", decoding=DecodingConfig(beam_size=8))
+        [translation] = translator.translate(["Good morning."])
+        print(translation.text, translation.score)
+    """
+    trained = load_trained(find_run(fspath(run)), which=which)
+    machine = prepare_machine(runtime or trained.config.runtime)
+    return _translator_of(trained, trained.config, machine, decoding)
+
+
+def load_run(run: str | None, overrides: Sequence[str]) -> LoadedRun:
+    """The run that a command works with, with its best checkpoint; logs which one it is.
+
+    Args:
+        run: the name of a run, or the path of a run or checkpoint folder; None: the run that saved last.
+        overrides: settings as in `--set`, such as decoding.beam_size=8.
 
     Raises:
         MissingInputError: there is no such run.
-        ConfigError: an override of what a trained model cannot change.
+        ConfigError: an override names a setting that a trained model cannot change.
     """
-    folder = find_run(run, RUNS)
-    trained = load_trained(folder)
+    trained = load_trained(find_run(run))
     config = override_settings(_with_own_paths(trained), overrides, allowed=OVERRIDABLE)
     machine = prepare_machine(config.runtime)
     logger.info("%s, step %d (%s)", trained.folder, trained.step, machine.describe())
-    model = trained.model.to(machine.device)
-    translator = Translator(
-        model,
-        trained.source_tokenizer,
-        trained.target_tokenizer,
-        config.decoding,
-        config.data,
-        machine,
+    return LoadedRun(trained, config, _translator_of(trained, config, machine))
+
+
+def build_translator(
+    model: Transformer,
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    config: Config,
+    machine: Machine,
+    *,
+    decoding: DecodingConfig | None = None,
+) -> Translator:
+    """The translator of a model that is in memory, with the PyTorch engine.
+
+    Args:
+        model: on the machine's device, and in eval mode when the translator is used.
+        source_tokenizer: the tokenizer of the source.
+        target_tokenizer: the tokenizer of the target.
+        config: what the model was trained with.
+        machine: device and precision.
+        decoding: the beam and the limits; None: those of the config.
+    """
+    pipeline = TextPipeline(
+        source_tokenizer, target_tokenizer, config.data, max_length=model.config.max_length
     )
-    return LoadedRun(trained, config, translator, machine)
+    special_ids = SpecialIds.of(target_tokenizer)
+    engine = PyTorchEngine(model, special_ids, SequenceFormat.of(config.data), machine)
+    return Translator(pipeline, engine, decoding or config.decoding)
 
 
-def run_folder_of(checkpoint: Path) -> Path | None:
-    """The run that a checkpoint lies in; none for one that was copied elsewhere."""
-    run_folder = checkpoint.absolute().parent.parent
-    is_in_run = checkpoint.absolute().parent == run_folder / CHECKPOINTS
-    return checkpoint.parent.parent if is_in_run else None
+def _translator_of(
+    trained: TrainedModel, config: Config, machine: Machine, decoding: DecodingConfig | None = None
+) -> Translator:
+    model = trained.model.to(machine.device)
+    tokenizers = trained.source_tokenizer, trained.target_tokenizer
+    return build_translator(model, *tokenizers, config, machine, decoding=decoding)
 
 
 def _with_own_paths(trained: TrainedModel) -> Config:
-    """The checkpoint's config; of a checkpoint in a run, with the corpora as that run's config names them."""
-    run_folder = run_folder_of(trained.folder)
-    if run_folder is None or not (run_folder / CONFIG_FILE).is_file():
+    """The checkpoint's config; if it lies in a run, with the data section of the run's own config.
+
+    A checkpoint holds no paths of the corpora, so that it can be copied anywhere.
+    """
+    run = RunFolder.of_checkpoint(trained.folder)
+    if run is None or not run.config_file.is_file():
         return trained.config
-    return trained.config.model_copy(update={"data": load_config(run_folder / CONFIG_FILE).data})
+    return trained.config.model_copy(update={"data": load_config(run.config_file).data})

@@ -5,11 +5,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.config import ModelConfig
-from transformer_cli.decoding.search import Hypotheses, Symbols, beam_search, greedy_search
+from transformer_cli.config import DecodingConfig, ModelConfig
+from transformer_cli.decoding import SpecialIds
+from transformer_cli.decoding.hooks import BannedTokens
+from transformer_cli.decoding.hypotheses import Hypotheses
+from transformer_cli.decoding.search import beam_search, greedy_search
 from transformer_cli.model.transformer import Transformer
 
 PAD, SOS, EOS = 1, 2, 3
+SPECIAL_IDS = SpecialIds(0, PAD, SOS, EOS)
 VOCAB_SIZE = 11
 
 
@@ -42,16 +46,9 @@ def search(
     max_lengths = torch.tensor([2 * len(one) + 3 for one in some])
     with torch.inference_mode():
         state = MODEL.start_decoding(MODEL.encode(ids, mask), mask)
-        if beam_size is None:
-            return greedy_search(state, Symbols(PAD, SOS, EOS), max_lengths, length_penalty=0.6)
-        return beam_search(
-            state,
-            Symbols(PAD, SOS, EOS),
-            max_lengths,
-            beam_size=beam_size,
-            length_penalty=0.6,
-            num_best=beam_size,
-        )
+        options = DecodingConfig(beam_size=beam_size or 1, num_best=beam_size or 1)
+        find = greedy_search if beam_size is None else beam_search
+        return find(state, SPECIAL_IDS, max_lengths, options, [BannedTokens([PAD, SOS])])
 
 
 def found(hypotheses: Hypotheses, sentence: int) -> list[tuple[list[int], float]]:

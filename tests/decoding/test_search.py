@@ -1,136 +1,34 @@
 import math
 from collections.abc import Callable
-from itertools import product
 
 import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from torch import Tensor
 
-from transformer_cli.decoding.search import Hypotheses, Symbols, beam_search, greedy_search
+from transformer_cli.config import DecodingConfig
+from transformer_cli.decoding.hooks import BannedTokens
+from transformer_cli.decoding.hypotheses import Hypotheses
 
-PAD, SOS, EOS = 0, 1, 2
-SYMBOLS = Symbols(PAD, SOS, EOS)
-
-
-class MarkovChain:
-    """A decoder state whose next-token probabilities depend on the last token only."""
-
-    def __init__(self, tables: Tensor) -> None:
-        self.tables = tables  # (B, V, V): log-probability of each next token after each last one
-        self.sentences = torch.arange(len(tables))  # of each row
-        self.num_rows: list[int] = []  # at each step
-
-    def advance(self, last_ids: Tensor) -> Tensor:
-        self.num_rows.append(len(last_ids))
-        return self.tables[self.sentences, last_ids].clone()
-
-    def select(self, rows: Tensor) -> None:
-        self.sentences = self.sentences[rows]
-
-
-def random_chain(seed: int, *, num_sentences: int, vocabulary: int) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    shape = (num_sentences, vocabulary, vocabulary)
-    return (2.0 * torch.randn(shape, generator=generator, dtype=torch.float64)).log_softmax(-1)
-
-
-def chain(rows: dict[int, dict[int, float]], *, vocabulary: int = 6) -> Tensor:
-    """The transition table of one sentence; transitions that are not given have probability 0."""
-    table = torch.zeros(1, vocabulary, vocabulary, dtype=torch.float64)
-    for last_id, following in rows.items():
-        for token, probability in following.items():
-            table[0, last_id, token] = probability
-    return table.log()
-
-
-def penalty(length: int, alpha: float) -> float:
-    return float(((5.0 + length) / 6.0) ** alpha)
-
-
-def log_probability(table: Tensor, tokens: tuple[int, ...]) -> float:
-    return sum(
-        table[last, token].item() for last, token in zip((SOS, *tokens), tokens, strict=False)
-    )
-
-
-def every_sequence(vocabulary: int, max_length: int, eos_id: int | None) -> list[tuple[int, ...]]:
-    """All sequences that end with [EOS] or have the maximal length; without [PAD] and [SOS]."""
-    words = [token for token in range(vocabulary) if token not in (PAD, SOS, eos_id)]
-    complete = [*product(words, repeat=max_length)]
-    if eos_id is not None:
-        for length in range(max_length):
-            complete += [(*words_before, eos_id) for words_before in product(words, repeat=length)]
-    return complete
-
-
-def best_by_brute_force(
-    table: Tensor, max_length: int, alpha: float, eos_id: int | None = EOS
-) -> list[tuple[float, tuple[int, ...]]]:
-    scored = [
-        (log_probability(table, tokens) / penalty(len(tokens), alpha), tokens)
-        for tokens in every_sequence(len(table), max_length, eos_id)
-    ]
-    return sorted((pair for pair in scored if pair[0] > -math.inf), reverse=True)
-
-
-def best_by_plain_beam(
-    table: Tensor, max_length: int, alpha: float, beam_size: int
-) -> list[tuple[float, tuple[int, ...]]]:
-    """The same rules, one sentence and one hypothesis at a time, and never stopping early."""
-    still_open: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
-    finished: list[tuple[float, tuple[int, ...]]] = []
-    for length in range(1, max_length + 1):
-        candidates = [
-            (total + table[(SOS, *tokens)[-1], token].item(), (*tokens, token))
-            for total, tokens in still_open
-            for token in range(len(table))
-            if token not in (PAD, SOS)
-        ]
-        candidates.sort(key=lambda pair: -pair[0])
-        candidates = candidates[:beam_size]
-        rivals = [(score, None) for score, _ in finished]
-        rivals += [(total / penalty(length, alpha), tokens) for total, tokens in candidates]
-        rivals.sort(key=lambda pair: -pair[0])
-        in_beam = {tokens for score, tokens in rivals[:beam_size] if score > -math.inf}
-        kept = [pair for pair in candidates if pair[1] in in_beam]
-        ended = [pair for pair in kept if pair[1][-1] == EOS or length == max_length]
-        still_open = [pair for pair in kept if pair not in ended]
-        finished += [(total / penalty(length, alpha), tokens) for total, tokens in ended]
-        finished.sort(key=lambda pair: -pair[0])
-    return finished
-
-
-def found(hypotheses: Hypotheses, sentence: int) -> list[tuple[float, tuple[int, ...]]]:
-    """Scores and tokens of a sentence's hypotheses, as the oracles give them."""
-    return [
-        (score, tuple(ids[:length]))
-        for score, ids, length in zip(
-            hypotheses.scores[sentence].tolist(),
-            hypotheses.ids[sentence].tolist(),
-            hypotheses.lengths[sentence].tolist(),
-            strict=True,
-        )
-        if score > -math.inf
-    ]
-
-
-def scores_of(hypotheses: list[tuple[float, tuple[int, ...]]]) -> list[float]:
-    return [score for score, _ in hypotheses]
-
-
-def assert_scores_are_of_the_tokens(
-    hypotheses: list[tuple[float, tuple[int, ...]]], table: Tensor, alpha: float
-) -> None:
-    for score, tokens in hypotheses:
-        expected = log_probability(table, tokens) / penalty(len(tokens), alpha)
-        assert score == pytest.approx(expected, abs=1e-12)
-
-
-alphas = st.sampled_from([0.0, 0.6, 1.0, 2.5])
-seeds = st.integers(0, 2**30)
-max_lengths_of_three = st.lists(st.integers(1, 4), min_size=3, max_size=3)
+from .chains import (
+    EOS,
+    NO_END,
+    PAD,
+    SOS,
+    MarkovChain,
+    alphas,
+    assert_scores_are_of_the_tokens,
+    best_by_brute_force,
+    best_by_plain_beam,
+    chain,
+    found,
+    max_lengths_of_three,
+    random_chain,
+    run_beam,
+    run_greedy,
+    scores_of,
+    seeds,
+)
 
 
 @given(
@@ -144,10 +42,9 @@ def test_a_wide_beam_finds_what_brute_force_finds(
     seed: int, vocabulary: int, lengths: list[int], alpha: float, num_best: int
 ) -> None:
     tables = random_chain(seed, num_sentences=3, vocabulary=vocabulary)
-    hypotheses = beam_search(
+    hypotheses = run_beam(
         MarkovChain(tables),
-        SYMBOLS,
-        torch.tensor(lengths),
+        lengths,
         beam_size=vocabulary**4,
         length_penalty=alpha,
         num_best=num_best,
@@ -172,10 +69,9 @@ def test_any_beam_finds_what_the_same_rules_without_batches_and_early_stops_find
 ) -> None:
     num_best = data.draw(st.integers(1, beam_size))
     tables = random_chain(seed, num_sentences=3, vocabulary=6)
-    hypotheses = beam_search(
+    hypotheses = run_beam(
         MarkovChain(tables),
-        SYMBOLS,
-        torch.tensor(lengths),
+        lengths,
         beam_size=beam_size,
         length_penalty=alpha,
         num_best=num_best,
@@ -199,9 +95,9 @@ def test_a_beam_of_one_is_greedy_search_exactly(
     tables = random_chain(seed, num_sentences=5, vocabulary=vocabulary)
     if num_levels is not None:  # ties, and steps at which nothing is possible
         tables = (tables * num_levels / 8).round().where(tables > -5.0, -math.inf)
-    max_lengths = torch.tensor([9, 1, 0, 5, 9])
-    greedy = greedy_search(MarkovChain(tables), SYMBOLS, max_lengths, length_penalty=alpha)
-    beam = beam_search(MarkovChain(tables), SYMBOLS, max_lengths, beam_size=1, length_penalty=alpha)
+    max_lengths = [9, 1, 0, 5, 9]
+    greedy = run_greedy(MarkovChain(tables), max_lengths, length_penalty=alpha)
+    beam = run_beam(MarkovChain(tables), max_lengths, beam_size=1, length_penalty=alpha)
     assert torch.equal(greedy.ids, beam.ids)
     assert torch.equal(greedy.lengths, beam.lengths)
     assert torch.equal(greedy.scores, beam.scores)
@@ -210,9 +106,7 @@ def test_a_beam_of_one_is_greedy_search_exactly(
 @given(seed=seeds, alpha=alphas)
 def test_greedy_search_takes_the_most_probable_token_at_each_step(seed: int, alpha: float) -> None:
     tables = random_chain(seed, num_sentences=3, vocabulary=6)
-    hypotheses = greedy_search(
-        MarkovChain(tables), SYMBOLS, torch.tensor([7, 7, 7]), length_penalty=alpha
-    )
+    hypotheses = run_greedy(MarkovChain(tables), [7, 7, 7], length_penalty=alpha)
     for sentence, table in enumerate(tables):
         tokens: tuple[int, ...] = ()
         while len(tokens) < 7 and tokens[-1:] != (EOS,):
@@ -224,9 +118,9 @@ def test_greedy_search_takes_the_most_probable_token_at_each_step(seed: int, alp
 
 
 SEARCHES: dict[str, Callable[..., Hypotheses]] = {
-    "greedy": greedy_search,
-    "beam": lambda *args, **settings: beam_search(*args, beam_size=3, num_best=2, **settings),
-    "beam wider than the vocabulary": lambda *args, **settings: beam_search(
+    "greedy": run_greedy,
+    "beam": lambda *args, **settings: run_beam(*args, beam_size=3, num_best=2, **settings),
+    "beam wider than the vocabulary": lambda *args, **settings: run_beam(
         *args, beam_size=50, num_best=50, **settings
     ),
 }
@@ -239,12 +133,11 @@ def test_a_sentence_does_not_depend_on_its_batch(
     search: Callable[..., Hypotheses], seed: int, lengths: list[int], alpha: float
 ) -> None:
     tables = random_chain(seed, num_sentences=len(lengths), vocabulary=6)
-    together = search(MarkovChain(tables), SYMBOLS, torch.tensor(lengths), length_penalty=alpha)
+    together = search(MarkovChain(tables), lengths, length_penalty=alpha)
     for sentence, length in enumerate(lengths):
         alone = search(
             MarkovChain(tables[sentence : sentence + 1]),
-            SYMBOLS,
-            torch.tensor([length]),
+            [length],
             length_penalty=alpha,
         )
         assert found(together, sentence) == found(alone, 0)
@@ -256,7 +149,7 @@ def test_hypotheses_are_sorted_and_different_and_not_too_long(
     search: Callable[..., Hypotheses], seed: int, lengths: list[int], alpha: float
 ) -> None:
     tables = random_chain(seed, num_sentences=3, vocabulary=5)
-    hypotheses = search(MarkovChain(tables), SYMBOLS, torch.tensor(lengths), length_penalty=alpha)
+    hypotheses = search(MarkovChain(tables), lengths, length_penalty=alpha)
     for sentence, max_length in enumerate(lengths):
         of_sentence = found(hypotheses, sentence)
         assert scores_of(of_sentence) == sorted(scores_of(of_sentence), reverse=True)
@@ -266,13 +159,10 @@ def test_hypotheses_are_sorted_and_different_and_not_too_long(
 
 @any_search
 @given(seed=seeds)
-def test_padding_begin_and_forbidden_symbols_are_never_chosen(
-    search: Callable[..., Hypotheses], seed: int
-) -> None:
+def test_banned_tokens_are_never_chosen(search: Callable[..., Hypotheses], seed: int) -> None:
     tables = random_chain(seed, num_sentences=4, vocabulary=6)
     tables[:, :, [PAD, SOS, 4]] += 9.0
-    symbols = Symbols(PAD, SOS, EOS, forbidden_ids=(4,))
-    hypotheses = search(MarkovChain(tables), symbols, torch.tensor([6, 6, 6, 6]))
+    hypotheses = search(MarkovChain(tables), [6, 6, 6, 6], [BannedTokens([PAD, SOS, 4])])
     for sentence in range(4):
         for _, tokens in found(hypotheses, sentence):
             assert not {PAD, SOS, 4} & set(tokens)
@@ -281,7 +171,7 @@ def test_padding_begin_and_forbidden_symbols_are_never_chosen(
 @any_search
 def test_what_follows_a_hypothesis_is_padding(search: Callable[..., Hypotheses]) -> None:
     tables = random_chain(3, num_sentences=6, vocabulary=6)
-    hypotheses = search(MarkovChain(tables), SYMBOLS, torch.tensor([1, 2, 3, 4, 5, 6]))
+    hypotheses = search(MarkovChain(tables), [1, 2, 3, 4, 5, 6])
     positions = torch.arange(hypotheses.ids.shape[-1])
     is_after_end = positions >= hypotheses.lengths.unsqueeze(-1)
     assert is_after_end.any()
@@ -295,7 +185,7 @@ def test_a_model_that_never_ends_is_cut_at_the_maximal_length(
     tables = random_chain(0, num_sentences=2, vocabulary=6)
     tables[:, :, EOS] = -math.inf
     state = MarkovChain(tables)
-    hypotheses = search(state, SYMBOLS, torch.tensor([7, 3]))
+    hypotheses = search(state, [7, 3])
     assert len(state.num_rows) == 7
     for sentence, length in enumerate([7, 3]):
         assert {len(tokens) for _, tokens in found(hypotheses, sentence)} == {length}
@@ -306,7 +196,7 @@ def test_a_model_that_ends_at_once_gives_the_end_symbol_alone(
     search: Callable[..., Hypotheses],
 ) -> None:
     state = MarkovChain(chain({SOS: {EOS: 1.0}}))
-    hypotheses = search(state, SYMBOLS, torch.tensor([7]))
+    hypotheses = search(state, [7])
     assert found(hypotheses, 0) == [(0.0, (EOS,))]
     assert len(state.num_rows) == 1
 
@@ -316,7 +206,7 @@ def test_the_one_possible_sequence_is_the_one_hypothesis(
     search: Callable[..., Hypotheses],
 ) -> None:
     table = chain({SOS: {3: 1.0}, 3: {4: 1.0}, 4: {EOS: 1.0}})
-    hypotheses = search(MarkovChain(table), SYMBOLS, torch.tensor([7]))
+    hypotheses = search(MarkovChain(table), [7])
     assert found(hypotheses, 0) == [(0.0, (3, 4, EOS))]
 
 
@@ -325,16 +215,16 @@ def test_where_nothing_is_possible_there_is_no_hypothesis(
     search: Callable[..., Hypotheses],
 ) -> None:
     tables = torch.cat([chain({SOS: {3: 1.0}}), chain({SOS: {PAD: 1.0}}), chain({SOS: {EOS: 1.0}})])
-    hypotheses = search(MarkovChain(tables), SYMBOLS, torch.tensor([7, 7, 7]))
+    hypotheses = search(MarkovChain(tables), [7, 7, 7])
     assert hypotheses.scores[:2].isneginf().all()
     assert not hypotheses.lengths[:2].any()
     assert found(hypotheses, 2) == [(0.0, (EOS,))]
 
 
 @any_search
-def test_nan_ends_the_search(search: Callable[..., Hypotheses]) -> None:
+def test_not_a_number_ends_the_search(search: Callable[..., Hypotheses]) -> None:
     tables = torch.full((2, 6, 6), math.nan)
-    hypotheses = search(MarkovChain(tables), SYMBOLS, torch.tensor([7, 7]))
+    hypotheses = search(MarkovChain(tables), [7, 7])
     assert not hypotheses.lengths.any()
 
 
@@ -343,8 +233,7 @@ def test_without_an_end_symbol_every_hypothesis_is_as_long_as_it_may_be(
     search: Callable[..., Hypotheses],
 ) -> None:
     tables = random_chain(0, num_sentences=3, vocabulary=6)
-    symbols = Symbols(PAD, SOS, None)
-    hypotheses = search(MarkovChain(tables), symbols, torch.tensor([4, 0, 2]))
+    hypotheses = search(MarkovChain(tables), [4, 0, 2], NO_END)
     assert {len(tokens) for _, tokens in found(hypotheses, 0)} == {4}
     assert found(hypotheses, 1) == []
     assert {len(tokens) for _, tokens in found(hypotheses, 2)} == {2}
@@ -352,10 +241,8 @@ def test_without_an_end_symbol_every_hypothesis_is_as_long_as_it_may_be(
 
 def test_without_an_end_symbol_a_wide_beam_finds_what_brute_force_finds() -> None:
     tables = random_chain(1, num_sentences=1, vocabulary=6)
-    hypotheses = beam_search(
-        MarkovChain(tables), Symbols(PAD, SOS, None), torch.tensor([3]), beam_size=64, num_best=64
-    )
-    expected = best_by_brute_force(tables[0], 3, 0.0, eos_id=None)
+    hypotheses = run_beam(MarkovChain(tables), [3], NO_END, beam_size=64, num_best=64)
+    expected = best_by_brute_force(tables[0], 3, 0.0, has_end=False)
     assert scores_of(found(hypotheses, 0)) == pytest.approx(scores_of(expected), abs=1e-12)
 
 
@@ -363,7 +250,7 @@ def test_without_an_end_symbol_a_wide_beam_finds_what_brute_force_finds() -> Non
 def test_low_precision_is_summed_in_float32(search: Callable[..., Hypotheses]) -> None:
     table = torch.full((1, 6, 6), -math.inf, dtype=torch.bfloat16)
     table[:, :, 3] = -0.0033
-    hypotheses = search(MarkovChain(table), SYMBOLS, torch.tensor([1000]))
+    hypotheses = search(MarkovChain(table), [1000])
     assert hypotheses.scores.dtype == torch.float32
     assert hypotheses.scores[0, 0].item() == pytest.approx(1000 * table[0, 0, 3].item(), rel=1e-5)
 
@@ -373,7 +260,7 @@ def test_a_finished_hypothesis_is_kept_while_open_ones_go_on() -> None:
     table = chain(
         {SOS: {3: 0.6, 4: 0.4}, 3: {5: 1.0}, 4: {EOS: 1.0}, 5: {3: 0.6, 5: 0.3, EOS: 0.1}}
     )
-    hypotheses = beam_search(MarkovChain(table), SYMBOLS, torch.tensor([6]), beam_size=2)
+    hypotheses = run_beam(MarkovChain(table), [6], beam_size=2)
     assert found(hypotheses, 0) == [(pytest.approx(math.log(0.4)), (4, EOS))]
 
 
@@ -382,15 +269,13 @@ def test_an_open_hypothesis_that_can_still_win_is_followed() -> None:
     table = chain(
         {SOS: {3: 0.5, 4: 0.5}, 3: {EOS: 1.0}, 4: {5: 0.9, EOS: 0.1}, 5: {5: 0.99, EOS: 0.01}}
     )
-    hypotheses = beam_search(
-        MarkovChain(table), SYMBOLS, torch.tensor([8]), beam_size=2, length_penalty=1.0
-    )
+    hypotheses = run_beam(MarkovChain(table), [8], beam_size=2, length_penalty=1.0)
     assert found(hypotheses, 0)[0][1] == (4, *[5] * 7)
 
 
 def test_an_overtaken_finished_hypothesis_gives_its_place_back() -> None:
-    # The beam has two places. (EOS) takes one at the first step. Two longer hypotheses overtake it,
-    # and both must stay in the beam, because the better one cannot be finished.
+    # Of two places, (EOS) takes one at once. Two open hypotheses overtake it by their length, and
+    # both are needed: the better one of them leads nowhere.
     table = chain(
         {
             SOS: {3: 0.7, EOS: 0.3},
@@ -399,23 +284,21 @@ def test_an_overtaken_finished_hypothesis_gives_its_place_back() -> None:
             5: {EOS: 1.0},
         }
     )
-    hypotheses = beam_search(
-        MarkovChain(table), SYMBOLS, torch.tensor([4]), beam_size=2, length_penalty=1.0
-    )
+    hypotheses = run_beam(MarkovChain(table), [4], beam_size=2, length_penalty=1.0)
     assert found(hypotheses, 0)[0][1] == (3, 5, EOS)
 
 
 def test_the_search_ends_when_no_open_hypothesis_can_win() -> None:
     table = chain({SOS: {3: 0.9, 4: 0.1}, 3: {EOS: 1.0}, 4: {4: 1.0}})
     state = MarkovChain(table)
-    beam_search(state, SYMBOLS, torch.tensor([50]), beam_size=2, length_penalty=0.6)
+    run_beam(state, [50], beam_size=2, length_penalty=0.6)
     assert len(state.num_rows) == 2
 
 
 def test_for_the_two_best_the_search_goes_on_until_both_are_known() -> None:
     table = chain({SOS: {3: 0.9, 4: 0.1}, 3: {EOS: 1.0}, 4: {4: 0.5, EOS: 0.5}})
     state = MarkovChain(table)
-    hypotheses = beam_search(state, SYMBOLS, torch.tensor([50]), beam_size=2, num_best=2)
+    hypotheses = run_beam(state, [50], beam_size=2, num_best=2)
     assert [tokens for _, tokens in found(hypotheses, 0)] == [(3, EOS), (4, EOS)]
 
 
@@ -423,27 +306,26 @@ def test_beams_share_one_row_at_the_first_step() -> None:
     tables = random_chain(0, num_sentences=5, vocabulary=6)
     tables[:, :, EOS] = -math.inf
     state = MarkovChain(tables)
-    beam_search(state, SYMBOLS, torch.tensor([3] * 5), beam_size=4)
+    run_beam(state, [3] * 5, beam_size=4)
     assert state.num_rows == [5, 20, 20]
 
 
-@pytest.mark.parametrize(("search", "beam_size"), [(greedy_search, 1), (beam_search, 3)])
+@pytest.mark.parametrize(("search", "beam_size"), [(run_greedy, 1), (run_beam, 3)])
 def test_rows_of_finished_sentences_are_dropped_when_they_are_a_quarter(
     search: Callable[..., Hypotheses], beam_size: int
 ) -> None:
     tables = random_chain(0, num_sentences=8, vocabulary=6)
     tables[:, :, EOS] = -math.inf
     state = MarkovChain(tables)
-    settings = {"beam_size": beam_size} if search is beam_search else {}
-    search(state, SYMBOLS, torch.tensor([1, 2, 3, 3, 9, 9, 9, 9]), **settings)
+    settings = {"beam_size": beam_size} if search is run_beam else {}
+    search(state, [1, 2, 3, 3, 9, 9, 9, 9], **settings)
     sentences = [8, 8, 6, 4, 4, 4, 4, 4, 4]
     assert state.num_rows == [8] + [beam_size * number for number in sentences[1:]]
 
 
 def test_more_hypotheses_than_beams_are_refused() -> None:
-    state = MarkovChain(random_chain(0, num_sentences=1, vocabulary=6))
-    with pytest.raises(ValueError, match=r"num_best \(3\) must be from 1 to beam_size \(2\)"):
-        beam_search(state, SYMBOLS, torch.tensor([3]), beam_size=2, num_best=3)
+    with pytest.raises(ValueError, match=r"num_best \(3\) is above beam_size \(2\)"):
+        DecodingConfig(beam_size=2, num_best=3)
 
 
 @given(seed=seeds, alpha=alphas)
@@ -454,13 +336,8 @@ def test_a_beam_that_holds_everything_is_not_beaten_by_a_narrower_one(
     assume(tables.isfinite().all())
 
     def score(beam_size: int) -> float:
-        lengths = torch.tensor([4])
-        return (
-            beam_search(
-                MarkovChain(tables), SYMBOLS, lengths, beam_size=beam_size, length_penalty=alpha
-            )
-            .scores[0, 0]
-            .item()
-        )
+        of = MarkovChain(tables)
+        hypotheses = run_beam(of, [4], beam_size=beam_size, length_penalty=alpha)
+        return hypotheses.scores[0, 0].item()
 
     assert score(500) >= max(map(score, range(1, 8))) - 1e-12

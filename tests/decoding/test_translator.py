@@ -1,65 +1,23 @@
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from itertools import count, islice
-from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
-from transformer_cli.config import (
-    Config,
-    DecodingConfig,
-    ModelConfig,
-    PhrasebookData,
-    RuntimeConfig,
-    SequencesData,
-    TokenizerConfig,
-    TrainingConfig,
-)
+from transformer_cli.config import SequencesData, TokenizerConfig
+from transformer_cli.decoding import Translation
 from transformer_cli.decoding import translator as translator_module
-from transformer_cli.decoding.translator import Translation, Translator, load_translator
-from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import Machine
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
-WORDS = ["uno", "due", "tre", "quattro", "cinque", "sei", "sette", "otto"]
-CPU = Machine(torch.device("cpu"), torch.float32)
-
-TranslatorMaker = Callable[..., Translator]
+from .small_translators import WORDS, random_model, tokenizer_of_words, translator
 
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return train_tokenizer([" ".join(WORDS), *WORDS], TokenizerConfig())
-
-
-def random_model(tokenizer: Tokenizer, **changes: object) -> Transformer:
-    """Large weights, so that translations are short and differ from one another."""
-    torch.manual_seed(1)
-    sizes = {"d_model": 16, "num_heads": 2, "d_ff": 16, "encoder_layers": 1, "decoder_layers": 2}
-    config = ModelConfig.model_validate({**sizes, "max_length": 12, **changes})
-    model = Transformer(config, tokenizer.vocab_size, tokenizer.vocab_size).double().eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(4.0)
-    return model
-
-
-def translator(
-    tokenizer: Tokenizer, *, model: Transformer | None = None, **decoding: object
-) -> Translator:
-    return Translator(
-        model or random_model(tokenizer),
-        tokenizer,
-        tokenizer,
-        DecodingConfig.model_validate(decoding),
-        PhrasebookData(),
-        CPU,
-    )
+    return tokenizer_of_words()
 
 
 def assert_equal(actual: Translation, expected: Translation) -> None:
@@ -110,7 +68,10 @@ def test_translations_of_the_random_model_are_worth_comparing(tokenizer: Tokeniz
 def test_the_score_is_that_of_the_uncached_model_reading_the_translation(
     tokenizer: Tokenizer, beam_size: int
 ) -> None:
-    of_words = translator(tokenizer, beam_size=beam_size, num_best=beam_size, allow_unknown=False)
+    model = random_model(tokenizer)
+    of_words = translator(
+        tokenizer, model=model, beam_size=beam_size, num_best=beam_size, allow_unknown=False
+    )
     num_checked = 0
     for line in [*WORDS, "uno due tre", "sei sette otto uno"]:
         source_ids = [*tokenizer.encode(line), tokenizer.eos_id]
@@ -119,7 +80,7 @@ def test_the_score_is_that_of_the_uncached_model_reading_the_translation(
             target_ids = tokenizer.encode(text)
             if len(target_ids) < 2 * len(source_ids) + 20:
                 target_ids.append(tokenizer.eos_id)
-            logits = of_words.model(
+            logits = model(
                 torch.tensor([source_ids]),
                 torch.ones(1, len(source_ids), dtype=torch.bool),
                 torch.tensor([[tokenizer.sos_id, *target_ids[:-1]]]),
@@ -135,8 +96,9 @@ def test_the_score_is_that_of_the_uncached_model_reading_the_translation(
 def test_blank_lines_give_empty_lines_without_the_model(
     tokenizer: Tokenizer, beam_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of_nothing = translator(tokenizer, beam_size=beam_size)
-    monkeypatch.setattr(of_nothing.model, "encode", None)
+    model = random_model(tokenizer)
+    of_nothing = translator(tokenizer, model=model, beam_size=beam_size)
+    monkeypatch.setattr(model, "encode", None)
     lines = ["", "  ", "\t", "\u00a0", "\u3000", "\u200b", "\x00"]
     assert [t.text for t in of_nothing.translate(lines)] == [""] * len(lines)
     assert list(of_nothing.translate([])) == []
@@ -220,44 +182,6 @@ def test_unknown_words_are_shown_unless_that_is_forbidden(tokenizer: Tokenizer) 
     assert "[UNK]" not in avoided.text
 
 
-@pytest.mark.parametrize("mode", [True, False])
-def test_random_numbers_training_mode_and_gradients_are_left_alone(
-    tokenizer: Tokenizer, mode: bool
-) -> None:
-    model = random_model(tokenizer, dropout=0.5).train(mode)
-    before = torch.get_rng_state()
-    translations = translator(tokenizer, model=model).translate(["uno due", "tre"])
-    first = next(translations)
-    assert model.training is mode
-    assert torch.is_grad_enabled()
-    assert not torch.is_inference_mode_enabled()
-    again = translator(tokenizer, model=model).translate(["uno due", "tre"])
-    assert [first, *translations] == list(again)
-    assert torch.equal(torch.get_rng_state(), before)
-    assert all(parameter.grad is None for parameter in model.parameters())
-
-
-def test_the_model_works_without_gradients_and_without_dropout(tokenizer: Tokenizer) -> None:
-    model = random_model(tokenizer).train()
-    modes = set()
-    model.decoder.layers[0].feed_forward.up.register_forward_hook(
-        lambda module, inputs, output: modes.add(
-            (torch.is_inference_mode_enabled(), module.training)
-        )
-    )
-    list(translator(tokenizer, model=model).translate(["uno due"]))
-    assert modes == {(True, False)}
-
-
-def test_the_mode_comes_back_after_an_error(tokenizer: Tokenizer) -> None:
-    model = random_model(tokenizer).train()
-    broken = translator(tokenizer, model=model)
-    broken.source_tokenizer = train_tokenizer([" ".join(map(str, range(50)))], TokenizerConfig())
-    with pytest.raises(IndexError):
-        list(broken.translate(["49"]))
-    assert model.training
-
-
 def test_lines_are_read_a_window_at_a_time(tokenizer: Tokenizer) -> None:
     num_read = count()
 
@@ -280,7 +204,6 @@ def test_a_line_that_is_too_long_is_translated_in_parts(
     whole, of_first, of_second = of_parts.translate([f"{first} {second}", first, second])
     assert whole.text == f"{of_first.text} {of_second.text}"
     assert whole.score == pytest.approx(of_first.score + of_second.score)
-    assert of_parts.num_lines_cut == 1
     assert "lines of more than 12 tokens, translated in parts: 1" in caplog.text
 
 
@@ -310,47 +233,8 @@ def test_without_an_end_symbol_a_copy_has_as_many_tokens_as_its_source(
         data = SequencesData.model_validate(
             {"source": "sequences", "task": task, "end_symbol": False}
         )
-        of_task = replace(translator(tokenizer, allow_unknown=False), data=data)
+        of_task = translator(tokenizer, data=data, allow_unknown=False)
         for line in ("uno due tre quattro", "uno due", "uno"):
             [translation] = of_task.translate([line])
             assert len(translation.text.split()) == len(line.split()) - difference
             assert math.isfinite(translation.score)
-
-
-def test_bfloat16_is_used_where_the_machine_says_so(tokenizer: Tokenizer) -> None:
-    model = random_model(tokenizer).float()
-    dtypes = set()
-    model.decoder.layers[0].feed_forward.up.register_forward_hook(
-        lambda module, inputs, output: dtypes.add(output.dtype)
-    )
-    low = replace(
-        translator(tokenizer, model=model), machine=Machine(torch.device("cpu"), torch.bfloat16)
-    )
-    [translation] = low.translate(["uno due"])
-    assert math.isfinite(translation.score)
-    assert dtypes == {torch.bfloat16}
-
-
-def test_a_run_folder_and_a_checkpoint_copied_elsewhere_translate_alike(
-    tokenizer: Tokenizer, tmp_path: Path
-) -> None:
-    model = random_model(tokenizer).float()
-    config = Config(
-        name="saved",
-        data=PhrasebookData(),
-        model=model.config,
-        training=TrainingConfig(max_steps=1, batch_sentences=1),
-        decoding=DecodingConfig(beam_size=3, num_best=2),
-        runtime=RuntimeConfig(device="cpu", precision="float32"),
-    )
-    checkpoint = Checkpoints(tmp_path / "run").save(
-        Snapshot(1, model.state_dict(), {}, {}, portable_files(config, tokenizer, tokenizer))
-    )
-    expected = list(translator(tokenizer, model=model, beam_size=3, num_best=2).translate(WORDS))
-    assert list(load_translator(tmp_path / "run").translate(WORDS)) == expected
-    elsewhere = checkpoint.rename(tmp_path / "elsewhere")
-    assert list(load_translator(elsewhere).translate(WORDS)) == expected
-    greedy = load_translator(elsewhere, decoding=DecodingConfig(beam_size=1))
-    assert list(greedy.translate(WORDS)) == list(
-        translator(tokenizer, model=model, beam_size=1).translate(WORDS)
-    )

@@ -1,11 +1,28 @@
-"""The attention picture: the right weights, the right axes, dropout off."""
+"""Pictures of cross-attention: right numbers, right axes, no dropout."""
+
+from dataclasses import replace
 
 import pytest
 import torch
 
-from transformer_cli.config import ModelConfig
-from transformer_cli.evaluation.attention_picture import cross_attention, draw_attention
+from transformer_cli.config import (
+    Config,
+    ModelConfig,
+    PhrasebookData,
+    SequencesData,
+    TokenizerConfig,
+    TrainingConfig,
+)
+from transformer_cli.decoding import Translator
+from transformer_cli.evaluation.attention_picture import (
+    attention_picture,
+    cross_attention,
+    draw_attention,
+)
+from transformer_cli.inference import build_translator
 from transformer_cli.model.transformer import Transformer
+from transformer_cli.runtime import Machine
+from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 SOURCE = torch.tensor([[4, 5, 6, 3], [7, 3, 1, 1]])
 MASK = SOURCE != 1
@@ -19,7 +36,7 @@ def model(**settings: object) -> Transformer:
 
 
 def test_each_row_is_a_distribution_over_the_real_source_positions() -> None:
-    weights = cross_attention(model(), SOURCE, MASK, TARGET)
+    weights = cross_attention(model().eval(), SOURCE, MASK, TARGET)
     assert weights.shape == (2, 2, 2, 3, 4)
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 2, 2, 3))
     assert bool((weights[:, 1, :, :, 2:] == 0).all())
@@ -28,7 +45,7 @@ def test_each_row_is_a_distribution_over_the_real_source_positions() -> None:
 @pytest.mark.parametrize("settings", [{}, {"num_kv_heads": 1}, {"qk_norm": True}])
 @torch.inference_mode()
 def test_the_weights_are_those_that_make_the_output(settings: dict[str, object]) -> None:
-    """Weights times values, then the output projection, give the output of the layer."""
+    """With them, the values and the output projection, the layer's own output comes out again."""
     one = model(**settings).eval()
     inputs = {}
     attention = one.decoder.layers[0].cross_attention
@@ -44,12 +61,40 @@ def test_the_weights_are_those_that_make_the_output(settings: dict[str, object])
     torch.testing.assert_close(attention.output(gathered), inputs["output"])
 
 
-def test_dropout_is_off_and_the_mode_comes_back() -> None:
-    noisy = model(dropout=0.9, attention_dropout=0.9)
-    noisy.train()
-    first, second = (cross_attention(noisy, SOURCE, MASK, TARGET) for _ in range(2))
-    assert torch.equal(first, second)
-    assert noisy.training
+def picture_translator(tokenizer: Tokenizer, one: Transformer) -> Translator:
+    config = Config(
+        name="small",
+        data=PhrasebookData(),
+        model=one.config,
+        training=TrainingConfig(max_steps=1, batch_sentences=1),
+    )
+    machine = Machine(torch.device("cpu"), torch.float32)
+    return build_translator(one, tokenizer, tokenizer, config, machine)
+
+
+def test_the_picture_of_a_translation_has_the_mean_weights_of_the_last_layer() -> None:
+    tokenizer = train_tokenizer(["a b c d e"], TokenizerConfig())
+    one = model(dropout=0.9, attention_dropout=0.9).eval()
+    figure = attention_picture(picture_translator(tokenizer, one), "a b", "c d e")
+    assert figure is not None
+    source_ids = torch.tensor([[*tokenizer.encode("a b"), tokenizer.eos_id]])
+    inputs = torch.tensor([[tokenizer.sos_id, *tokenizer.encode("c d e")]])
+    weights = cross_attention(one, source_ids, torch.ones_like(source_ids).bool(), inputs)
+    shown = torch.from_numpy(figure.axes[0].get_images()[0].get_array().data)
+    assert shown.shape == (4, 3)
+    assert torch.equal(shown, weights[-1, 0].mean(0))
+    assert not one.training
+
+
+def test_a_text_without_tokens_and_another_engine_have_no_picture() -> None:
+    tokenizer = train_tokenizer(["a b c d e"], TokenizerConfig())
+    of = picture_translator(tokenizer, model().eval())
+    without_end = SequencesData(source="sequences", end_symbol=False)
+    of_task = replace(of, pipeline=replace(of.pipeline, data=without_end))
+    assert attention_picture(of_task, "a", "") is None
+    assert attention_picture(of_task, "", "a") is None
+    assert attention_picture(of_task, "a", "a") is not None
+    assert attention_picture(replace(of, engine=object()), "a", "a") is None
 
 
 def test_the_source_runs_from_left_to_right_and_the_target_from_top_to_bottom() -> None:

@@ -1,23 +1,26 @@
 import json
 import math
-from collections.abc import Sequence
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 from transformer_cli.config import (
+    Config,
+    DataConfig,
     DecodingConfig,
     ModelConfig,
     PhrasebookData,
     SequencesData,
     TokenizerConfig,
+    TrainingConfig,
 )
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.decoding.translator import Translator
+from transformer_cli.decoding import Translator
 from transformer_cli.errors import DataError
 from transformer_cli.evaluation.metrics import score_corpus
 from transformer_cli.evaluation.validation import ValidationReport, validate
+from transformer_cli.inference import build_translator
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
@@ -41,44 +44,63 @@ def tokenizers() -> tuple[Tokenizer, Tokenizer]:
     )
 
 
-def translator(
-    tokenizers: tuple[Tokenizer, Tokenizer], *, batch_tokens: int = 4096, **model: object
-) -> Translator:
+def model_of(tokenizers: tuple[Tokenizer, Tokenizer], **settings: object) -> Transformer:
     torch.manual_seed(1)
     sizes = {"d_model": 16, "num_heads": 2, "d_ff": 16, "encoder_layers": 1, "decoder_layers": 1}
-    config = ModelConfig.model_validate({**sizes, "max_length": 20, **model})
+    config = ModelConfig.model_validate({**sizes, "max_length": 20, **settings})
     source, target = tokenizers
-    transformer = Transformer(config, source.vocab_size, target.vocab_size).double().eval()
+    model = Transformer(config, source.vocab_size, target.vocab_size).double().eval()
     with torch.no_grad():
-        for parameter in transformer.parameters():
+        for parameter in model.parameters():
             parameter.mul_(3.0)
-    return Translator(
-        transformer,
-        source,
-        target,
-        DecodingConfig(beam_size=2, batch_tokens=batch_tokens),
-        PhrasebookData(),
-        Machine(torch.device("cpu"), torch.float32),
+    return model
+
+
+def translator(
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    model: Transformer | None = None,
+    *,
+    batch_tokens: int = 4096,
+    data: DataConfig | None = None,
+) -> Translator:
+    model = model or model_of(tokenizers)
+    config = Config(
+        name="small",
+        data=data or PhrasebookData(),
+        model=model.config,
+        training=TrainingConfig(max_steps=1, batch_sentences=1),
+        decoding=DecodingConfig(beam_size=2, batch_tokens=batch_tokens),
     )
+    machine = Machine(torch.device("cpu"), torch.float32)
+    return build_translator(model, *tokenizers, config, machine)
 
 
-def loss_of_one(of: Translator, pair: SentencePair, max_length: int = 10**6) -> tuple[float, int]:
+def loss_of_one(
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    model: Transformer,
+    pair: SentencePair,
+    max_length: int = 10**6,
+) -> tuple[float, int]:
     """The oracle: no padding, no batch, PyTorch's own cross-entropy."""
-    source_ids = [*of.source_tokenizer.encode(pair.source), of.source_tokenizer.eos_id]
-    target_ids = [*of.target_tokenizer.encode(pair.target), of.target_tokenizer.eos_id]
-    source_ids, target_ids = source_ids[:max_length], target_ids[:max_length]
+    source, target = tokenizers
+    source_ids = [*source.encode(pair.source), source.eos_id][:max_length]
+    target_ids = [*target.encode(pair.target), target.eos_id][:max_length]
     with torch.no_grad():
-        logits = of.model(
+        logits = model(
             torch.tensor([source_ids]),
             torch.ones(1, len(source_ids), dtype=torch.bool),
-            torch.tensor([[of.target_tokenizer.sos_id, *target_ids[:-1]]]),
+            torch.tensor([[target.sos_id, *target_ids[:-1]]]),
         )
     loss = F.cross_entropy(logits[0], torch.tensor(target_ids), reduction="sum")
     return loss.item(), len(target_ids)
 
 
-def mean_loss(of: Translator, pairs: Sequence[SentencePair], max_length: int = 10**6) -> float:
-    losses, lengths = zip(*(loss_of_one(of, pair, max_length) for pair in pairs), strict=True)
+def mean_loss(
+    tokenizers: tuple[Tokenizer, Tokenizer], model: Transformer, max_length: int = 10**6
+) -> float:
+    """Over PAIRS."""
+    of_pairs = [loss_of_one(tokenizers, model, pair, max_length) for pair in PAIRS]
+    losses, lengths = zip(*of_pairs, strict=True)
     return math.fsum(losses) / sum(lengths)
 
 
@@ -86,12 +108,14 @@ def mean_loss(of: Translator, pairs: Sequence[SentencePair], max_length: int = 1
 def test_the_loss_is_the_cross_entropy_per_target_token_whatever_the_batches(
     tokenizers: tuple[Tokenizer, Tokenizer], batch_tokens: int
 ) -> None:
-    of = translator(tokenizers, batch_tokens=batch_tokens)
-    report = validate(of, PAIRS, scores=[])
-    assert report.loss == pytest.approx(mean_loss(of, PAIRS), abs=1e-9)
+    model = model_of(tokenizers)
+    report = validate(translator(tokenizers, model, batch_tokens=batch_tokens), PAIRS, scores=[])
+    assert report.loss == pytest.approx(mean_loss(tokenizers, model), abs=1e-9)
     assert report.perplexity == pytest.approx(math.exp(report.loss))
     assert report.num_sentences == len(PAIRS)
-    assert report.num_target_tokens == sum(loss_of_one(of, pair)[1] for pair in PAIRS)
+    assert report.num_target_tokens == sum(
+        loss_of_one(tokenizers, model, pair)[1] for pair in PAIRS
+    )
 
 
 def test_scores_are_of_decoded_text_against_the_references_as_they_are(
@@ -140,20 +164,24 @@ def test_text_is_normalized_before_the_loss_is_measured(
     assert composed == decomposed
 
 
-@pytest.mark.parametrize("mode", [True, False])
-def test_training_mode_weights_gradients_and_random_numbers_are_left_alone(
-    tokenizers: tuple[Tokenizer, Tokenizer], mode: bool
+def test_mode_weights_gradients_and_random_numbers_are_left_alone(
+    tokenizers: tuple[Tokenizer, Tokenizer],
 ) -> None:
-    of = translator(tokenizers, dropout=0.5)
-    expected = validate(of, PAIRS)
-    of.model.train(mode)
-    weights = {name: weight.clone() for name, weight in of.model.state_dict().items()}
+    model = model_of(tokenizers, dropout=0.5)
+    of = translator(tokenizers, model)
+    weights = {name: weight.clone() for name, weight in model.state_dict().items()}
     before = torch.get_rng_state()
-    assert validate(of, PAIRS) == expected
-    assert of.model.training is mode
+    assert validate(of, PAIRS) == validate(of, PAIRS)
+    assert not any(module.training for module in model.modules())
     assert torch.equal(torch.get_rng_state(), before)
-    assert all(torch.equal(of.model.state_dict()[name], weight) for name, weight in weights.items())
-    assert all(parameter.grad is None for parameter in of.model.parameters())
+    assert all(torch.equal(model.state_dict()[name], weight) for name, weight in weights.items())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_a_model_in_training_mode_is_refused(tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    model = model_of(tokenizers).train()
+    with pytest.raises(ValueError, match=r"call model\.eval\(\)"):
+        validate(translator(tokenizers, model), PAIRS)
 
 
 def test_samples_are_evenly_spread_and_show_what_was_scored(
@@ -174,39 +202,39 @@ def test_samples_are_evenly_spread_and_show_what_was_scored(
 def test_without_scores_and_samples_nothing_is_decoded(
     tokenizers: tuple[Tokenizer, Tokenizer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of = translator(tokenizers)
-    monkeypatch.setattr(of.model, "start_decoding", None)
-    assert validate(of, PAIRS, scores=[], num_samples=0).scores == []
+    model = model_of(tokenizers)
+    monkeypatch.setattr(model, "start_decoding", None)
+    assert validate(translator(tokenizers, model), PAIRS, scores=[], num_samples=0).scores == []
 
 
 def test_the_loss_of_a_pair_that_is_too_long_is_the_loss_of_its_beginning(
     tokenizers: tuple[Tokenizer, Tokenizer], caplog: pytest.LogCaptureFixture
 ) -> None:
-    of = translator(tokenizers, positions="learned", max_length=4)
-    report = validate(of, PAIRS, scores=["bleu"])
-    assert report.loss == pytest.approx(mean_loss(of, PAIRS, max_length=4), abs=1e-9)
-    assert "pairs of more than 4 tokens, whose loss is that of their beginning: 2" in caplog.text
+    model = model_of(tokenizers, positions="learned", max_length=4)
+    report = validate(translator(tokenizers, model), PAIRS, scores=["bleu"])
+    assert report.loss == pytest.approx(mean_loss(tokenizers, model, max_length=4), abs=1e-9)
+    assert "pairs of more than 4 tokens, cut there to measure the loss: 2" in caplog.text
 
 
 def test_without_an_end_symbol_none_is_counted(tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
-    of = translator(tokenizers)
-    of.data = SequencesData(source="sequences", end_symbol=False)
+    data = SequencesData(source="sequences", end_symbol=False)
+    of = translator(tokenizers, data=data)
     report = validate(of, [SentencePair("one two", "uno due"), SentencePair("", "")])
     assert report.num_target_tokens == 2
 
 
 def test_no_pair_is_an_error(tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
-    with pytest.raises(DataError, match="there is no pair to validate on"):
+    with pytest.raises(DataError, match="there are no pairs to validate on"):
         validate(translator(tokenizers), [])
 
 
 def test_a_hopeless_model_has_an_infinite_perplexity_and_valid_json(
     tokenizers: tuple[Tokenizer, Tokenizer],
 ) -> None:
-    of = translator(tokenizers)
+    model = model_of(tokenizers)
     with torch.no_grad():
-        of.model.output.bias[of.target_tokenizer.encode("uno")] -= 1e5
-    report = validate(of, [SentencePair("one", "uno")])
+        model.output.bias[tokenizers[1].encode("uno")] -= 1e5
+    report = validate(translator(tokenizers, model), [SentencePair("one", "uno")])
     assert report.loss > 10_000
     assert report.perplexity == math.inf
     assert json.loads(json.dumps(report.as_json(), allow_nan=False))["perplexity"] is None

@@ -1,4 +1,4 @@
-"""`tfm data`: a look at a corpus, what cleaning drops and what the tokenizers make of it."""
+"""`tfm data`: show the first pairs of a corpus, their tokens, and the report of the preparation."""
 
 import itertools
 import json

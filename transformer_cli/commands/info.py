@@ -1,4 +1,4 @@
-"""`tfm info`: what a run or a config is."""
+"""`tfm info`: the parameters, settings and files of a run, or of a config before its training."""
 
 import json
 import sys
@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from transformer_cli.checkpoint import Checkpoints, find_run, load_trained
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config, SequencesData, load_config, to_yaml
 from transformer_cli.errors import UsageError
-from transformer_cli.inference import CONFIG_FILE, RUNS, run_folder_of
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.text.word_split import SPECIALS
 
@@ -24,7 +24,15 @@ def show_info(
     parameters: bool,
     as_json: bool,
 ) -> None:
-    """Print what is known about a run, or about a config that has not been trained."""
+    """Print facts about a run, or about a config that has not been trained.
+
+    Args:
+        run: the name or path of a run; None: the run that saved last.
+        config_path: a config instead of a run.
+        overrides: settings as in `--set`, for a config only.
+        parameters: list the name and shape of every parameter too.
+        as_json: JSON instead of text and YAML.
+    """
     if config_path is not None:
         config = load_config(config_path, overrides)
         vocab_size = config.tokenizer.vocab_size or _usual_vocabulary(config)
@@ -37,8 +45,8 @@ def show_info(
         }
     else:
         if overrides:
-            raise UsageError("--set goes with --config; a run's settings are what they were")
-        config, model, facts = _facts_of_run(find_run(run, RUNS))
+            raise UsageError("--set goes with --config; the settings of a trained run are fixed")
+        config, model, facts = _facts_of_run(find_run(run))
     if parameters:
         facts["parameter_tree"] = {
             name: list(value.shape) for name, value in model.named_parameters()
@@ -62,10 +70,10 @@ def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
         "source_vocabulary": trained.source_tokenizer.vocab_size,
         "target_vocabulary": trained.target_tokenizer.vocab_size,
     }
-    run_folder = run_folder_of(trained.folder)
+    run_folder = RunFolder.of_checkpoint(trained.folder)
     if run_folder is None:
         return trained.config, trained.model, facts
-    checkpoints = Checkpoints(run_folder)
+    checkpoints = Checkpoints(run_folder.path)
     newest, best = checkpoints.newest_valid(), checkpoints.best()
     if newest is not None:
         facts["newest_step"] = newest.step
@@ -77,15 +85,19 @@ def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
         scores = best.state().get("validation", {}).get("scores", [])
         if scores:
             facts["validation"] = {score["name"]: round(score["value"], 2) for score in scores}
-    for name in ("metrics.jsonl", "train.log", "tensorboard"):
-        if (run_folder / name).exists():
-            facts[name] = str(run_folder / name)
-    named = run_folder / CONFIG_FILE
-    return (load_config(named) if named.is_file() else trained.config), trained.model, facts
+    for path in (run_folder.metrics_file, run_folder.log_file, run_folder.tensorboard_folder):
+        if path.exists():
+            facts[path.name] = str(path)
+    has_config = run_folder.config_file.is_file()
+    config = load_config(run_folder.config_file) if has_config else trained.config
+    return config, trained.model, facts
 
 
 def _usual_vocabulary(config: Config) -> int:
-    """Of a synthetic task its symbols and the specials; of text what subwords usually have."""
+    """A vocabulary size for a config that names none.
+
+    A synthetic task has its symbols and the special tokens; for text it is the default of subword tokenizers.
+    """
     if isinstance(config.data, SequencesData):
         return config.data.num_symbols + len(SPECIALS)
     return 8000

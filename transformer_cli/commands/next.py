@@ -1,31 +1,41 @@
-"""`tfm next`: what a model expects to come next, given a source and the beginning of a target."""
+"""`tfm next`: the probabilities of the next target token, given a source and the beginning of its target."""
 
 import json
 import logging
 import sys
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
-from transformer_cli.decoding.translator import Translator, inference
+from transformer_cli.decoding import Translator
 from transformer_cli.errors import UsageError
-from transformer_cli.inference import load_for_inference
-from transformer_cli.text.normalization import is_blank, normalize
-from transformer_cli.text.sequence_format import SequenceFormat
+from transformer_cli.inference import load_run
+from transformer_cli.text.normalization import is_blank
+from transformer_cli.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
+
+_PUNCTUATION = ".,;:!?…\"'()[]«»„“”¿¡"
 
 
 def show_next(
     source: str, *, prefix: str, top: int, run: str | None, overrides: Sequence[str], as_json: bool
 ) -> None:
-    """Print the most probable next symbols, and how much probability all others share."""
-    translator = load_for_inference(run, overrides).translator
-    probabilities = next_symbol(translator, source, prefix)
+    """Print the most probable next tokens, and the probability of all others together.
+
+    Args:
+        source: the source sentence.
+        prefix: the beginning of its translation.
+        top: the number of tokens to print.
+        run: the name or path of a run; None: the run that saved last.
+        overrides: settings as in `--set`.
+        as_json: JSON instead of a table with bars.
+    """
+    translator = load_run(run, overrides).translator
+    probabilities = next_token_probabilities(translator, source, prefix)
     best = probabilities.topk(min(top, len(probabilities)))
-    symbols = translator.target_tokenizer.tokens(best.indices.tolist())
-    rows = list(zip(symbols, best.values.tolist(), strict=True))
+    tokens = translator.pipeline.target_tokenizer.tokens(best.indices.tolist())
+    rows = list(zip(tokens, best.values.tolist(), strict=True))
     rest = max(0.0, 1.0 - sum(probability for _, probability in rows))
     if as_json:
         expected = [{"symbol": name, "probability": value} for name, value in rows]
@@ -40,35 +50,30 @@ def show_next(
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-def next_symbol(translator: Translator, source: str, prefix: str) -> Tensor:
-    """(V,) probabilities of each target symbol after the prefix; they sum to 1.
+def next_token_probabilities(translator: Translator, source: str, prefix: str) -> Tensor:
+    """(V,) probabilities of the target token after the prefix; they sum to 1.
+
+    Logs the words that are not in the vocabulary.
 
     Raises:
         UsageError: the source is blank.
     """
-    rules = translator.data.cleaning
-    text = normalize(source, rules)
+    pipeline = translator.pipeline
+    text = pipeline.normalize(source)
     if is_blank(text):
         raise UsageError("the source is blank", hint="tfm next 'a sentence' --prefix 'so far'")
-    source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
-    source_ids = SequenceFormat.of(translator.data).with_end(
-        source_tokenizer.encode(text), source_tokenizer.eos_id
-    )
-    # White space at its end would be a symbol of its own, where the next one brings it along.
-    beginning = normalize(prefix, rules).rstrip()
-    prefix_ids = [target_tokenizer.sos_id, *target_tokenizer.encode(beginning)]
-    for what, ids, tokenizer in (
-        ("source", source_ids, source_tokenizer),
-        ("prefix", prefix_ids, target_tokenizer),
-    ):
-        if num_unknown := ids.count(tokenizer.unk_id):
-            logger.warning("symbols of the %s that the model does not know: %d", what, num_unknown)
-    device = translator.machine.device
-    sources = torch.tensor([source_ids], device=device)  # (1, S)
-    with inference(translator.model, translator.machine):
-        logits = translator.model(
-            sources,
-            torch.ones_like(sources, dtype=torch.bool),
-            torch.tensor([prefix_ids], device=device),
-        )  # (1, T, V)
-    return logits[0, -1].softmax(-1).cpu()
+    # A space at the end of the prefix would be a token of its own; it belongs to the word that comes next.
+    beginning = pipeline.normalize(prefix).rstrip()
+    _warn_of_unknown_words("source", text, pipeline.source_tokenizer)
+    _warn_of_unknown_words("prefix", beginning, pipeline.target_tokenizer)
+    prefix_ids = tuple(pipeline.target_tokenizer.encode(beginning))
+    return translator.engine.next_token_probabilities(pipeline.source_ids(text), prefix_ids)
+
+
+def _warn_of_unknown_words(side: str, text: str, tokenizer: Tokenizer) -> None:
+    if tokenizer.unk_id not in tokenizer.encode(text):
+        return
+    unknown = [word for word in text.split() if tokenizer.unk_id in tokenizer.encode(word)]
+    names = {repr(word.strip(_PUNCTUATION) or word): None for word in unknown or [text]}
+    words = "word" if len(names) == 1 else "words"
+    logger.warning("unknown %s %s: %s", side, words, ", ".join(names))

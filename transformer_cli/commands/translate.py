@@ -1,4 +1,4 @@
-"""`tfm translate`: sentences, a file or standard input, line by line."""
+"""`tfm translate`: translate sentences, a file, or standard input, line by line."""
 
 import json
 import logging
@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from transformer_cli.data.sources.lines import UTF_16_FOUND, UTF_16_MARKS, utf_16_error
-from transformer_cli.decoding.translator import Translation, Translator
+from transformer_cli.decoding import Translation, Translator
 from transformer_cli.errors import CannotCreateError, MissingInputError, UsageError
-from transformer_cli.inference import load_for_inference
+from transformer_cli.inference import load_run
 from transformer_cli.storage import staged_file
 
 logger = logging.getLogger(__name__)
@@ -26,18 +26,28 @@ def run_translation(
     overrides: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Translate arguments, a file, or standard input where neither is given."""
+    """Translate to standard output or to a file.
+
+    Args:
+        sentences: the sentences, or the path of a file; None: standard input.
+        output_file: where the translations go; None: standard output.
+        run: the name or path of a run; None: the run that saved last.
+        overrides: settings as in `--set`.
+        as_json: one JSON object per line, with scores and alternatives.
+    """
     if isinstance(sentences, Path):
         _check_files(sentences, output_file)
     if output_file is not None and not output_file.parent.is_dir():
         raise CannotCreateError(f"{output_file}: there is no folder {output_file.parent}")
     if output_file is not None and output_file.is_dir():
-        raise CannotCreateError(f"{output_file}: a folder, where a file is to be written")
-    translator = load_for_inference(run, overrides).translator
+        raise CannotCreateError(f"{output_file}: this is a folder; --output takes a file")
+    translator = load_run(run, overrides).translator
     if translator.decoding.num_best > 1 and not as_json:
-        logger.warning("one translation per line: more (decoding.num_best) are shown with --json")
+        logger.warning(
+            "showing one translation per line; to see all %d (decoding.num_best), add --json",
+            translator.decoding.num_best,
+        )
     with _opened_output(output_file) as output:
-        # Arguments, and what a person types or a slow program pipes in, are answered line by line.
         for translation in _translations(translator, sentences):
             output.write(_line(translation, as_json=as_json).encode() + b"\n")
         output.flush()
@@ -76,22 +86,29 @@ def _translations(
 
 
 def _as_text(argument: str) -> str:
-    """Bytes that are not UTF-8 arrive as lone surrogates, which no output can hold; they become U+FFFD."""
+    """An argument whose bytes that are not UTF-8 are replaced by U+FFFD.
+
+    Python turns such bytes into lone surrogates, which cannot be written as UTF-8.
+    """
     return os.fsencode(argument).decode("utf-8", errors="replace")
 
 
 def decoded_lines(file: BinaryIO, name: str) -> Iterator[str]:
-    """The lines of a file: split on line feeds only, and never lost; bad bytes become U+FFFD.
+    """The lines of a file, which end with line feeds only; bytes that are not UTF-8 become U+FFFD.
 
-    Text that says itself to be UTF-16 is told as such, when it comes.
+    Logs how many lines had such bytes, and a warning when a line begins with the byte-order mark of UTF-16.
+
+    Args:
+        file: opened in binary mode.
+        name: its name in messages.
     """
     num_replaced = 0
-    is_utf_16_told = False
+    has_warned = False
     for number, raw in enumerate(_without_byte_order_mark(file), start=1):
-        if not is_utf_16_told and raw.startswith(UTF_16_MARKS):
-            is_utf_16_told = True
+        if not has_warned and raw.startswith(UTF_16_MARKS):
+            has_warned = True
             logger.warning(
-                "%s:%d: %s; what comes out of it makes no sense; convert it before: "
+                "%s:%d: %s; its translation makes no sense; convert the text first: "
                 "iconv -f UTF-16 -t UTF-8 FILE | tfm translate",
                 name,
                 number,
@@ -130,7 +147,7 @@ def _line(translation: Translation, *, as_json: bool) -> str:
 
 @contextmanager
 def _opened_output(path: Path | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that appears when it is complete."""
+    """Standard output, or a file that gets its name only when all lines are written."""
     if path is None:
         yield sys.stdout.buffer
         return

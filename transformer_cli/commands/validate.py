@@ -1,4 +1,4 @@
-"""`tfm validate`: how good a run is on a split, or on two given files."""
+"""`tfm validate`: the loss and the scores of a run on a split, or on two given files."""
 
 import json
 import logging
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import FilesData, SequencesData, SplitName
 from transformer_cli.config.data import FileCorpus
 from transformer_cli.data.fingerprint import changes, fingerprint
@@ -15,7 +16,7 @@ from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.errors import DataError
 from transformer_cli.evaluation.exercises import exact_match_table, exact_matches
 from transformer_cli.evaluation.validation import ValidationReport, validate
-from transformer_cli.inference import LoadedRun, load_for_inference, run_folder_of
+from transformer_cli.inference import LoadedRun, load_run
 
 logger = logging.getLogger(__name__)
 
@@ -28,8 +29,16 @@ def run_validation(
     overrides: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Score the run and print a table, or JSON with the same figures."""
-    loaded = load_for_inference(run, overrides)
+    """Validate a run and print a table, or JSON with the same numbers.
+
+    Args:
+        run: the name or path of a run; None: the run that saved last.
+        split: the part of the run's corpus to validate on.
+        files: source and reference text instead of the split.
+        overrides: settings as in `--set`.
+        as_json: JSON instead of a table.
+    """
+    loaded = load_run(run, overrides)
     pairs = _pairs_of_files(*files) if files else _pairs_of_split(loaded, split)
     report = validate(loaded.translator, pairs, num_samples=loaded.config.validation.num_samples)
     data = loaded.config.data
@@ -66,14 +75,14 @@ def _pairs_of_split(loaded: LoadedRun, split: SplitName) -> list[SentencePair]:
 
 
 def _warn_of_other_data(loaded: LoadedRun) -> None:
-    """Scores on a corpus that has changed compare with no earlier ones."""
-    run_folder = run_folder_of(loaded.trained.folder)
+    """Warn if the corpus has changed since the training: its scores do not compare with earlier ones."""
+    run_folder = RunFolder.of_checkpoint(loaded.trained.folder)
     if run_folder is None:
         return
     try:
-        trained_on = dict(json.loads((run_folder / "environment.json").read_bytes())["data"])
+        trained_on = dict(json.loads(run_folder.environment_file.read_bytes())["data"])
     except (OSError, ValueError, KeyError, TypeError):
-        return  # a note for people, which may be gone
+        return  # without this file, or with a damaged one, the run can still be validated
     if changed := changes(trained_on, fingerprint(loaded.config)):
         logger.warning("the data is not what this run was trained on: %s", "; ".join(changed))
 
@@ -89,7 +98,9 @@ def _pairs_of_files(source: Path, reference: Path) -> list[SentencePair]:
     report = ReadingReport()
     pairs = list(read_pairs(data, "test", seed=0, report=report))
     for reason, finding in report.skipped.items():
-        logger.warning("left out, %s: %d, first %s", reason, finding.count, finding.example)
+        logger.warning(
+            "skipped pairs: %d, reason: %s, first: %s", finding.count, reason, finding.example
+        )
     return pairs
 
 

@@ -1,4 +1,4 @@
-"""Which hypotheses of a beam search are open, which have finished, and how each came about."""
+"""The hypotheses of a beam search: which are open, which are finished, and which tokens they have."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,20 +9,21 @@ from torch import Tensor
 
 from transformer_cli.decoding.top_k import top_k
 
-# Rows of finished sentences are dropped once they are this share: each drop copies the state.
+# Rows of finished sentences are dropped when they are this share of all rows, and not earlier: each drop
+# copies the keys and values of all rows that stay.
 DROPPED_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Hypotheses:
-    """The best token sequences of each sentence, best first, all different."""
+    """The N best token sequences of each sentence of a batch, best first, all different."""
 
     ids: Tensor
-    """(B, N, T) int64: the tokens, the end symbol included where one was reached, then padding."""
+    """(B, N, T) int64: the tokens, with [EOS] if the hypothesis reached it, then padding."""
     lengths: Tensor
-    """(B, N) int64: tokens, the end symbol included; 0 where there are fewer than N hypotheses."""
+    """(B, N) int64: the number of tokens, [EOS] included; 0 if the sentence has fewer hypotheses."""
     scores: Tensor
-    """(B, N): log-probability / length penalty; -inf where there are fewer than N hypotheses."""
+    """(B, N): log-probability / length penalty; -inf if the sentence has fewer hypotheses."""
 
 
 def length_penalties(max_length: int, alpha: float, like: Tensor) -> Tensor:
@@ -35,49 +36,55 @@ def length_penalties(max_length: int, alpha: float, like: Tensor) -> Tensor:
 
 
 def rows_to_keep(is_open: Tensor, num_open: int) -> Tensor | None:
-    """The open ones of b rows, in order, where enough of them have finished; else None."""
+    """The indices of the open ones among b rows, or None if too few have finished to drop them.
+
+    Args:
+        is_open: (b,) bool.
+        num_open: the number of True in it.
+    """
     if num_open > (1.0 - DROPPED_SHARE) * len(is_open):
         return None
     return (~is_open).int().argsort(stable=True)[:num_open]
 
 
 class _Step(NamedTuple):
-    """What one step appended: the candidates of the sentences that were still searched."""
+    """The tokens that one step appended to the b sentences that were still searched."""
 
     sentences: Tensor  # (b,) int64
-    parents: Tensor  # (b, W) int64: the slot, one step earlier, that the candidate extends
+    parents: Tensor  # (b, W) int64: the slot of the step before that the token continues
     tokens: Tensor  # (b, W) int64
 
 
 class Beams:
-    """W slots per sentence for open hypotheses, and the W best that have finished.
+    """W slots per sentence for open hypotheses, and the W best finished ones.
 
-    A finished hypothesis is kept for good. It also holds a place in the beam as long as it is
-    among the W best by score, open and finished ones together: a beam of one is greedy search.
+    A finished hypothesis is never forgotten. It takes one of the W places of the beam as long as it is among
+    the W best by score, open and finished ones together. So a beam of one is greedy search.
     """
 
     def __init__(self, max_lengths: Tensor, penalties: Tensor, beam_size: int) -> None:
         self._penalties = penalties
         self._beam_size = beam_size
         self._steps: list[_Step] = []
-        # Of the b sentences that are still searched.
+        # The next four belong to the b sentences that are still searched.
         self._sentences = torch.arange(len(max_lengths), device=max_lengths.device)
         self._max_lengths = max_lengths
-        # (b, W), (b, 1) at first: log-probabilities, -inf where no hypothesis is open.
+        # (b, W), at first (b, 1): log-probabilities, -inf for a slot without an open hypothesis.
         self._totals = torch.zeros_like(max_lengths, dtype=penalties.dtype).unsqueeze(1)
         self._totals[max_lengths < 1] = -torch.inf
-        # (b, W), best first: scores, -inf where there is none, and where in the steps it ended.
+        # (b, W), best first: scores, -inf if there are fewer, and the step and slot of the last token,
+        # as step * W + slot.
         self._finished = self._totals.new_full((len(max_lengths), beam_size), -torch.inf)
         self._origins = max_lengths.new_zeros((len(max_lengths), beam_size))
-        # (B, W): the same of all sentences, once they are no longer searched.
+        # (B, W): the same for all sentences, filled in when a sentence is no longer searched.
         self._all_finished = self._finished.clone()
         self._all_origins = self._origins.clone()
 
-    def extend(self, log_probs: Tensor, eos_id: int | None) -> None:
+    def extend(self, log_probs: Tensor, eos_id: int) -> None:
         """Replace each open hypothesis by its continuations, and keep the best W.
 
         Args:
-            log_probs: of the next token, (b * slots, V).
+            log_probs: (b * slots, V), of the next token.
             eos_id: the token that finishes a hypothesis.
         """
         num_sentences, num_slots = self._totals.shape
@@ -93,16 +100,14 @@ class Beams:
         tokens = places - parents * vocabulary
         self._steps.append(_Step(self._sentences, parents, tokens))
         length = len(self._steps)
-        is_end = (self._max_lengths <= length).unsqueeze(1)
-        if eos_id is not None:
-            is_end = is_end | (tokens == eos_id)
+        is_end = (self._max_lengths <= length).unsqueeze(1) | (tokens == eos_id)
         scores = totals / self._penalties[length]
         is_kept = self._is_in_beam(scores)
         self._keep_finished(scores.where(is_kept & is_end, -torch.inf))
         self._totals = totals.where(is_kept & ~is_end, -torch.inf)
 
     def _is_in_beam(self, scores: Tensor) -> Tensor:
-        """(b, W) bool: whether a candidate is among the W best beside the finished hypotheses."""
+        """(b, W) bool: True for a candidate among the W best, candidates and finished hypotheses together."""
         rivals = torch.cat([self._finished, scores], dim=1)
         order = rivals.argsort(dim=1, descending=True, stable=True)
         is_in_beam = torch.zeros_like(rivals, dtype=torch.bool)
@@ -110,7 +115,7 @@ class Beams:
         return is_in_beam[:, self._beam_size :]
 
     def _keep_finished(self, scores: Tensor) -> None:
-        """Add the candidates of the last step whose score is not -inf, (b, W)."""
+        """Add the candidates of the last step, (b, W); a score of -inf means: not finished."""
         first_origin = (len(self._steps) - 1) * self._beam_size
         origins = torch.arange(
             first_origin, first_origin + self._beam_size, device=scores.device
@@ -124,21 +129,22 @@ class Beams:
         )
 
     def continue_with(self, num_best: int) -> tuple[Tensor, Tensor] | None:
-        """End the sentences whose `num_best` best no open hypothesis could still change.
+        """End each sentence whose `num_best` best are certain: no open hypothesis can be better.
 
         Returns:
-            For each slot that goes on, the row that it extends and its last token, both (b * W,)
-            int64; None when every sentence has ended.
+            For each slot of the sentences that go on, the row that it continues and its last token, both
+            (b * W,) int64; None if every sentence has ended.
         """
         _, parents, tokens = self._steps[-1]
         num_slots = 1 if len(self._steps) == 1 else self._beam_size  # of the step before
         first_rows = torch.arange(0, len(parents) * num_slots, num_slots, device=parents.device)
         rows = first_rows.unsqueeze(1) + parents
-        # Log-probabilities only fall, and the largest penalty shrinks them most.
+        # The best score that an open hypothesis can still get: each token makes its log-probability smaller
+        # (more negative), and the longest hypothesis is divided by the largest penalty.
         best_possible = self._totals.amax(dim=1) / self._penalties[self._max_lengths]
         is_open = best_possible > self._finished[:, num_best - 1]
         self._totals = self._totals.where(is_open.unsqueeze(1), -torch.inf)
-        num_open = int(is_open.sum())  # the one synchronisation of a step
+        num_open = int(is_open.sum())  # the only synchronisation with the device in a step
         if num_open == 0:
             return None
         kept = rows_to_keep(is_open, num_open)
@@ -158,7 +164,7 @@ class Beams:
         self._all_origins[self._sentences] = self._origins
 
     def best(self, num_best: int, pad_id: int) -> Hypotheses:
-        """Trace the finished hypotheses back to their first tokens."""
+        """The `num_best` best of each sentence; follows each from its last token back to its first."""
         self._store_finished()
         scores = self._all_finished[:, :num_best]
         origins = self._all_origins[:, :num_best]

@@ -1,10 +1,10 @@
-"""Sequences of similar length together, so that batches hold little padding."""
+"""Batches of sequences of similar length, so that they hold little padding."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-# What a model says about one position is a number per word of the vocabulary: for all positions
-# that it is asked about at once, at most 256 MB in float32.
+# The model returns one logit per token of the vocabulary for each position. A batch has at most so many
+# logits: 256 MB in float32.
 MAX_LOGITS = 2**26
 
 Item = TypeVar("Item")
@@ -17,7 +17,14 @@ def length_batches(
     max_tokens: int,
     max_items: int | None = None,
 ) -> Iterator[list[Item]]:
-    """The longest first; a batch has at most `max_tokens` with its padding, or a single item."""
+    """Sort items by length and cut them into batches, the longest items first.
+
+    Args:
+        items: anything that has a length.
+        length: the number of tokens of an item.
+        max_tokens: the largest number of tokens in a batch, padding included; a longer item is alone.
+        max_items: the largest number of items in a batch; None: no limit.
+    """
     batch: list[Item] = []
     longest = 0
     for item in sorted(items, key=length, reverse=True):

@@ -1,8 +1,8 @@
-"""Which k numbers of a row are the largest, the first among equals coming first.
+"""The k largest numbers of a row; of equal numbers, the first one comes first.
 
-A maximum over blocks is a fast, vectorised pass; only the k blocks with the largest maxima, which
-hold the k largest numbers, are then looked into. `torch.topk` over a whole vocabulary takes three
-to six times as long on a CPU, and leaves open which of several equal numbers it returns.
+The row is cut into blocks. The maximum of each block is fast to compute, and the k blocks with the largest
+maxima contain the k largest numbers; only these blocks are searched. On a CPU, `torch.topk` over a whole
+vocabulary takes three to six times as long, and it does not define which of several equal numbers it returns.
 """
 
 import torch
@@ -12,7 +12,7 @@ BLOCK_WIDTH = 64
 
 
 def top_k(scores: Tensor, offsets: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest of `scores + offsets`, over all W rows of a sentence.
+    """The k largest numbers of `scores + offsets`, over all W rows of a sentence.
 
     Args:
         scores: (B, W, V).
@@ -20,7 +20,7 @@ def top_k(scores: Tensor, offsets: Tensor, k: int) -> tuple[Tensor, Tensor]:
         k: at most W * V.
 
     Returns:
-        Values (B, k), largest first, and where they stand in the W * V numbers, (B, k) int64.
+        Values (B, k), largest first, and their positions among the W * V numbers, (B, k) int64.
     """
     num_rows, width = scores.shape[1:]
     num_blocks = width // BLOCK_WIDTH
@@ -33,7 +33,7 @@ def top_k(scores: Tensor, offsets: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def largest(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest number of each row of (R, V) and where it stands: (R,), and (R,) int64."""
+    """The largest number of each row of (R, V) and its position: (R,), and (R,) int64."""
     width = scores.shape[1]
     num_blocks = width // BLOCK_WIDTH
     if num_blocks < 2:
@@ -52,12 +52,12 @@ def largest(scores: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _first_largest(scores: Tensor) -> tuple[Tensor, Tensor]:
-    values, positions = scores.max(1)  # of equal ones it gives the first
+    values, positions = scores.max(1)  # of equal numbers, `max` returns the first
     return values, positions
 
 
 def _positions_of_best_blocks(scores: Tensor, offsets: Tensor, k: int) -> Tensor:
-    """Ascending positions (B, P) among which the k largest numbers are."""
+    """(B, P) ascending positions; the k largest numbers are among them."""
     num_rows, width = scores.shape[1:]
     num_blocks = width // BLOCK_WIDTH
     blocks = scores[..., : num_blocks * BLOCK_WIDTH].unflatten(-1, (num_blocks, BLOCK_WIDTH))
@@ -75,11 +75,11 @@ def _positions_of_best_blocks(scores: Tensor, offsets: Tensor, k: int) -> Tensor
 
 
 def _stable_top_k(numbers: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """As a stable descending sort cut after k, without sorting it all."""
+    """The first k numbers of a stable descending sort, and their positions, without sorting all numbers."""
     size = numbers.shape[1]
     smallest_in = numbers.topk(k).values[:, -1:]
     earliness = torch.arange(size, 0, -1, device=numbers.device, dtype=torch.int32)
     priority = (numbers >= smallest_in) * earliness + (numbers > smallest_in) * size
-    chosen = priority.topk(k).indices  # those above the k-th number, then the first that equal it
+    chosen = priority.topk(k).indices  # all above the k-th number, then the first of its equals
     values, order = numbers.gather(1, chosen).sort(dim=1, descending=True, stable=True)
     return values, chosen.gather(1, order)

@@ -1,1 +1,1 @@
-"""How good a model is."""
+"""How good a model is: validation, scores, exact matches, and pictures of attention."""

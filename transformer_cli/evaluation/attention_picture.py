@@ -1,4 +1,4 @@
-"""Where a translation looks: the cross-attention of one sentence, as numbers and as a picture."""
+"""The cross-attention weights of one translation: as a tensor and as a picture."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,42 +7,40 @@ import torch
 from torch import Tensor
 
 from transformer_cli.data.batches.batch import collate
-from transformer_cli.data.batches.encoded import encode_pairs
-from transformer_cli.data.pairs import SentencePair
-from transformer_cli.decoding.translator import Translator
-from transformer_cli.model.attention import MultiHeadAttention, attention_weights
+from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.decoding import Translator
+from transformer_cli.decoding.engines import PyTorchEngine
+from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.text.sequence_format import SequenceFormat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def attention_picture(translator: Translator, source: str, predicted: str) -> "Figure | None":
-    """Where the last decoder layer looked, mean over its heads; nothing for a text without tokens."""
-    source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
-    pairs = encode_pairs(
-        [SentencePair(source, predicted)],
-        source_tokenizer,
-        target_tokenizer,
-        SequenceFormat.of(translator.data),
-    )
-    if not (len(pairs[0].source_ids) and len(pairs[0].target_ids)):
+    """A picture of the cross-attention of the last decoder layer, averaged over its heads.
+
+    Returns:
+        None for a text without tokens, and for an engine other than the PyTorch engine.
+    """
+    pipeline, engine = translator.pipeline, translator.engine
+    source_ids = pipeline.source_ids(pipeline.normalize(source))
+    target_ids = pipeline.target_ids(predicted)
+    if not (source_ids and target_ids and isinstance(engine, PyTorchEngine)):
         return None
     batch = collate(
-        pairs,
-        sos_id=target_tokenizer.sos_id,
-        pad_id=target_tokenizer.pad_id,
-        sequence_format=SequenceFormat.of(translator.data),
-    )
-    batch = batch.to(translator.machine.device)
+        [TokenPair(source_ids, target_ids)],
+        sos_id=engine.special_ids.sos_id,
+        pad_id=engine.special_ids.pad_id,
+        sequence_format=engine.sequence_format,
+    ).to(engine.machine.device)
     weights = cross_attention(
-        translator.model, batch.source_ids, batch.source_mask, batch.decoder_input_ids
+        engine.model, batch.source_ids, batch.source_mask, batch.decoder_input_ids
     )
     return draw_attention(
         weights[-1, 0].mean(0),
-        source_tokenizer.tokens(pairs[0].source_ids),
-        target_tokenizer.tokens(pairs[0].target_ids),
+        pipeline.source_tokenizer.tokens(source_ids),
+        pipeline.target_tokenizer.tokens(target_ids),
     )
 
 
@@ -50,29 +48,23 @@ def attention_picture(translator: Translator, source: str, predicted: str) -> "F
 def cross_attention(
     model: Transformer, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor
 ) -> Tensor:
-    """How much each target position takes from each source position, dropout off.
+    """The cross-attention weights of all decoder layers.
 
     Args:
+        model: in eval mode.
         source_ids: (B, S) int64.
         source_mask: (B, S) bool.
         decoder_input_ids: (B, T) int64, begins with [SOS].
 
     Returns:
-        (layers, B, H, T, S); sums to 1 over S.
+        (layers, B, H, T, S): the weight that each target position gives to each source position; the sum
+        over S is 1.
     """
     captured: list[Tensor] = []
 
     def capture(attention: MultiHeadAttention, inputs: tuple[Any, ...]) -> None:
-        x, memory, visible = inputs[:3]
-        queries = attention.query(x).unflatten(-1, (attention.num_heads, -1)).transpose(1, 2)
-        queries = attention.query_norm(queries)  # (B, H, T, K)
-        keys = attention.keys_and_values(memory)[0]
-        group_size = attention.num_heads // attention.num_kv_heads
-        keys = keys.repeat_interleave(group_size, dim=1)
-        captured.append(attention_weights(queries, keys, visible))  # (B, H, T, S)
+        captured.append(attention.weights(*inputs))  # (B, H, T, S)
 
-    was_training = model.training
-    model.eval()
     hooks = [
         module.register_forward_pre_hook(capture)
         for name, module in model.decoder.named_modules()
@@ -83,17 +75,16 @@ def cross_attention(
     finally:
         for hook in hooks:
             hook.remove()
-        model.train(was_training)
     return torch.stack(captured)
 
 
 def draw_attention(
     weights: Tensor, source_tokens: Sequence[str], target_tokens: Sequence[str]
 ) -> "Figure":
-    """A picture with the source from left to right and the target from top to bottom.
+    """Draw attention weights: the source from left to right, the target from top to bottom.
 
     Args:
-        weights: (T, S); row t says where target token t looked when it was predicted.
+        weights: (T, S); row t holds the weights with which target token t was predicted.
         source_tokens: S labels.
         target_tokens: T labels.
     """
@@ -119,5 +110,5 @@ def draw_attention(
 
 
 def _label(token: str) -> str:
-    """A dollar sign would start a formula."""
+    """The token as matplotlib shows it: a dollar sign without the backslash would begin a formula."""
     return token.strip().replace("$", r"\$") or "␣"

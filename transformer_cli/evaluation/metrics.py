@@ -1,4 +1,4 @@
-"""How close translations are to references: BLEU, chrF, TER, CER and WER, each with its conditions."""
+"""BLEU, chrF, TER, CER and WER of translations against references, each with its signature."""
 
 from collections.abc import Callable, Sequence
 from importlib import metadata
@@ -11,7 +11,7 @@ from sacrebleu.metrics.ter import TER
 
 from transformer_cli.errors import DataError
 
-# Languages written without spaces between words, where BLEU needs a tokenizer of its own.
+# Languages that put no spaces between words: for these BLEU needs another tokenizer.
 _BLEU_TOKENIZERS = {
     "zh": "zh",
     "ja": "char",
@@ -25,14 +25,16 @@ _ASIAN_LANGUAGES = ("zh", "ja")
 
 
 class Score(NamedTuple):
-    """A score and what it was computed with."""
+    """A score and its signature."""
 
     name: str
     """BLEU, chrF, TER, CER or WER."""
     value: float
-    """BLEU and chrF from 0 to 100, higher is better; TER, CER and WER errors per 100 of the
-    reference's words or characters, lower is better, over 100 where more is wrong than is there."""
+    """BLEU and chrF: from 0 to 100, higher is better. TER, CER and WER: errors per 100 words or characters of
+    the reference, lower is better; more than 100 if there are more errors than words or characters."""
     signature: str
+    """The tokenizer, the library, its version and its settings. Scores with different signatures must not be
+    compared."""
 
 
 def score_corpus(
@@ -42,24 +44,27 @@ def score_corpus(
     *,
     target_language: str | None = None,
 ) -> list[Score]:
-    """Scores of raw translations against raw references, one for each name, in that order.
+    """Score translations against references; both are the text as it is, not tokenised.
 
-    BLEU, chrF and TER are those of sacrebleu's own command with its defaults, but for the
-    languages that put no spaces between words: the signature says with which tokenizer.
+    BLEU, chrF and TER are the numbers that the command `sacrebleu` prints with its defaults. Languages
+    without spaces between words are the exception: the signature names the tokenizer.
 
     Args:
-        hypotheses: a line of text each.
+        hypotheses: the translations, a line of text each.
         references: one for each hypothesis.
-        names: of bleu, chrf, ter, cer, wer, in any case.
+        names: names out of bleu, chrf, ter, cer, wer, in upper or lower case.
         target_language: a code such as it, zh or pt-BR.
 
+    Returns:
+        One score for each name, in the order of `names`.
+
     Raises:
-        DataError: the counts differ, or there is nothing to score.
+        DataError: the numbers of lines differ, or there are no lines.
     """
     if len(hypotheses) != len(references):
         raise DataError(
             f"{len(hypotheses)} translations cannot be scored against {len(references)} references",
-            hint="line N of one must belong to line N of the other",
+            hint="line N of the translations must belong to line N of the references",
         )
     if not references:
         raise DataError("no sentence to score")
@@ -86,7 +91,7 @@ def _ter(hypotheses: Sequence[str], references: Sequence[str], language: str) ->
 def _sacrebleu(
     name: str, metric: Any, hypotheses: Sequence[str], references: Sequence[str]
 ) -> Score:
-    # One set of references, as a list of lists: a flat list would be taken for as many sets.
+    # A list with one list of references: sacrebleu would read each string of a flat list as a list.
     value = metric.corpus_score(list(hypotheses), [list(references)]).score
     return Score(name, float(value), metric.get_signature().format())
 
@@ -106,11 +111,11 @@ def _error_rate(
     hypotheses: Sequence[str],
     references: Sequence[str],
 ) -> Score:
-    """Errors of the whole corpus per 100 units of its references, on the text as it is.
+    """Errors of the whole corpus per 100 units (words or characters) of its references.
 
-    Older versions of jiwer refuse an empty reference; newer ones count every unit of its hypothesis
-    as an insertion, and so does this for all. Where all references are empty, the rate is 0 if all
-    hypotheses are, else 100.
+    If a reference is empty, every unit of its hypothesis counts as an insertion: new versions of jiwer do the
+    same, old ones refuse an empty reference. If all references are empty, the rate is 0 if all hypotheses are
+    empty too, else 100.
     """
     num_errors = num_units = 0
     pairs = list(zip(hypotheses, references, strict=True))

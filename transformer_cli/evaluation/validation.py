@@ -1,4 +1,4 @@
-"""Loss and scores of a model on held-out text."""
+"""Validation: the loss of a model on held-out text, and the scores of its translations."""
 
 import logging
 import math
@@ -6,24 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from transformer_cli.data.batches.batch import collate
-from transformer_cli.data.batches.encoded import TokenPair, encode_pairs
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
-from transformer_cli.decoding.translator import Translator, inference
+from transformer_cli.decoding import TextPipeline, TokenIds, Translator
 from transformer_cli.errors import DataError
 from transformer_cli.evaluation.metrics import Score, score_corpus
-from transformer_cli.model.loss import sum_loss
-from transformer_cli.text.normalization import normalize
-from transformer_cli.text.sequence_format import SequenceFormat
 
 logger = logging.getLogger(__name__)
 
+# The exponential of a larger number is larger than every float.
 MAX_EXPONENT = 709.0
 
 
 class Sample(NamedTuple):
-    """A sentence, its reference, and what the model made of it."""
+    """A source sentence, its reference, and the model's translation."""
 
     source: str
     target: str
@@ -32,25 +27,25 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """How good a model is on some held-out pairs."""
+    """The results of a validation."""
 
     loss: float
-    """Negative log-likelihood per target token, end symbols included, in nats; labels not smoothed."""
+    """Negative log-likelihood per target token, [EOS] included, in nats, without label smoothing."""
     perplexity: float
-    """exp(loss); infinite where that is more than a float can hold."""
+    """exp(loss); infinity if that is too large for a float."""
     scores: list[Score]
     num_sentences: int
     num_target_tokens: int
     samples: list[Sample]
 
     def metric(self, name: str) -> float:
-        """Loss, perplexity, or a score by its name, in any case."""
+        """A number by its name: loss, perplexity, or the name of a score; upper or lower case."""
         values = {"loss": self.loss, "perplexity": self.perplexity}
         values |= {score.name.lower(): score.value for score in self.scores}
         return values[name.lower()]
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values; null for a number that JSON cannot hold."""
+        """A dictionary for `json.dump`; None for infinity and NaN, which JSON does not have."""
         return {
             "num_sentences": self.num_sentences,
             "num_target_tokens": self.num_target_tokens,
@@ -67,19 +62,21 @@ def validate(
     scores: Sequence[str] = ("bleu", "chrf", "ter", "cer", "wer"),
     num_samples: int = 4,
 ) -> ValidationReport:
-    """Measure a model on pairs; the model's training mode, weights and random numbers stay.
+    """Measure the loss of a model on pairs, translate the sources, and score the translations.
+
+    It changes neither the weights nor the state of the random number generators.
 
     Args:
-        translator: the model, as it is to translate; its batches have `decoding.batch_tokens`.
-        pairs: held-out text; the target as it is the reference.
-        scores: of bleu, chrf, ter, cer, wer; none: nothing is decoded but the samples.
-        num_samples: pairs, evenly spread, that are shown with their translations.
+        translator: its engine gives the loss and the translations; a PyTorch model must be in eval mode.
+        pairs: held-out text; the targets, unchanged, are the references.
+        scores: names out of bleu, chrf, ter, cer, wer; if empty, only the samples are translated.
+        num_samples: how many pairs, evenly spread, the report shows with their translations.
 
     Raises:
-        DataError: there is no pair.
+        DataError: `pairs` is empty.
     """
     if not pairs:
-        raise DataError("there is no pair to validate on", hint="check the split and its corpora")
+        raise DataError("there are no pairs to validate on", hint="check the split and its corpora")
     loss, num_target_tokens = _loss(translator, pairs)
     num_samples = min(num_samples, len(pairs))
     shown = [i * len(pairs) // num_samples for i in range(num_samples)]
@@ -94,7 +91,7 @@ def validate(
             texts,
             [pairs[i].target for i in translated],
             scores,
-            target_language=translator.data.target_language,
+            target_language=translator.pipeline.data.target_language,
         )
         if scores
         else [],
@@ -105,54 +102,36 @@ def validate(
 
 
 def _loss(translator: Translator, pairs: Sequence[SentencePair]) -> tuple[float, int]:
-    """Nats per target token, and how many tokens there are; NaN where there is none."""
-    sos_id, pad_id = translator.target_tokenizer.sos_id, translator.target_tokenizer.pad_id
-    max_tokens = min(
-        translator.decoding.batch_tokens, MAX_LOGITS // translator.target_tokenizer.vocab_size
+    """Nats per target token (NaN if there is no token), and the number of target tokens."""
+    encoded = _encode(translator.pipeline, pairs)
+    total = translator.engine.negative_log_likelihood(
+        [source_ids for source_ids, _ in encoded],
+        [target_ids for _, target_ids in encoded],
+        batch_tokens=translator.decoding.batch_tokens,
     )
-    negative_log_likelihood, num_tokens = 0.0, 0
-    with inference(translator.model, translator.machine):
-        for batch_pairs in length_batches(
-            _encode(translator, pairs), _length, max_tokens=max_tokens
-        ):
-            batch = collate(
-                batch_pairs,
-                sos_id=sos_id,
-                pad_id=pad_id,
-                sequence_format=SequenceFormat.of(translator.data),
-            ).to(translator.machine.device)
-            logits = translator.model(batch.source_ids, batch.source_mask, batch.decoder_input_ids)
-            sums = sum_loss(logits, batch.target_ids, pad_id=pad_id, label_smoothing=0.0)
-            negative_log_likelihood += sums.negative_log_likelihood.item()
-            num_tokens += batch.num_target_tokens
-    return (negative_log_likelihood / num_tokens if num_tokens else math.nan), num_tokens
+    num_tokens = sum(len(target_ids) for _, target_ids in encoded)
+    return (total / num_tokens if num_tokens else math.nan), num_tokens
 
 
-def _encode(translator: Translator, pairs: Sequence[SentencePair]) -> list[TokenPair]:
-    """The ids of each pair, cut to what the model has learned to read."""
-    rules, limit = translator.data.cleaning, translator.model.config.max_length
-    encoded = encode_pairs(
-        [
-            SentencePair(normalize(pair.source, rules), normalize(pair.target, rules))
-            for pair in pairs
-        ],
-        translator.source_tokenizer,
-        translator.target_tokenizer,
-        SequenceFormat.of(translator.data),
-    )
-    num_cut = sum(_length(pair) > limit for pair in encoded)
+def _encode(
+    pipeline: TextPipeline, pairs: Sequence[SentencePair]
+) -> list[tuple[TokenIds, TokenIds]]:
+    """The token ids of each pair, cut to the number that the model can read; without empty sides."""
+    limit = pipeline.max_length
+    encoded = [
+        (
+            pipeline.source_ids(pipeline.normalize(pair.source)),
+            pipeline.target_ids(pipeline.normalize(pair.target)),
+        )
+        for pair in pairs
+    ]
+    num_cut = sum(max(map(len, sides)) > limit for sides in encoded)
     if num_cut:
         logger.warning(
-            "pairs of more than %d tokens, whose loss is that of their beginning: %d",
-            limit,
-            num_cut,
+            "pairs of more than %d tokens, cut there to measure the loss: %d", limit, num_cut
         )
-    cut = [TokenPair(pair.source_ids[:limit], pair.target_ids[:limit]) for pair in encoded]
-    return [pair for pair in cut if len(pair.source_ids) and len(pair.target_ids)]
-
-
-def _length(pair: TokenPair) -> int:
-    return max(len(pair.source_ids), len(pair.target_ids))
+    cut = [(source_ids[:limit], target_ids[:limit]) for source_ids, target_ids in encoded]
+    return [sides for sides in cut if all(sides)]
 
 
 def _exp(loss: float) -> float:

@@ -1,4 +1,4 @@
-"""Multi-head attention: every position takes a weighted mean of the positions that it may see.
+"""Multi-head attention: the output of a position is a weighted mean over the positions that its mask allows.
 
 The letters of shape comments, in the whole package:
 
@@ -6,11 +6,11 @@ The letters of shape comments, in the whole package:
     D model width    H heads               K width of a head     W beam
     R rows of a search: sentences times beam
 
-and in this file, where any position may ask any other:
+and in this file, for self-attention and cross-attention alike:
 
-    Q positions that ask    C positions that are asked    G heads of keys and values
+    Q query positions    C context positions (keys and values)    G heads of keys and values
 
-In every mask True means: may be seen.
+In every mask, True means that attention may read the position.
 """
 
 import math
@@ -50,18 +50,19 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self, x: Tensor, context: Tensor, visible: Tensor, rotation: Rotation | None = None
     ) -> Tensor:
-        """What each position of `x` gathers from `context`.
+        """(B, Q, D): for each position of `x`, a weighted mean of the values of `context`.
 
         Args:
-            x: (B, Q, D), the positions that ask.
-            context: (B, C, D), the positions that are asked; `x` itself in self-attention.
-            visible: bool, broadcast to (B, H, Q, C). Who may see nothing gathers zeros.
-            rotation: of the positions of `x` and `context`, in self-attention with rotary positions.
+            x: (B, Q, D), makes the queries.
+            context: (B, C, D), makes the keys and values; in self-attention, `x` itself.
+            visible: bool mask, broadcast to (B, H, Q, C). If the mask of a query is all False, its heads give
+                zeros.
+            rotation: turns queries and keys, in self-attention with rotary positions.
         """
         return self.gather(x, self.keys_and_values(context, rotation), visible, rotation)
 
     def keys_and_values(self, context: Tensor, rotation: Rotation | None = None) -> KeysValues:
-        """(B, C, D) to twice (B, G, C, K): what is asked for and what is answered."""
+        """(B, C, D) to keys and values, both (B, G, C, K)."""
         keys = _split_heads(self.key(context), self.num_kv_heads)
         values = _split_heads(self.value(context), self.num_kv_heads)
         return rotate(self.key_norm(keys), rotation), values
@@ -73,7 +74,7 @@ class MultiHeadAttention(nn.Module):
         visible: Tensor | None,
         rotation: Rotation | None = None,
     ) -> Tensor:
-        """As `forward`, from keys and values; without `visible` all may be seen."""
+        """The same as `forward`, from given keys and values; if `visible` is None, nothing is masked."""
         queries = self._queries(x, rotation)
         keys, values = (self._share_among_groups(heads) for heads in keys_values)
         attend = attend_explicitly if x.device.type == "cpu" else attend_fused
@@ -83,7 +84,7 @@ class MultiHeadAttention(nn.Module):
     def weights(
         self, x: Tensor, context: Tensor, visible: Tensor, rotation: Rotation | None = None
     ) -> Tensor:
-        """(B, H, Q, C): how much of each position `forward` takes, before dropout; for pictures."""
+        """(B, H, Q, C): the attention weights of `forward`, before dropout, for pictures."""
         keys, _ = self.keys_and_values(context, rotation)
         return attention_weights(
             self._queries(x, rotation), self._share_among_groups(keys), visible
@@ -102,14 +103,16 @@ class MultiHeadAttention(nn.Module):
 def attend_explicitly(
     queries: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None, dropout: Dropout
 ) -> Tensor:
-    """dropout(softmax(Q K^T / sqrt(K))) V, step by step: on CPUs three times as fast as PyTorch's own in bfloat16.
+    """dropout(softmax(Q K^T / sqrt(K))) V, one operation after the other.
+
+    In bfloat16 on a CPU, this is three times as fast as PyTorch's fused attention.
 
     Args:
         queries: (B, H, Q, K).
         keys: (B, H, C, K).
         values: (B, H, C, K).
-        visible: bool, broadcast to (B, H, Q, C). Who may see nothing gathers zeros.
-        dropout: of the weights.
+        visible: bool mask, broadcast to (B, H, Q, C). A query whose mask is all False gets zeros.
+        dropout: acts on the weights.
 
     Source: Vaswani et al. 2017, equation 1.
     """
@@ -119,11 +122,12 @@ def attend_explicitly(
 def attend_fused(
     queries: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None, dropout: Dropout
 ) -> Tensor:
-    """The same in one kernel, for accelerators."""
+    """The same in one fused kernel, for GPUs."""
     share = dropout.share if dropout.training else 0.0
     if visible is None:
         return F.scaled_dot_product_attention(queries, keys, values, dropout_p=share)
-    # A finite bias, where a mask would be -inf inside and could make NaN of a row without True.
+    # A large negative bias instead of the bool mask: PyTorch turns False into -inf, and the softmax of a row
+    # of -inf alone is NaN.
     bias = torch.zeros_like(visible, dtype=queries.dtype).masked_fill(
         ~visible, _lowest(queries.dtype)
     )
@@ -132,7 +136,10 @@ def attend_fused(
 
 
 def attention_weights(queries: Tensor, keys: Tensor, visible: Tensor | None) -> Tensor:
-    """softmax(Q K^T / sqrt(K)) in float32 at least; zeros for who may see nothing. Shapes as above."""
+    """softmax(Q K^T / sqrt(K)), (B, H, Q, C), in float32 at least; arguments as in `attend_explicitly`.
+
+    A query whose mask is all False has weights of zero.
+    """
     scores = (queries / math.sqrt(queries.size(-1))) @ keys.transpose(-2, -1)  # (B, H, Q, C)
     scores = at_least_float32(scores)
     if visible is None:
@@ -142,7 +149,7 @@ def attention_weights(queries: Tensor, keys: Tensor, visible: Tensor | None) -> 
 
 
 def _lowest(dtype: torch.dtype) -> float:
-    """A score that no visible position can have; half the range leaves room for what is added to it."""
+    """A score below that of every visible position; half of the minimum, so that adding to it stays finite."""
     return torch.finfo(dtype).min / 2
 
 

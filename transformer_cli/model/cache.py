@@ -1,19 +1,19 @@
-"""What one decoder layer remembers while targets grow."""
+"""The cache of a decoder layer: keys and values of the source and of the target so far."""
 
 import torch
 from torch import Tensor
 
 from transformer_cli.model.attention import KeysValues
 
-_ROOM = 16  # positions that a full buffer grows by
+_ROOM = 16  # target positions by which a full buffer grows
 
 
 class LayerCache:
-    """Keys and values of the source, once for all, and of the target positions so far."""
+    """Keys and values of one layer, for R rows."""
 
     def __init__(self, source: KeysValues, source_visible: Tensor) -> None:
-        # Laid out as they are read at each step.
-        self.source = source[0].contiguous(), source[1].contiguous()  # twice (R, G, S, K)
+        # Contiguous, because attention reads them at each step.
+        self.source = source[0].contiguous(), source[1].contiguous()  # both (R, G, S, K)
         self.source_visible = source_visible  # (R, 1, 1, S) bool
         num_rows, num_kv_heads, _, width = source[0].shape
         self._keys = source[0].new_empty(num_rows, num_kv_heads, 0, width)  # filled up to _length
@@ -21,7 +21,7 @@ class LayerCache:
         self._length = 0
 
     def extend_target(self, newest: KeysValues) -> KeysValues:
-        """Twice (R, G, 1, K) for the newest position to twice (R, G, T, K) for all so far."""
+        """Append the keys and values of the newest position, (R, G, 1, K); returns all so far, (R, G, T, K)."""
         if self._length == self._keys.size(2):
             room = self._keys.new_empty(*self._keys.shape[:2], _ROOM, self._keys.size(3))
             self._keys = torch.cat([self._keys, room], dim=2)
@@ -32,10 +32,10 @@ class LayerCache:
         return self._keys[:, :, : self._length], self._values[:, :, : self._length]
 
     def select_target(self, rows: Tensor) -> None:
-        """Row i becomes what row `rows[i]` was, for what the target has so far."""
+        """Row i becomes what row `rows[i]` was, for the keys and values of the target."""
         self._keys, self._values = self._keys[rows], self._values[rows]
 
     def select_source(self, rows: Tensor) -> None:
-        """Row i becomes what row `rows[i]` was, for what comes from the source."""
+        """Row i becomes what row `rows[i]` was, for the keys, values and mask of the source."""
         self.source = self.source[0][rows], self.source[1][rows]
         self.source_visible = self.source_visible[rows]

@@ -1,4 +1,4 @@
-"""Targets that grow by one token at a time, and what the decoder remembers of them."""
+"""Decoding one token at a time, with the keys and values of earlier positions in a cache."""
 
 from typing import TYPE_CHECKING, cast
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class DecoderState:
-    """Rows of targets that grow together, each with its source.
+    """The beginnings of R targets, one per row, that grow by one token at each step.
 
-    Keys and values are computed once: those of the source at the start, those of a target position
-    when its token comes.
+    Keys and values are computed once: those of the source at the start, those of a target position when its
+    token is appended.
     """
 
     def __init__(self, model: "Transformer", memory: Tensor, source_mask: Tensor) -> None:
@@ -28,19 +28,18 @@ class DecoderState:
             LayerCache(layer.cross_attention.keys_and_values(memory), visible)
             for layer in self._layers
         ]
-        self._sentences = torch.arange(
-            len(memory), device=memory.device
-        )  # (R,): whose target a row is
+        # (R,): the sentence that each row belongs to.
+        self._sentences = torch.arange(len(memory), device=memory.device)
         self._length = 0
 
     def advance(self, last_ids: Tensor) -> Tensor:
         """Append one token to each row.
 
         Args:
-            last_ids: (R,) int64; [SOS] for all at first.
+            last_ids: (R,) int64; [SOS] for all rows at the first step.
 
         Returns:
-            (R, V) log-probabilities of the token after it, float32 at least.
+            (R, V) log-probabilities of the next token, float32 at least.
         """
         model = self._model
         x = model.embed_target(last_ids[:, None], self._length)  # (R, 1, D)
@@ -52,13 +51,14 @@ class DecoderState:
         return at_least_float32(logits).log_softmax(-1)
 
     def select(self, rows: Tensor) -> None:
-        """Row i becomes what row `rows[i]` was: keeps, reorders, repeats and drops rows.
+        """Row i becomes what row `rows[i]` was: this keeps, reorders, repeats and drops rows.
 
         Args:
             rows: (R2,) int64, for any number of rows.
         """
         sentences = self._sentences[rows]
-        # Beams of one sentence change places at each step, and all have the same source.
+        # A beam search reorders the rows of a sentence at each step. They all have the same source, so its keys
+        # and values are copied only when whole sentences are dropped or repeated.
         is_same_source = torch.equal(sentences, self._sentences)
         for cache in self._caches:
             cache.select_target(rows)

@@ -10,9 +10,9 @@ from transformer_cli.checkpoint import Checkpoints, Retention, RunLock, load_tok
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RUNS, RunFolder
 from transformer_cli.config import Config, load_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.decoding.translator import load_translator
 from transformer_cli.errors import InterruptedBySignal
 from transformer_cli.evaluation.exercises import summary_lines
+from transformer_cli.inference import load_translator
 from transformer_cli.messages import log_to_file
 from transformer_cli.runtime import (
     Machine,

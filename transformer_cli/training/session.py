@@ -17,9 +17,10 @@ from transformer_cli.config import Config
 from transformer_cli.data.batches.order import epoch_order
 from transformer_cli.data.batches.updates import Updates
 from transformer_cli.data.preparation import PreparedData
-from transformer_cli.decoding.translator import Translator
+from transformer_cli.decoding import Translator
 from transformer_cli.errors import DataError
 from transformer_cli.evaluation.validation import validate
+from transformer_cli.inference import build_translator
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine, return_freed_memory, seed_everything
 from transformer_cli.text.sequence_format import SequenceFormat
@@ -118,6 +119,7 @@ class TrainingSession:
     def _validate(self, step: int) -> float:
         pairs = self.data.validation[: self.config.validation.max_sentences]
         settings = self.config.validation
+        self.experiment.model.eval()  # each training step switches it back
         translator = self._translator()
         report = validate(
             translator, pairs, scores=settings.scores, num_samples=settings.num_samples
@@ -135,8 +137,8 @@ class TrainingSession:
         )
         tokenizers = self.data.source_tokenizer, self.data.target_tokenizer
         experiment = self.experiment
-        return Translator(
-            experiment.model, *tokenizers, decoding, self.config.data, experiment.machine
+        return build_translator(
+            experiment.model, *tokenizers, self.config, experiment.machine, decoding=decoding
         )
 
     def _save(self, progress: Progress, meter: Meter) -> None:

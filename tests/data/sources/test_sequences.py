@@ -62,7 +62,7 @@ def test_drop_first_drops_a_start_symbol() -> None:
 
 
 def test_drop_first_of_one_symbol_is_refused() -> None:
-    with pytest.raises(ValidationError, match="min_length must be 2 or more"):
+    with pytest.raises(ValidationError, match="needs min_length of 2 or more"):
         _data("drop-first", min_length=1)
 
 

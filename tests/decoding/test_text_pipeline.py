@@ -1,0 +1,81 @@
+"""The text pipeline alone: there and back, without a model."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.config import DataConfig, PhrasebookData, SequencesData, TokenizerConfig
+from transformer_cli.decoding import Alternative, Hypothesis, TextPipeline, Translation
+from transformer_cli.text.tokenizer import train_tokenizer
+
+from .small_translators import WORDS, tokenizer_of_words
+
+SOURCE = tokenizer_of_words()
+TARGET = train_tokenizer(["one two three four\u2028five"], TokenizerConfig())
+WITHOUT_END = SequencesData(source="sequences", end_symbol=False)
+
+
+def pipeline(data: DataConfig | None = None, max_length: int = 12) -> TextPipeline:
+    return TextPipeline(SOURCE, TARGET, data or PhrasebookData(), max_length)
+
+
+def hypothesis(text: str, score: float) -> Hypothesis:
+    return Hypothesis((*TARGET.encode(text), TARGET.eos_id), score)
+
+
+def test_a_line_becomes_one_part_that_ends_with_the_end_symbol() -> None:
+    prepared = pipeline().prepare("uno due\r\n")
+    assert prepared.line == "uno due\r\n"
+    assert prepared.parts == ((*SOURCE.encode("uno due"), SOURCE.eos_id),)
+
+
+def test_without_an_end_symbol_there_is_none() -> None:
+    of_task = pipeline(WITHOUT_END)
+    assert of_task.prepare("uno due").parts == (tuple(SOURCE.encode("uno due")),)
+    assert of_task.target_ids("one two") == tuple(TARGET.encode("one two"))
+
+
+@pytest.mark.parametrize("line", ["", "  \n", "\u200b", "\x00"])
+def test_a_blank_line_has_no_parts_and_comes_back_empty(line: str) -> None:
+    prepared = pipeline().prepare(line)
+    assert prepared.parts == ()
+    assert pipeline().restore(prepared, []) == Translation(line, "", 0.0, ())
+
+
+@given(
+    words=st.lists(st.sampled_from([*WORDS, "ignoto", "x" * 300]), min_size=1, max_size=60),
+    max_length=st.integers(2, 12),
+)
+def test_parts_are_short_and_together_hold_all_words(words: list[str], max_length: int) -> None:
+    parts = pipeline(max_length=max_length).prepare(" ".join(words)).parts
+    assert all(1 < len(part) <= max_length for part in parts)
+    assert all(part[-1] == SOURCE.eos_id for part in parts)
+    known = [index for part in parts for index in part[:-1] if index != SOURCE.unk_id]
+    assert known == [index for word in words if word in WORDS for index in SOURCE.encode(word)]
+
+
+def test_parts_are_joined_by_spaces_and_their_scores_added() -> None:
+    short = pipeline(max_length=4)
+    prepared = short.prepare("uno due tre quattro")
+    assert len(prepared.parts) == 2
+    found = short.restore(
+        prepared,
+        [
+            [hypothesis("one", -1.0), hypothesis("two", -2.0), hypothesis("", -3.0)],
+            [hypothesis("three", -0.5), hypothesis("", -0.75)],
+        ],
+    )
+    best = Alternative("one three", -1.5)
+    assert found == Translation(prepared.line, *best, (best, Alternative("two", -2.75)))
+
+
+def test_equal_texts_become_one_alternative_and_line_breaks_become_spaces() -> None:
+    prepared = pipeline().prepare("uno")
+    twice, other = hypothesis("four\u2028five", -1.0), hypothesis("one", -2.0)
+    found = pipeline().restore(prepared, [[twice, other, twice._replace(score=-3.0)]])
+    assert found.alternatives == (("four five", -1.0), ("one", -2.0))
+
+
+def test_no_hypothesis_is_an_empty_line() -> None:
+    prepared = pipeline(WITHOUT_END).prepare("uno")
+    assert pipeline(WITHOUT_END).restore(prepared, [[]]) == Translation("uno", "", 0.0, ())

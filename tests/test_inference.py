@@ -1,0 +1,133 @@
+"""From a run's name, a folder, or a model in memory to a translator."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+import transformer_cli
+from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
+from transformer_cli.config import Config, DecodingConfig, RuntimeConfig, to_yaml
+from transformer_cli.decoding import Translation
+from transformer_cli.decoding.engines import PyTorchEngine
+from transformer_cli.errors import ConfigError, MissingInputError
+from transformer_cli.inference import build_translator, load_run, load_translator
+from transformer_cli.text.tokenizer import Tokenizer
+
+from .decoding.small_translators import (
+    CPU,
+    WORDS,
+    config_of,
+    random_model,
+    tokenizer_of_words,
+    translator,
+)
+
+SEVERAL = DecodingConfig(beam_size=3, num_best=2)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return tokenizer_of_words()
+
+
+@pytest.fixture
+def run(tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`runs/saved` in the current folder, with one checkpoint."""
+    monkeypatch.chdir(tmp_path)
+    model = random_model(tokenizer).float()
+    config = config_of(model, SEVERAL)
+    files = portable_files(config, tokenizer, tokenizer)
+    folder = Path("runs/saved")
+    folder.mkdir(parents=True)
+    Checkpoints(folder).save(Snapshot(1, model.state_dict(), {}, {}, files))
+    return folder
+
+
+def expected(tokenizer: Tokenizer, **decoding: object) -> list[Translation]:
+    settings = SEVERAL.model_dump() | decoding
+    model = random_model(tokenizer).float()
+    return list(translator(tokenizer, model=model, **settings).translate(WORDS))
+
+
+def test_a_name_a_run_folder_and_a_copied_checkpoint_translate_alike(
+    tokenizer: Tokenizer, run: Path, tmp_path: Path
+) -> None:
+    wanted = expected(tokenizer)
+    for place in ("saved", run, run.absolute(), str(run), run / "checkpoints" / "step-00000001"):
+        assert list(load_translator(place).translate(WORDS)) == wanted
+    elsewhere = (run / "checkpoints" / "step-00000001").rename(tmp_path / "elsewhere")
+    assert list(load_translator(elsewhere, which="last").translate(WORDS)) == wanted
+
+
+def test_decoding_and_runtime_can_be_replaced(tokenizer: Tokenizer, run: Path) -> None:
+    greedy = load_translator(
+        run,
+        decoding=DecodingConfig(beam_size=1),
+        runtime=RuntimeConfig(device="cpu", precision="bfloat16"),
+    )
+    assert greedy.decoding == DecodingConfig(beam_size=1)
+    assert isinstance(greedy.engine, PyTorchEngine)
+    assert str(greedy.engine.machine.precision) == "torch.bfloat16"
+    in_float32 = load_translator(run, decoding=DecodingConfig(beam_size=1))
+    found = list(in_float32.translate(WORDS))
+    assert found == expected(tokenizer, beam_size=1, num_best=1)
+
+
+def test_a_run_that_is_not_there_is_named(run: Path) -> None:
+    with pytest.raises(MissingInputError, match="savd: no such run") as refusal:
+        load_translator("savd")
+    assert refusal.value.hint == "did you mean saved?"
+
+
+def test_load_translator_is_public() -> None:
+    assert transformer_cli.load_translator is load_translator
+
+
+@pytest.mark.parametrize("name", ["saved", None])
+def test_a_run_is_loaded_with_overrides_and_told(
+    tokenizer: Tokenizer, run: Path, name: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="transformer_cli"):
+        loaded = load_run(name, ["decoding.beam_size=2", "validation.num_samples=1"])
+    assert loaded.trained.step == 1
+    assert loaded.config.validation.num_samples == 1
+    assert loaded.translator.decoding.beam_size == 2
+    assert list(loaded.translator.translate(WORDS)) == expected(tokenizer, beam_size=2)
+    [told] = [record.getMessage() for record in caplog.records]
+    assert told.startswith("runs/saved/checkpoints/step-00000001, step 1 (CPU, ")
+
+
+def test_what_a_trained_model_cannot_change_is_refused(run: Path) -> None:
+    with pytest.raises(ConfigError, match=r"model\.d_ff"):
+        load_run("saved", ["model.d_ff=32"])
+
+
+def test_the_data_section_is_that_of_the_run_and_of_a_copy_that_of_the_checkpoint(
+    run: Path, tmp_path: Path
+) -> None:
+    trained: Config = load_run("saved", []).config
+    in_run = trained.model_copy(update={"data": trained.data.model_copy(update={"num_pairs": 77})})
+    (run / "config.yaml").write_text(to_yaml(in_run))
+    assert load_run("saved", []).config.data == in_run.data
+    elsewhere = (run / "checkpoints" / "step-00000001").rename(tmp_path / "elsewhere")
+    assert load_run(str(elsewhere), []).config.data == trained.data
+
+
+def test_a_translator_of_a_live_model_follows_its_weights_and_needs_eval_mode(
+    tokenizer: Tokenizer,
+) -> None:
+    model = random_model(tokenizer)
+    live = build_translator(model, tokenizer, tokenizer, config_of(model, SEVERAL), CPU)
+    assert live.decoding == SEVERAL
+    greedy = build_translator(
+        model, tokenizer, tokenizer, config_of(model, SEVERAL), CPU, decoding=DecodingConfig(beam_size=1)
+    )  # fmt: skip
+    assert greedy.decoding.beam_size == 1
+    before = list(live.translate(WORDS))
+    for parameter in model.train().parameters():
+        parameter.data.mul_(0.5)
+    with pytest.raises(ValueError, match="training mode"):
+        list(live.translate(WORDS))
+    model.eval()
+    assert list(live.translate(WORDS)) != before

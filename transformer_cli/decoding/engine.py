@@ -1,0 +1,78 @@
+"""The interface of an engine: token ids and options in, hypotheses out.
+
+An engine is a trained model that is ready to translate. The translator above it knows only this interface,
+so that PyTorch, another library or several models together can do the work.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from torch import Tensor
+
+from transformer_cli.config import DecodingConfig
+from transformer_cli.text.tokenizer import Tokenizer
+
+TokenIds = tuple[int, ...]
+
+
+class SpecialIds(NamedTuple):
+    """The ids of the special tokens of the target vocabulary."""
+
+    unk_id: int
+    pad_id: int
+    sos_id: int
+    eos_id: int
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> "SpecialIds":
+        """The special tokens of a tokenizer."""
+        return cls(tokenizer.unk_id, tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id)
+
+
+class Hypothesis(NamedTuple):
+    """One translation of one source, as token ids."""
+
+    ids: TokenIds
+    """Ends with [EOS], unless the search stopped at the maximal length."""
+    score: float
+    """Log-probability / length penalty."""
+
+
+class Engine(Protocol):
+    """A trained model that is ready to translate.
+
+    An engine does not change after it is built, and several threads may call it at the same time.
+    """
+
+    def translate(
+        self, sources: Sequence[TokenIds], options: DecodingConfig
+    ) -> list[list[Hypothesis]]:
+        """Translate sources; the engine makes batches of similar length by itself.
+
+        Args:
+            sources: the token ids of each source, as the model reads them: with [EOS] if it was trained so.
+            options: the beam, the limits and the size of a batch.
+
+        Returns:
+            For each source, in the order of `sources`, at most `options.num_best` hypotheses, best first. The
+            list of a source is empty if the search found no possible translation.
+        """
+
+    def negative_log_likelihood(
+        self, sources: Sequence[TokenIds], targets: Sequence[TokenIds], *, batch_tokens: int
+    ) -> float:
+        """How probable given targets are: -log P(target | source), summed over all targets, in nats.
+
+        Args:
+            sources: the token ids of each source.
+            targets: one for each source, as the model was trained to predict them.
+            batch_tokens: the largest number of tokens in a batch, padding included.
+        """
+
+    def next_token_probabilities(self, source: TokenIds, prefix: TokenIds) -> Tensor:
+        """(V,) probabilities of the token that follows the beginning of a target; they sum to 1.
+
+        Args:
+            source: the token ids of the source.
+            prefix: the first tokens of the target, without [SOS].
+        """

@@ -1,0 +1,5 @@
+"""Engines: each file runs trained models with one library, behind the interface of `decoding/engine.py`."""
+
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine
+
+__all__ = ["PyTorchEngine"]

@@ -1,0 +1,143 @@
+"""The PyTorch engine: batches of token ids through a `Transformer` and a search."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from transformer_cli.config import DecodingConfig
+from transformer_cli.decoding.engine import Hypothesis, SpecialIds, TokenIds
+from transformer_cli.decoding.hooks import BannedTokens, SearchHook
+from transformer_cli.decoding.hypotheses import Hypotheses
+from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
+from transformer_cli.decoding.search import beam_search, greedy_search
+from transformer_cli.model.loss import sum_loss
+from transformer_cli.model.transformer import Transformer
+from transformer_cli.runtime import Machine
+from transformer_cli.text.padding import pad_ids
+from transformer_cli.text.sequence_format import SequenceFormat
+
+
+@dataclass(frozen=True, slots=True)
+class PyTorchEngine:
+    """An `Engine` with the weights of a model on a device.
+
+    The model must be in eval mode: the engine never changes its mode, and each method raises ValueError for a
+    model in training mode. Inference mode and autocast hold for the calling thread only, so that several
+    threads may call one engine at the same time.
+    """
+
+    model: Transformer
+    special_ids: SpecialIds
+    sequence_format: SequenceFormat
+    machine: Machine
+    """The device of the model's weights, and the precision of matrix products."""
+
+    def translate(
+        self, sources: Sequence[TokenIds], options: DecodingConfig
+    ) -> list[list[Hypothesis]]:
+        """See `Engine.translate`."""
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+        logits_per_sentence = options.beam_size * self.model.output.out_features
+        batches = length_batches(
+            range(len(sources)),
+            lambda index: len(sources[index]),
+            max_tokens=options.batch_tokens,
+            max_items=max(1, MAX_LOGITS // logits_per_sentence),
+        )
+        with self._inference():
+            for batch in batches:
+                hypotheses = self._search([sources[index] for index in batch], options)
+                for index, of_sentence in zip(batch, _to_lists(hypotheses), strict=True):
+                    found[index] = of_sentence
+        return found
+
+    def negative_log_likelihood(
+        self, sources: Sequence[TokenIds], targets: Sequence[TokenIds], *, batch_tokens: int
+    ) -> float:
+        """See `Engine.negative_log_likelihood`."""
+        total = 0.0
+        batches = length_batches(
+            list(zip(sources, targets, strict=True)),
+            lambda pair: max(map(len, pair)),
+            max_tokens=min(batch_tokens, MAX_LOGITS // self.model.output.out_features),
+        )
+        pad_id = self.special_ids.pad_id
+        with self._inference():
+            for batch in batches:
+                source_ids, source_mask = self._padded([source for source, _ in batch])
+                target_ids, is_real = pad_ids([target for _, target in batch], pad_id)
+                inputs = self.sequence_format.decoder_inputs(
+                    target_ids, is_real, sos_id=self.special_ids.sos_id, pad_id=pad_id
+                )
+                logits = self.model(source_ids, source_mask, self._on_device(inputs))  # (B, T, V)
+                targets_on_device = self._on_device(target_ids)
+                sums = sum_loss(logits, targets_on_device, pad_id=pad_id, label_smoothing=0.0)
+                total += sums.negative_log_likelihood.item()
+        return total
+
+    def next_token_probabilities(self, source: TokenIds, prefix: TokenIds) -> Tensor:
+        """See `Engine.next_token_probabilities`."""
+        with self._inference():
+            source_ids, source_mask = self._padded([source])
+            decoder_input_ids, _ = self._padded([(self.special_ids.sos_id, *prefix)])
+            logits = self.model(source_ids, source_mask, decoder_input_ids)  # (1, T, V)
+        return logits[0, -1].softmax(-1).cpu()
+
+    @contextmanager
+    def _inference(self) -> Iterator[None]:
+        """Without gradients, in the machine's precision."""
+        if self.model.training:
+            raise ValueError("the model is in training mode; call model.eval() before translating")
+        with torch.inference_mode(), self.machine.autocast():
+            yield
+
+    def _search(self, sources: Sequence[TokenIds], options: DecodingConfig) -> Hypotheses:
+        source_ids, source_mask = self._padded(sources)
+        memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
+        scorer = self.model.start_decoding(memory, source_mask)
+        limits = [self._max_length(len(source), options) for source in sources]
+        max_lengths = torch.tensor(limits).to(self.machine.device)
+        search = greedy_search if options.beam_size == 1 else beam_search
+        return search(scorer, self.special_ids, max_lengths, options, self._hooks(options))
+
+    def _hooks(self, options: DecodingConfig) -> list[SearchHook]:
+        """New hooks for one search."""
+        banned_ids = [self.special_ids.pad_id, self.special_ids.sos_id]
+        if not options.allow_unknown:
+            banned_ids.append(self.special_ids.unk_id)
+        if not self.sequence_format.has_end:
+            banned_ids.append(self.special_ids.eos_id)
+        return [BannedTokens(banned_ids)]
+
+    def _max_length(self, source_length: int, options: DecodingConfig) -> int:
+        """The largest number of tokens of a translation; without [EOS], the exact number."""
+        fixed_length = self.sequence_format.fixed_length(source_length)
+        if fixed_length is not None:
+            return fixed_length
+        limit = options.max_length or 2 * source_length + 20
+        config = self.model.config
+        return min(limit, config.max_length) if config.positions == "learned" else limit
+
+    def _padded(self, sequences: Sequence[TokenIds]) -> tuple[Tensor, Tensor]:
+        """(B, L) int64 ids and (B, L) bool, True for a token, on the device."""
+        ids, is_real = pad_ids(sequences, self.special_ids.pad_id)
+        return self._on_device(ids), self._on_device(is_real)
+
+    def _on_device(self, array: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(array).to(self.machine.device)
+
+
+def _to_lists(hypotheses: Hypotheses) -> Iterator[list[Hypothesis]]:
+    """The hypotheses of each sentence, without padding."""
+    fields = (hypotheses.ids, hypotheses.lengths, hypotheses.scores)
+    for of_sentence in zip(*(field.tolist() for field in fields), strict=True):
+        yield [
+            Hypothesis(tuple(ids[:length]), score)
+            for ids, length, score in zip(*of_sentence, strict=True)
+            if score > -torch.inf
+        ]

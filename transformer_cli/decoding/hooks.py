@@ -1,0 +1,59 @@
+"""Search hooks: code that changes the scores of the next token before the search chooses."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class SearchHook(Protocol):
+    """Changes the scores of the next token at every step of a search.
+
+    A hook with state serves one search: build a new one for each. It may keep anything per row (R rows, one
+    for each hypothesis). At the first step there is one row for each sentence, in the order of the batch.
+    Later the search moves, repeats and drops rows, and tells the hook so with `select`. At each step:
+
+    1. `select(rows)`, if rows have moved since the step before;
+    2. `adjust(scores, last_ids)`, once.
+
+    Some rows belong to no open hypothesis, for example those of a finished sentence that is not dropped yet.
+    The search ignores what a hook returns for them. If several hooks are given, each receives the scores
+    that the hook before it returned.
+    """
+
+    def adjust(self, scores: Tensor, last_ids: Tensor) -> Tensor:
+        """Return the scores among which the search chooses.
+
+        Args:
+            scores: (R, V) log-probabilities of the next token, float32 at least. The hook may write into it.
+            last_ids: (R,) int64, the last token of each row; [SOS] at the first step.
+
+        Returns:
+            (R, V), the same tensor or another of its dtype. -inf bans a token; a row of -inf alone ends its
+            hypothesis without a translation. No score may be greater than 0: the beam search ends a sentence
+            as soon as no open hypothesis can win, and it assumes that scores only fall.
+        """
+
+    def select(self, rows: Tensor) -> None:
+        """Row i becomes what row `rows[i]` was, as in `Scorer.select`.
+
+        Args:
+            rows: (R2,) int64, for any number of rows.
+        """
+
+
+class BannedTokens:
+    """A hook without state: the search never chooses these tokens."""
+
+    def __init__(self, banned_ids: Iterable[int]) -> None:
+        self._banned_ids = sorted(set(banned_ids))
+
+    def adjust(self, scores: Tensor, last_ids: Tensor) -> Tensor:
+        """(R, V) with -inf for the banned tokens."""
+        for banned_id in self._banned_ids:
+            scores[:, banned_id] = -torch.inf
+        return scores
+
+    def select(self, rows: Tensor) -> None:
+        """Nothing to do: all rows have the same bans."""

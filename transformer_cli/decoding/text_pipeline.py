@@ -1,0 +1,133 @@
+"""The text pipeline: a line to the token ids that an engine reads, and hypotheses back to a line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from transformer_cli.config import DataConfig
+from transformer_cli.decoding.engine import Hypothesis, TokenIds
+from transformer_cli.text.long_lines import split_line
+from transformer_cli.text.normalization import is_blank, normalize
+from transformer_cli.text.sequence_format import SequenceFormat
+from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, Tokenizer
+
+# Every character that some program takes for the end of a line.
+_LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
+
+
+class Alternative(NamedTuple):
+    """One of the best translations of a line."""
+
+    text: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """The translation of one line; `text` never contains a line break."""
+
+    source: str
+    text: str
+    score: float
+    """Log-probability / length penalty; for a line that was cut into parts, the sum over its parts."""
+    alternatives: tuple[Alternative, ...]
+    """At most `decoding.num_best`, all different, best first; the first is the translation itself. Empty for a
+    blank line."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedLine:
+    """A line on its way to the engine, with everything that the way back needs."""
+
+    line: str
+    """As it was given."""
+    parts: tuple[TokenIds, ...]
+    """What the engine translates, in order: none for a blank line, several for a line that was too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextPipeline:
+    """Text to token ids as in training, and token ids of translations to text.
+
+    `prepare` and `restore` are the way there and the way back of one line; the engine works between them.
+    """
+
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    data: DataConfig
+    """The cleaning rules, the sequence format and the languages that the model was trained with."""
+    max_length: int
+    """The largest number of tokens of a part, [EOS] included."""
+
+    def prepare(self, line: str) -> PreparedLine:
+        """Normalise a line, split it, and tokenise its parts."""
+        text = self.normalize(line.rstrip("\r\n"))
+        if is_blank(text):
+            return PreparedLine(line, ())
+        return PreparedLine(line, tuple(self._short_parts(text)))
+
+    def restore(
+        self, prepared: PreparedLine, hypotheses: Sequence[Sequence[Hypothesis]]
+    ) -> Translation:
+        """Detokenise the hypotheses of each part, and join the parts.
+
+        Args:
+            prepared: the line.
+            hypotheses: for each of its parts, best first.
+        """
+        if not prepared.parts:
+            return Translation(prepared.line, "", 0.0, ())
+        alternatives = _join([self._texts(of_part) for of_part in hypotheses])
+        # A part without hypotheses is one whose translation certainly has no tokens: its length is fixed at 0.
+        best = alternatives[0] if alternatives else Alternative("", 0.0)
+        return Translation(prepared.line, best.text, best.score, alternatives)
+
+    def normalize(self, text: str) -> str:
+        """Text as the tokenizers have learned it."""
+        return normalize(text, self.data.cleaning)
+
+    def source_ids(self, text: str) -> TokenIds:
+        """The token ids of normalised source text, with [EOS] if the model reads one."""
+        return self._with_end(text, self.source_tokenizer)
+
+    def target_ids(self, text: str) -> TokenIds:
+        """The token ids of normalised target text, with [EOS] if the model predicts one."""
+        return self._with_end(text, self.target_tokenizer)
+
+    def _with_end(self, text: str, tokenizer: Tokenizer) -> TokenIds:
+        sequence_format = SequenceFormat.of(self.data)
+        return tuple(sequence_format.with_end(tokenizer.encode(text), tokenizer.eos_id))
+
+    def _short_parts(self, text: str) -> list[TokenIds]:
+        """The token ids of a text; several sequences if it has more than `max_length` tokens."""
+        encoded: dict[str, TokenIds] = {}
+
+        def is_short(part: str) -> bool:
+            # A very long text is not tokenised only to find out that it is too long.
+            if len(part) > MAX_CHARACTERS_PER_TOKEN * self.max_length:
+                return False
+            encoded[part] = self.source_ids(part)
+            return len(encoded[part]) <= self.max_length
+
+        parts = split_line(text, is_short)
+        # `is_short` never sees a single character, which cannot be cut and may still have too many tokens.
+        return [(encoded.get(part) or self.source_ids(part))[: self.max_length] for part in parts]
+
+    def _texts(self, hypotheses: Sequence[Hypothesis]) -> list[Alternative]:
+        """The texts of the hypotheses of one part, all different; of equal texts, the best score."""
+        texts = self.target_tokenizer.decode_batch([hypothesis.ids for hypothesis in hypotheses])
+        best: dict[str, float] = {}
+        for text, hypothesis in zip(texts, hypotheses, strict=True):
+            best.setdefault(text.translate(_LINE_BREAKS), hypothesis.score)
+        return [Alternative(text, score) for text, score in best.items()]
+
+
+def _join(parts: Sequence[Sequence[Alternative]]) -> tuple[Alternative, ...]:
+    """The n-th best of a line is made of the n-th best of each part, joined by spaces."""
+    return tuple(
+        Alternative(
+            " ".join(alternative.text for alternative in of_parts if alternative.text),
+            sum(alternative.score for alternative in of_parts),
+        )
+        for of_parts in zip(*parts, strict=False)
+    )
