@@ -222,7 +222,7 @@ def test_where_nothing_is_possible_there_is_no_hypothesis(
 
 
 @any_search
-def test_not_a_number_ends_the_search(search: Callable[..., Hypotheses]) -> None:
+def test_nan_ends_the_search(search: Callable[..., Hypotheses]) -> None:
     tables = torch.full((2, 6, 6), math.nan)
     hypotheses = search(MarkovChain(tables), [7, 7])
     assert not hypotheses.lengths.any()

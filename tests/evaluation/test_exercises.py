@@ -134,7 +134,7 @@ def test_without_published_figures_nothing_is_said(tmp_path: Path) -> None:
     assert not list(published_table(PublishedConfig(), tmp_path / "missing.jsonl"))
 
 
-def test_no_sequence_of_a_length_is_said_in_words() -> None:
+def test_a_message_says_that_no_sequence_has_a_requested_length() -> None:
     assert list(exact_match_table([], "memorise")) == [
         "memorise: no sequence has one of the lengths asked for"
     ]

@@ -117,7 +117,7 @@ def test_a_resumed_run_takes_back_what_came_after_its_checkpoint(tmp_path: Path)
     assert [(e.step, e.value) for e in curves(tmp_path).Scalars("loss/train")] == expected
 
 
-def test_what_is_shown_stands_on_disk_at_once(tmp_path: Path) -> None:
+def test_every_report_is_written_to_disk_at_once(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         recorder.on_report(report(1))
         assert [event.step for event in curves(tmp_path).Scalars("loss/train")] == [1]

@@ -115,7 +115,7 @@ def test_a_changed_item_of_a_list_is_named_by_its_index() -> None:
     assert refused.value.message.splitlines()[1:] == ["    training.betas.1: was 0.98, now 0.99"]
 
 
-def test_nothing_changed_is_nothing_to_tell() -> None:
+def test_without_a_change_nothing_is_reported() -> None:
     assert accept_changes(config(), config()) == []
 
 
