@@ -1,4 +1,9 @@
-"""The bytes of a file, decompressed, and never silently fewer than it holds."""
+"""Decompression of corpus files: a file that is cut short or damaged is an error, never a shorter corpus.
+
+The streams of the libraries do not guarantee that, so the members of a file are decompressed one by one
+here. BZ2File and LZMAFile end silently at damaged data behind the first member, LZMAFile has no limit on
+memory, and the stream_reader of zstandard ends silently where a file is cut short.
+"""
 
 import bz2
 import hashlib
@@ -34,12 +39,12 @@ _NOT_TEXT = {
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """The content of a file in pieces, decompressed if its name ends in .gz, .bz2, .xz or .zst.
+    """Read a file in pieces; decompress it if its name ends in .gz, .bz2, .xz or .zst.
 
     Raises:
-        MissingInputError: there is no such file, or it must not be read.
-        DataError: it is no regular file, is cut short or damaged, or is not what its name says.
-        TryAgainError: it changed while it was read.
+        MissingInputError: there is no such file, or no permission to read it.
+        DataError: not a regular file, cut short, damaged, or in another format than its name says.
+        TryAgainError: the file changed while it was read.
     """
     with open_file(path) as file:
         before = os.fstat(file.fileno())
@@ -54,7 +59,8 @@ def read_chunks(path: Path) -> Iterator[bytes]:
         after = os.fstat(file.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise TryAgainError(
-            f"{path}: changed while it was read", hint="start again when nothing writes to it"
+            f"{path}: changed while it was read",
+            hint="run the command again when no program writes to the file",
         )
 
 
@@ -69,13 +75,13 @@ def _check_beginning(beginning: bytes, suffix: str, path: Path) -> None:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """A regular file, open for reading bytes."""
+    """Open a regular file for reading bytes."""
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
             raise DataError(
                 f"{path}: a folder, where a file is expected",
-                hint="a folder of corpora is given as path: FOLDER",
+                hint="for a folder of corpora write path: FOLDER",
             )
         if not stat.S_ISREG(mode):
             raise DataError(
@@ -90,7 +96,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file as it is stored, in hexadecimal."""
+    """SHA-256 of a file, without decompression, in hexadecimal."""
     digest = hashlib.sha256()
     with open_file(path) as file:
         while chunk := _read(file, CHUNK_BYTES, path):
@@ -123,7 +129,7 @@ class _Gzip:
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
         output = self._stream.decompress(self._stream.unconsumed_tail + data, max_length)
-        # A full piece may have left output behind although all input was taken.
+        # After a full piece, zlib may hold more output, although it has taken all input.
         self.needs_input = not self._stream.unconsumed_tail and len(output) < max_length
         return output
 
@@ -161,7 +167,7 @@ _START: dict[str, Callable[[], _Decompressor]] = {
 
 
 def _decompress(file: BinaryIO, suffix: str, path: Path) -> Iterator[bytes]:
-    # zstd has no limit on what one call gives back, so it is fed in small bites.
+    # zstandard does not limit the output of one call, so each call gets little input.
     bite_bytes = 1 << 8 if suffix == ".zst" else 1 << 16
     decompressor: _Decompressor | None = None
     rest = b""
