@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.text.tokenizer import Tokenizer
 
@@ -79,6 +81,11 @@ class DataReport:
     def lines(self) -> list[str]:
         """Lines for people."""
         splits = ", ".join(f"{split} {count:,}" for split, count in self.num_pairs.items())
+        too_long = (
+            "dropped: more tokens than model.max_length",
+            self.num_too_long,
+            self.longest_example,
+        )
         return [
             f"pairs: {splits}",
             *_table("reading the training split", self.reading),
@@ -88,7 +95,7 @@ class DataReport:
                 for split, rows in self.held_out.items()
                 for line in _table(f"reading and cleaning the {split} split", rows)
             ),
-            *_table("", self._too_long()),
+            *_table("", [too_long]),
             *self._tokenizer_lines(),
             f"padding: {self.padding_share:.1%} of a training batch",
         ]
@@ -100,22 +107,7 @@ class DataReport:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "DataReport":
         """The report from the values of `to_json`."""
-        sides = {
-            side: SideReport(
-                values[side]["vocab_size"],
-                TokenCount(**values[side]["train"]),
-                TokenCount(**values[side]["validation"]),
-            )
-            for side in ("source", "target")
-        }
-        tables = {name: _rows(values[name]) for name in ("reading", "cleaning")}
-        held_out = {split: _rows(rows) for split, rows in values["held_out"].items()}
-        return cls(**{**values, **sides, **tables, "held_out": held_out})
-
-    def _too_long(self) -> list[Row]:
-        return [
-            ("dropped: more tokens than model.max_length", self.num_too_long, self.longest_example)
-        ]
+        return TypeAdapter(cls).validate_python(values)
 
     def _tokenizer_lines(self) -> list[str]:
         head = f"{'tokens':10}{'vocabulary':>12}{'per sentence':>14}{'unknown':>10}{'in validation':>15}"
@@ -137,7 +129,3 @@ def _table(title: str, rows: Sequence[Row]) -> list[str]:
     width = max(len(what) for what, _, _ in told)
     lines = [f"  {what:{width}} {count:>10,}  {example}".rstrip() for what, count, example in told]
     return [f"{title}:", *lines] if title else lines
-
-
-def _rows(values: Sequence[Sequence[Any]]) -> list[Row]:
-    return [(str(what), int(count), str(example)) for what, count, example in values]

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from transformer_cli.errors import DataError
+from transformer_cli.storage.manifest import without_duplicates
 from transformer_cli.text.word_split import SPECIALS, UNK, components
 
 MAX_CHARACTERS = 150_000_000
@@ -51,7 +52,7 @@ def read(text: str) -> dict[str, Any]:
     if len(text) > MAX_CHARACTERS:
         raise _refusal(f"{len(text):,} characters are more than the {MAX_CHARACTERS:,} allowed")
     try:
-        parts = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
+        parts = json.loads(text, object_pairs_hook=without_duplicates, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise _refusal(f"not JSON, or cut off: {error}") from error
     if not isinstance(parts, dict) or not isinstance(parts.get("model"), dict):
@@ -138,13 +139,6 @@ def _check_merges(merges: Any, vocabulary: dict[str, int]) -> None:
             raise _refusal(
                 f"model.merges joins {_short(merge)}, which the vocabulary does not hold"
             )
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) != len(pairs):
-        raise ValueError("a key is given twice")
-    return mapping
 
 
 def _no_constant(name: str) -> None:

@@ -1,11 +1,12 @@
 """Decompression of corpus files: a file that is cut short or damaged is an error, never a shorter corpus.
 
-The streams of the libraries do not guarantee that, so the members of a file are decompressed one by one
-here. BZ2File and LZMAFile end silently at damaged data behind the first member, LZMAFile has no limit on
-memory, and the stream_reader of zstandard ends silently where a file is cut short.
+GzipFile guarantees that. The streams of the other libraries do not, so their members are decompressed one
+by one here. BZ2File and LZMAFile end silently at damaged data behind the first member, LZMAFile has no
+limit on memory, and the stream_reader of zstandard ends silently where a file is cut short.
 """
 
 import bz2
+import gzip
 import hashlib
 import lzma
 import os
@@ -13,7 +14,7 @@ import stat
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from transformer_cli.errors import DataError, MissingInputError, StorageError, TryAgainError
 
@@ -51,10 +52,11 @@ def read_chunks(path: Path) -> Iterator[bytes]:
         suffix = path.suffix.lower()
         _check_beginning(_read(file, 16, path), suffix, path)
         file.seek(0)
-        if suffix in COMPRESSIONS:
+        if suffix in _START:
             yield from _decompress(file, suffix, path)
         else:
-            while chunk := _read(file, CHUNK_BYTES, path):
+            stream = gzip.GzipFile(fileobj=file) if suffix == ".gz" else file
+            while chunk := _read(stream, CHUNK_BYTES, path):
                 yield chunk
         after = os.fstat(file.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
@@ -104,37 +106,9 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-class _Decompressor(Protocol):
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int) -> bytes: ...
-
-
-class _Gzip:
-    def __init__(self) -> None:
-        self._stream = zlib.decompressobj(wbits=31)
-        self.needs_input = True
-
-    @property
-    def eof(self) -> bool:
-        return self._stream.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._stream.unused_data
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        output = self._stream.decompress(self._stream.unconsumed_tail + data, max_length)
-        # After a full piece, zlib may hold more output, although it has taken all input.
-        self.needs_input = not self._stream.unconsumed_tail and len(output) < max_length
-        return output
-
-
 class _Zstd:
+    """A decompressor of zstandard with the interface of those of bz2 and lzma."""
+
     needs_input = True
 
     def __init__(self) -> None:
@@ -158,8 +132,8 @@ class _Zstd:
             raise OSError(str(error)) from error
 
 
+_Decompressor = bz2.BZ2Decompressor | lzma.LZMADecompressor | _Zstd
 _START: dict[str, Callable[[], _Decompressor]] = {
-    ".gz": _Gzip,
     ".bz2": bz2.BZ2Decompressor,
     ".xz": lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY_BYTES),
     ".zst": _Zstd,
@@ -186,21 +160,27 @@ def _decompress(file: BinaryIO, suffix: str, path: Path) -> Iterator[bytes]:
     if decompressor is not None:
         raise DataError(
             f"{path}: cut short: its last {suffix} member does not end",
-            hint="copy or download it again",
+            hint="copy or download the file again",
         )
 
 
 def _feed(decompressor: _Decompressor, data: bytes, path: Path) -> bytes:
     try:
         return decompressor.decompress(data, CHUNK_BYTES)
-    except (zlib.error, lzma.LZMAError, OSError, EOFError) as error:
-        raise DataError(
-            f"{path}: damaged compressed data: {error}", hint="copy or download it again"
-        ) from error
+    except (lzma.LZMAError, OSError, EOFError) as error:
+        raise _damaged(path, error) from error
 
 
-def _read(file: BinaryIO, num_bytes: int, path: Path) -> bytes:
+def _read(file: BinaryIO | gzip.GzipFile, num_bytes: int, path: Path) -> bytes:
     try:
         return file.read(num_bytes)
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise _damaged(path, error) from error
     except OSError as error:
         raise StorageError(f"{path}: reading failed: {error.strerror}") from error
+
+
+def _damaged(path: Path, error: Exception) -> DataError:
+    return DataError(
+        f"{path}: damaged or cut short: {error}", hint="copy or download the file again"
+    )
