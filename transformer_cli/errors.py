@@ -1,26 +1,26 @@
-"""What a user can get wrong, or the machine can refuse, as a tree.
+"""The exceptions for errors that a user or the machine can cause, with their exit codes.
 
-    TfmError                    70  an error of ours
-    ├── UsageError               2  a command line that makes no sense
-    ├── DataError               65  text, corpora, tokenizers and model files that cannot be used
-    ├── MissingInputError       66  no such config, corpus, file or run
-    ├── TrainingStoppedError    69  training gave up: too many non-finite steps
-    ├── CannotCreateError       73  the run folder or an output cannot be made
+    TfmError                    70  an error without a class of its own
+    ├── UsageError               2  the command line is wrong
+    ├── DataError               65  text, a corpus, a tokenizer or a model file cannot be used
+    ├── MissingInputError       66  a config, corpus, file or run does not exist
+    ├── TrainingStoppedError    69  training stopped: too many updates with NaN or infinite gradients
+    ├── CannotCreateError       73  the run folder or an output file cannot be created
     ├── StorageError            74  reading or writing failed, or no checkpoint is valid
-    ├── TryAgainError           75  disk full, lock held: the same command may work later
-    ├── ConfigError             78  a setting that does not exist or cannot have that value
-    └── InterruptedBySignal    128 + signal number, after the state was saved
+    ├── TryAgainError           75  the disk is full, or another process holds the lock: try again later
+    ├── ConfigError             78  a setting does not exist, or its value is not allowed
+    └── InterruptedBySignal    128 + the number of the signal; the state was saved
 
-Only `cli.main` catches these: it prints the message and the hint, and exits with the code.
+`cli.main` catches them, prints the message and the hint, and exits with the code.
 """
 
 
 class TfmError(Exception):
-    """One message that says what, where and what was found, and one hint that says what to do."""
+    """A message (the place, the problem, the value found) and a hint (what the user can do)."""
 
     exit_code = 70
-    usual_hint = "--debug shows where it happened"
-    """Where an error has no hint of its own."""
+    usual_hint = "--debug shows the place in the program"
+    """For an error without a hint of its own."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -33,12 +33,12 @@ class TfmError(Exception):
 
 class UsageError(TfmError):
     exit_code = 2
-    usual_hint = "tfm --help, and --help after a command, show what can be given"
+    usual_hint = "tfm --help lists the commands; --help after a command lists its options"
 
 
 class DataError(TfmError):
     exit_code = 65
-    usual_hint = "mend or replace what is named here"
+    usual_hint = "repair or replace the file that is named here"
 
 
 class MissingInputError(TfmError):
@@ -53,17 +53,17 @@ class TrainingStoppedError(TfmError):
 
 class CannotCreateError(TfmError):
     exit_code = 73
-    usual_hint = "give a place in a folder that exists and in which you may write"
+    usual_hint = "choose a folder that exists and in which you have permission to write"
 
 
 class StorageError(TfmError):
     exit_code = 74
-    usual_hint = "look after the disk, then give the same command again"
+    usual_hint = "check the disk, then run the same command again"
 
 
 class TryAgainError(TfmError):
     exit_code = 75
-    usual_hint = "give the same command again later"
+    usual_hint = "run the same command again later"
 
 
 class ConfigError(TfmError):
@@ -72,7 +72,7 @@ class ConfigError(TfmError):
 
 
 class InterruptedBySignal(TfmError):
-    """Training was asked to stop, finished its step and saved."""
+    """Training received a signal to stop, finished its step and saved."""
 
     def __init__(self, signal_number: int, message: str) -> None:
         super().__init__(message, hint="the same command continues where it stopped")
@@ -80,7 +80,7 @@ class InterruptedBySignal(TfmError):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory did not suffice: Python's own, a GPU's, and those that only their text tells."""
+    """Whether an exception says that memory (of Python, the CPU or a GPU) was not enough."""
     marks = ("MemoryError", "OutOfMemory", "out of memory", "allocate memory", "bad_alloc", "new thread", "ThreadPool")  # fmt: skip
     text = f"{type(error).__name__}: {error}"
     return any(mark in text for mark in marks)

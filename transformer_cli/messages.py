@@ -1,4 +1,4 @@
-"""What the package says to people: log lines on stderr and in the run's log."""
+"""Log lines for people: on standard error and in the run's log file."""
 
 import logging
 import sys
@@ -14,7 +14,7 @@ logger = logging.getLogger("transformer_cli")
 
 
 class _AboveTheBar(logging.Handler):
-    """Log lines on stderr, above a progress bar where there is one, and without what the bar says."""
+    """Writes log lines to standard error, above a progress bar; skips lines that the bar already shows."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if getattr(record, "is_on_the_bar", False):
@@ -25,11 +25,11 @@ class _AboveTheBar(logging.Handler):
             self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """A closed stderr must not stop the work."""
+        """Ignore the error: a closed standard error must not stop the work."""
 
 
 class _LogFile(logging.FileHandler):
-    """The run's log; when the disk is full, training matters more than its log."""
+    """Writes the run's log file; on an error, such as a full disk, the run continues without this file."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -45,7 +45,7 @@ class _LogFile(logging.FileHandler):
 
 
 def talk_on_stderr(*, debug: bool = False) -> None:
-    """Messages of this package go to stderr; done once, by the command line."""
+    """Send the log lines of this package to standard error; `cli.main` calls this once."""
     logger.handlers.clear()
     handler = _AboveTheBar()
     handler.setFormatter(logging.Formatter("%(message)s"))
@@ -56,7 +56,7 @@ def talk_on_stderr(*, debug: bool = False) -> None:
 
 @contextmanager
 def log_to_file(path: Path) -> Iterator[None]:
-    """Messages go to this file too, with their time, and so does the error that ends the work."""
+    """Write log lines to this file too, with the time, and also the exception that ends the block."""
     handler = _LogFile(path, encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
     logger.addHandler(handler)
@@ -74,5 +74,5 @@ def log_to_file(path: Path) -> Iterator[None]:
     finally:
         logger.setLevel(level)
         logger.removeHandler(handler)
-        with suppress(OSError):  # a full disk was told of before
+        with suppress(OSError):  # the warning about a full disk was logged before
             handler.close()

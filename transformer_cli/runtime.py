@@ -1,4 +1,4 @@
-"""What the machine decides: device, precision, threads, random numbers, and being asked to stop."""
+"""The machine: device, precision, threads, random numbers, signals, and versions of software."""
 
 import ctypes
 import hashlib
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where tensors live, and in which precision matrices are multiplied."""
+    """The device of the tensors, and the precision of matrix products."""
 
     device: torch.device
     precision: torch.dtype
@@ -47,10 +47,10 @@ class Machine:
 
 
 def prepare_machine(config: RuntimeConfig) -> Machine:
-    """Choose device and precision, set the threads.
+    """Choose device and precision, and set the number of threads.
 
     Raises:
-        ConfigError: the config asks for what this machine does not have.
+        ConfigError: the config asks for a device that this machine does not have.
     """
     if config.threads is not None:
         torch.set_num_threads(config.threads)
@@ -65,8 +65,8 @@ def _choose_device(wanted: str) -> torch.device:
         return torch.device("cuda" if has_cuda else "mps" if has_mps else "cpu")
     if (wanted == "cuda" and not has_cuda) or (wanted == "mps" and not has_mps):
         raise ConfigError(
-            f"runtime.device: {wanted}, but PyTorch {torch.__version__} finds no such device here",
-            hint="--set runtime.device=auto takes what there is",
+            f"runtime.device: {wanted}, but PyTorch {torch.__version__} finds no such device on this machine",
+            hint="--set runtime.device=auto chooses a device that exists",
         )
     return torch.device(wanted)
 
@@ -91,7 +91,7 @@ def _has_glibc() -> bool:
 
 
 def _keep_freed_memory() -> None:
-    """Large tensors come and go at each step: glibc would return their pages each time, and fault them in again."""
+    """Let glibc keep freed memory: each step frees and allocates large tensors, and page faults cost time."""
     if not _has_glibc():
         return
     trim_threshold, mmap_threshold = -1, -3
@@ -101,32 +101,32 @@ def _keep_freed_memory() -> None:
 
 
 def return_freed_memory() -> None:
-    """After work with tensors of other sizes, such as decoding, whose pages would otherwise stay."""
+    """Give freed memory back to the system, after work with tensors of other sizes, such as decoding."""
     if _has_glibc():
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def derive_seed(*parts: int | str) -> int:
-    """A seed that is a pure function of its parts: 63 bits."""
+    """A seed of 63 bits, a pure function of the parts."""
     digest = hashlib.blake2b("/".join(map(str, parts)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
 
 def seed_everything(*parts: int | str) -> None:
-    """Dropout and initial weights depend on these parts, and on nothing that happened before."""
+    """Set the seed of PyTorch, so that random numbers depend on these parts only."""
     torch.manual_seed(derive_seed(*parts))
 
 
 @dataclass(slots=True)
 class StopRequest:
-    """The first SIGINT or SIGTERM, kept until the step is finished."""
+    """Holds the first SIGINT or SIGTERM until the training loop reads it after the step."""
 
     signal_number: int | None = None
 
 
 @contextmanager
 def signals_as_requests() -> Iterator[StopRequest]:
-    """The first SIGINT or SIGTERM becomes a request; the second ends the process at once.
+    """Turn the first SIGINT or SIGTERM into a request to stop; the second ends the process at once.
 
     Python handles signals in the main thread only: in another thread nothing changes.
     """
@@ -137,7 +137,9 @@ def signals_as_requests() -> Iterator[StopRequest]:
             os._exit(128 + signal_number)
         request.signal_number = signal_number
         name = signal.Signals(signal_number).name
-        message = f"\ntfm: {name}: finishing the step and saving; once more ends at once\n"
+        message = (
+            f"\ntfm: {name}: finishing the step and saving; the same signal again ends at once\n"
+        )
         with suppress(OSError):
             os.write(2, message.encode())
 
@@ -157,7 +159,7 @@ def signals_as_requests() -> Iterator[StopRequest]:
 
 
 def environment() -> dict[str, Any]:
-    """Versions and hardware, for the run's environment.json; no path, no user, no variable."""
+    """Versions and hardware, for environment.json; no paths, user names or environment variables."""
     packages = ("torch", "datasets", "tokenizers", "sacrebleu", "jiwer", "numpy")
     return {
         "tfm": metadata.version("transformer-cli"),

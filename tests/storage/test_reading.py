@@ -59,8 +59,6 @@ def test_a_whole_folder_is_read(folder: Path) -> None:
     read_all(folder)
     with open_sealed(folder) as sealed:
         assert sealed.read("a.json", max_bytes=3) == b"[1]"
-        assert "a.json" in sealed
-        assert "c" not in sealed
 
 
 def test_resealing_alone_changes_nothing(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """The files of a run on disk: the layout of its folder, its checkpoints, and a model loaded from them."""
 
 from transformer_cli.checkpoint.checkpoints import Checkpoints
-from transformer_cli.checkpoint.listing import Listing, list_checkpoints
+from transformer_cli.checkpoint.listing import list_checkpoints
 from transformer_cli.checkpoint.portable import portable_config, portable_files
 from transformer_cli.checkpoint.rotation import Retention
 from transformer_cli.checkpoint.run_folder import CHECKPOINTS, CONFIG_FILE, RUNS, RunFolder
@@ -9,7 +9,6 @@ from transformer_cli.checkpoint.runs import find_run
 from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
 from transformer_cli.checkpoint.trained_model import (
     TrainedModel,
-    load_config_of,
     load_tokenizers,
     load_trained,
 )
@@ -21,7 +20,6 @@ __all__ = [
     "RUNS",
     "Checkpoint",
     "Checkpoints",
-    "Listing",
     "Retention",
     "RunFolder",
     "RunLock",
@@ -29,7 +27,6 @@ __all__ = [
     "TrainedModel",
     "find_run",
     "list_checkpoints",
-    "load_config_of",
     "load_tokenizers",
     "load_trained",
     "open_checkpoint",

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from transformer_cli import storage
 from transformer_cli.checkpoint.listing import (
     REPLACED,
     Listing,
@@ -22,21 +23,7 @@ from transformer_cli.checkpoint.rotation import Retention, Scored
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
 from transformer_cli.errors import StorageError
-from transformer_cli.storage import (
-    MANIFEST_NAME,
-    REAL,
-    DamagedError,
-    FileSystem,
-    Manifest,
-    errors_explained,
-    make_folders,
-    move,
-    point_link,
-    remove,
-    require_space,
-    sweep,
-    write_folder,
-)
+from transformer_cli.storage import REAL, DamagedError, FileSystem, Manifest
 from transformer_cli.storage.manifest import FORMAT_VERSION, listed
 from transformer_cli.storage.writing import WrittenFile
 
@@ -107,18 +94,18 @@ class Checkpoints:
             StorageError: any other error of the disk.
         """
         self._continue_run(snapshot.step)
-        make_folders(self.folder, fs=self._fs)
+        storage.make_folders(self.folder, fs=self._fs)
         final = self.folder / folder_name(snapshot.step)
         aside = place_aside(final, fs=self._fs)
         self._saved_at = max(int(time.time() * 1000), self._saved_at + 1)
 
         def seal(files: Sequence[WrittenFile]) -> tuple[str, bytes]:
-            return MANIFEST_NAME, self._manifest(snapshot.step, score, files).encode()
+            return storage.MANIFEST_NAME, self._manifest(snapshot.step, score, files).encode()
 
-        write_folder(final, snapshot.contents(), seal, aside=aside, fs=self._fs)
+        storage.write_folder(final, snapshot.contents(), seal, aside=aside, fs=self._fs)
         self._verify_saved(final)
         if aside is not None and aside.name.startswith(REPLACED):
-            remove([aside], fs=self._fs)
+            storage.remove([aside], fs=self._fs)
         self._rotate()
         return final
 
@@ -126,12 +113,12 @@ class Checkpoints:
         """Raise TryAgainError if the disk has no space for the checkpoints to come, each of this size."""
         most = self.retention.keep_last + self.retention.keep_best + 1
         still_to_come = max(1, most - len(list_checkpoints(self.folder).whole))
-        require_space(self.folder, still_to_come * checkpoint_bytes, fs=self._fs)
+        storage.require_space(self.folder, still_to_come * checkpoint_bytes, fs=self._fs)
 
     def sweep(self) -> None:
         """Delete temporary files of killed processes, and finish a replacement that a kill interrupted."""
-        sweep(self.run_folder, fs=self._fs)
-        sweep(self.folder, fs=self._fs)
+        storage.sweep(self.run_folder, fs=self._fs)
+        storage.sweep(self.folder, fs=self._fs)
         finish_replacements(self.folder, fs=self._fs)
 
     def move_away(self, along: Iterable[str] = ()) -> Path | None:
@@ -145,11 +132,11 @@ class Checkpoints:
         number = 1
         while (target := self.folder.with_name(f"{self.folder.name}-old-{number}")).exists():
             number += 1
-        with errors_explained(self.folder, fs=self._fs):
+        with storage.errors_explained(self.folder, fs=self._fs):
             self._fs.rename(self.folder, target)
             self._fs.flush_path(self.run_folder)
         paths = (self.run_folder / name for name in along)
-        move([path for path in paths if path.exists()], target, fs=self._fs)
+        storage.move([path for path in paths if path.exists()], target, fs=self._fs)
         self._run_id = None
         self._verified.clear()
         return target
@@ -213,10 +200,10 @@ class Checkpoints:
     def _rotate(self) -> None:
         """Delete checkpoints of this run that are neither among the newest nor among the best."""
         kept, superfluous = self._kept_and_superfluous()
-        remove([checkpoint.folder for checkpoint in superfluous], fs=self._fs)
-        point_link(self.folder / "last", kept[0].folder.name, fs=self._fs)
+        storage.remove([checkpoint.folder for checkpoint in superfluous], fs=self._fs)
+        storage.point_link(self.folder / "last", kept[0].folder.name, fs=self._fs)
         for best in ranked(kept)[:1]:
-            point_link(self.folder / "best", best.folder.name, fs=self._fs)
+            storage.point_link(self.folder / "best", best.folder.name, fs=self._fs)
 
     def _kept_and_superfluous(self) -> tuple[list[Checkpoint], list[Checkpoint]]:
         """Newest first. What is kept was verified, so a damaged checkpoint never replaces a good one."""

@@ -23,17 +23,15 @@ def portable_files(
 def portable_config(config: Config) -> Config:
     """The config with only the last part of each local path; the run's own config keeps the whole paths."""
     data = config.data
+    corpora: tuple[FileCorpus | HubCorpus, ...]
     if isinstance(data, FilesData):
-        files = tuple(_portable_file(corpus) for corpus in data.corpora)
-        return config.model_copy(
-            update={"data": data.model_copy(update={"root": ".", "corpora": files})}
-        )
-    if isinstance(data, HubData):
-        sets = tuple(_portable_set(corpus) for corpus in data.corpora)
-        return config.model_copy(
-            update={"data": data.model_copy(update={"root": ".", "corpora": sets})}
-        )
-    return config
+        corpora = tuple(map(_portable_file, data.corpora))
+    elif isinstance(data, HubData):
+        corpora = tuple(map(_portable_set, data.corpora))
+    else:
+        return config
+    portable = data.model_copy(update={"root": ".", "corpora": corpora})
+    return config.model_copy(update={"data": portable})
 
 
 def _portable_file(corpus: FileCorpus) -> FileCorpus:

@@ -15,30 +15,17 @@ Init = Literal["xavier", "pytorch", "small"]
 
 GATED_ACTIVATIONS = frozenset({"swiglu", "geglu", "reglu"})
 
-PRESETS: dict[str, dict[str, int | float]] = {
-    "tiny": {"d_model": 128, "num_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4},
-    "small": {
-        "d_model": 256,
-        "num_heads": 4,
-        "d_ff": 1024,
-        "encoder_layers": 3,
-        "decoder_layers": 3,
-    },
-    "base": {
-        "d_model": 512,
-        "num_heads": 8,
-        "d_ff": 2048,
-        "encoder_layers": 6,
-        "decoder_layers": 6,
-    },
-    "big": {
-        "d_model": 1024,
-        "num_heads": 16,
-        "d_ff": 4096,
-        "encoder_layers": 6,
-        "decoder_layers": 6,
-        "dropout": 0.3,
-    },
+
+def _sizes(d_model: int, num_heads: int, d_ff: int, num_layers: int) -> dict[str, int | float]:
+    layers = {"encoder_layers": num_layers, "decoder_layers": num_layers}
+    return {"d_model": d_model, "num_heads": num_heads, "d_ff": d_ff, **layers}
+
+
+PRESETS = {
+    "tiny": _sizes(128, 4, 256, 4),
+    "small": _sizes(256, 4, 1024, 3),
+    "base": _sizes(512, 8, 2048, 6),
+    "big": _sizes(1024, 16, 4096, 6) | {"dropout": 0.3},
 }
 
 

@@ -21,6 +21,7 @@ _SOURCES: dict[str, type[BaseModel]] = {
     "files": FilesData,
     "hub": HubData,
 }
+_TYPES = frozenset({"int", "str", "float", "bool", "constrained-int", "constrained-str"})
 _PLAIN_REASONS = {
     "string_pattern_mismatch": "only letters, digits, '.', '_' and '-' are allowed, and the first is a letter or digit",
     "model_type": "a section of settings is expected",
@@ -98,7 +99,7 @@ def _in_plain_words(error: Mapping[str, Any]) -> _Problem:
         part
         for index, part in enumerate(error["loc"])
         if not (index == 1 and part in _SOURCES and error["loc"][0] == "data")
-        and not (isinstance(part, str) and _is_type(part))
+        and not (isinstance(part, str) and ("[" in part or part in _TYPES))
     )
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         location = (*location, "source")
@@ -107,17 +108,6 @@ def _in_plain_words(error: Mapping[str, Any]) -> _Problem:
         found = found.get("source") if isinstance(found, dict) else found
     reason = _PLAIN_REASONS.get(kind, error["msg"].removeprefix("Value error, "))
     return _Problem(location, kind, reason, found)
-
-
-def _is_type(part: str) -> bool:
-    return "[" in part or part in (
-        "int",
-        "str",
-        "float",
-        "bool",
-        "constrained-int",
-        "constrained-str",
-    )
 
 
 def _place_of(settings: Any, location: Sequence[int | str], origin: str) -> str:

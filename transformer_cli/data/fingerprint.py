@@ -1,4 +1,4 @@
-"""What prepared data was made from, and whether that is still what the config asks for."""
+"""The fingerprint of prepared data: the settings and files from which it was made."""
 
 import hashlib
 import json
@@ -11,14 +11,14 @@ from transformer_cli.data.sources import corpus
 from transformer_cli.errors import DataError
 
 FILE_NAME = "fingerprint.json"
-VERSION = "1"  # of how data is prepared: raised when the same config would give other ids
+VERSION = "1"  # of the preparation; raised if the same config would give other ids
 _TOKENIZER = "tokenizer."
-# These say where the corpus is, or what is done with the pairs later.
+# These settings say where the corpus lies, or how the pairs are used later; they do not change the ids.
 _WITHOUT_EFFECT = ("root", "weight", "max_dropped_share")
 
 
 def fingerprint(config: Config) -> dict[str, str]:
-    """Each thing that decides the ids -> its value, or the SHA-256 of its content."""
+    """Map each setting or file that decides the ids to its value, or to the SHA-256 of its content."""
     flat = flat_settings(
         {
             "data": config.data.model_dump(mode="json"),
@@ -35,7 +35,7 @@ def fingerprint(config: Config) -> dict[str, str]:
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """One line for each thing that is not as it was."""
+    """One line for each setting or file that differs, with both values."""
     return [
         f"{name}: {_change(before.get(name), now.get(name))}"
         for name in sorted({*before, *now})
@@ -44,14 +44,14 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def seal(folder: Path, made_from: Mapping[str, str]) -> None:
-    """Write down what the files of a folder were made from, and their checksums."""
+    """Write the fingerprint of a folder, and the checksums of its files."""
     files = {file.name: _checksum(file) for file in sorted(folder.iterdir())}
     content = {"made_from": dict(made_from), "files": files}
     (folder / FILE_NAME).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def read_seal(folder: Path) -> dict[str, str] | None:
-    """What the files of a folder were made from; None where one is missing or damaged."""
+    """The fingerprint of a folder; None if a file is missing or damaged."""
     try:
         content = json.loads((folder / FILE_NAME).read_bytes())
         made_from, files = content["made_from"], content["files"]
@@ -63,18 +63,20 @@ def read_seal(folder: Path) -> dict[str, str] | None:
 
 
 def needs_other_tokenizers(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
-    """Whether the change is one that trained tokenizers cannot outlive."""
+    """Whether a setting of the tokenizers changed, so that they would have to be trained again."""
     settings = {name for name in {*before, *now} if name.startswith(_TOKENIZER)}
     return any(before.get(name) != now.get(name) for name in settings)
 
 
 def refusal(folder: Path, before: Mapping[str, str], now: Mapping[str, str]) -> DataError:
-    """The error for data that is not what a run was trained on."""
+    """The error for data that differs from the data on which a run was trained."""
     lines = "".join(f"\n    {line}" for line in changes(before, now))
-    hint = "undo the change; or give --accept-data-change to train on with the data as it is now"
+    hint = "undo the change; or continue with the changed data: --accept-data-change"
     if needs_other_tokenizers(before, now):
-        hint = "undo the change, or start again: another name, or --from-scratch"
-    return DataError(f"{folder}: the data is not what this run was trained on:{lines}", hint=hint)
+        hint = "undo the change; or start again, with another name or with --from-scratch"
+    return DataError(
+        f"{folder}: the data differs from the data on which this run was trained:{lines}", hint=hint
+    )
 
 
 def _change(before: str | None, now: str | None) -> str:

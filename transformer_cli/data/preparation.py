@@ -1,4 +1,4 @@
-"""From a config to everything that training reads: ids, tokenizers, held-out text and a report."""
+"""From a config to the data that training reads: ids, tokenizers, validation pairs and a report."""
 
 import json
 import logging
@@ -53,7 +53,7 @@ EXCERPT_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True)
 class PreparedData:
-    """What training reads."""
+    """The data that training reads."""
 
     config: Config
     train: EncodedCorpus
@@ -79,17 +79,17 @@ def prepare_data(
     has_begun: bool = True,
     tokenizers: Tokenizers | None = None,
 ) -> PreparedData:
-    """Take the data that stands in a folder, or make it; the folder appears whole or not at all.
+    """Open the prepared data in a folder, or prepare it; the folder appears complete or not at all.
 
     Args:
         folder: runs/<name>/data.
-        accept_change: where the corpus or the cleaning changed, prepare it anew with the tokenizers that
-            the run has; they are never trained again, for the model knows their ids.
-        has_begun: whether a model was trained on what stands there; if not, any change is welcome.
-        tokenizers: of the model that was trained; kept even where the folder was lost.
+        accept_change: if the corpus or the cleaning changed, prepare the data again, with the tokenizers of
+            the run. They are not trained again, because the model was trained with their ids.
+        has_begun: whether a model was trained on the data in the folder; if not, any change is accepted.
+        tokenizers: the tokenizers of the model; used also if the folder was lost.
 
     Raises:
-        DataError: the corpus cannot be used, or is not what it was.
+        DataError: the corpus cannot be used, or has changed since the run began.
     """
     sought = fingerprints.fingerprint(config)
     found = fingerprints.read_seal(folder)
@@ -172,9 +172,9 @@ def _encoded(
     config: Config,
     report: DataReport,
 ) -> Iterator[tuple[list[TokenPair], list[int]]]:
-    """Pairs as ids with the number of their corpus, without those that are too long."""
+    """Pairs as ids, and the number of their corpus; pairs that are too long are left out."""
     sequence_format = SequenceFormat.of(config.data)
-    # Lines beyond all measure take seconds and gigabytes to encode; that they are too long is known before.
+    # A line with more characters than this has too many tokens; encoding it would cost seconds and gigabytes.
     most_characters = max(SANE_CHARACTERS, MAX_CHARACTERS_PER_TOKEN * config.model.max_length)
     for pairs in chunks:
         kept, corpora, sane = [], [], []
@@ -210,7 +210,7 @@ def _check_lengths(config: Config, report: DataReport) -> None:
         raise DataError(
             f"{report.num_too_long:,} of {num_pairs:,} training pairs have more than "
             f"{config.model.max_length} tokens (model.max_length), such as: {report.longest_example}",
-            hint="raise model.max_length, or look whether the corpus has one sentence per line",
+            hint="raise model.max_length, or check that the corpus has one sentence per line",
         )
 
 

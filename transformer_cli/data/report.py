@@ -1,18 +1,20 @@
-"""What became of a corpus on its way to token ids, in numbers: for people and for a file."""
+"""The numbers of a corpus on its way to token ids: pairs read, dropped and kept, tokens, padding."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.text.tokenizer import Tokenizer
 
-Row = tuple[str, int, str]  # what, how many pairs, an example
+Row = tuple[str, int, str]  # what happened, number of pairs, an example
 
 
 @dataclass(slots=True)
 class TokenCount:
-    """How many tokens some sentences have, [EOS] not counted."""
+    """Numbers of tokens of some sentences, without [EOS]."""
 
     num_sentences: int = 0
     num_tokens: int = 0
@@ -36,7 +38,7 @@ class TokenCount:
 
 @dataclass(slots=True)
 class SideReport:
-    """One language through its tokenizer."""
+    """The tokens of one language."""
 
     vocab_size: int = 0
     train: TokenCount = field(default_factory=TokenCount)
@@ -45,40 +47,45 @@ class SideReport:
 
 @dataclass(slots=True)
 class DataReport:
-    """From rows of a corpus to pairs of ids."""
+    """The numbers of a corpus."""
 
     num_pairs: dict[str, int] = field(default_factory=dict)
-    """Split -> pairs that it has in the end."""
+    """Split -> number of pairs after cleaning."""
     reading: list[Row] = field(default_factory=list)
-    """Corpora of the training split, those whose splits are drawn included: what was found in the files."""
+    """Problems in the files of the training split, and of corpora whose pairs get a split by hash."""
     cleaning: list[Row] = field(default_factory=list)
-    """Training split: what each rule dropped or altered, leakage from held-out splits included."""
+    """Training split: pairs that each rule dropped or changed, and pairs that are held-out pairs (leakage)."""
     held_out: dict[str, list[Row]] = field(default_factory=dict)
-    """Split -> what was skipped in files that are this split, dropped from it or altered in it."""
+    """Split -> pairs that were skipped, dropped or changed."""
     num_too_long: int = 0
-    """Training pairs dropped for having more tokens than model.max_length."""
+    """Number of training pairs dropped because they have more tokens than model.max_length."""
     longest_example: str = ""
-    """The first of them."""
+    """The first of these pairs."""
     source: SideReport = field(default_factory=SideReport)
     target: SideReport = field(default_factory=SideReport)
     padding_share: float = 0.0
-    """Share of the cells of training batches that hold padding."""
+    """Share of padding among the tokens of training batches."""
 
     @property
     def num_leaked(self) -> int:
-        """Training pairs dropped because they are held-out pairs."""
+        """Number of training pairs dropped because they are held-out pairs."""
         return sum(count for what, count, _ in self.cleaning if what == "dropped: leakage")
 
     def count(self, pairs: Sequence[TokenPair], split: str) -> None:
-        """Add encoded pairs to the figures of a split."""
+        """Add encoded pairs to the numbers of a split."""
         for side, report in enumerate((self.source, self.target)):
             tokens: TokenCount = getattr(report, split)
             for pair in pairs:
                 tokens.add(pair[side])
 
     def lines(self) -> list[str]:
-        """A text for people."""
+        """Lines for people."""
         splits = ", ".join(f"{split} {count:,}" for split, count in self.num_pairs.items())
+        too_long = (
+            "dropped: more tokens than model.max_length",
+            self.num_too_long,
+            self.longest_example,
+        )
         return [
             f"pairs: {splits}",
             *_table("reading the training split", self.reading),
@@ -88,7 +95,7 @@ class DataReport:
                 for split, rows in self.held_out.items()
                 for line in _table(f"reading and cleaning the {split} split", rows)
             ),
-            *_table("", self._too_long()),
+            *_table("", [too_long]),
             *self._tokenizer_lines(),
             f"padding: {self.padding_share:.1%} of a training batch",
         ]
@@ -99,23 +106,8 @@ class DataReport:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "DataReport":
-        """The report that `to_json` gave these values of."""
-        sides = {
-            side: SideReport(
-                values[side]["vocab_size"],
-                TokenCount(**values[side]["train"]),
-                TokenCount(**values[side]["validation"]),
-            )
-            for side in ("source", "target")
-        }
-        tables = {name: _rows(values[name]) for name in ("reading", "cleaning")}
-        held_out = {split: _rows(rows) for split, rows in values["held_out"].items()}
-        return cls(**{**values, **sides, **tables, "held_out": held_out})
-
-    def _too_long(self) -> list[Row]:
-        return [
-            ("dropped: more tokens than model.max_length", self.num_too_long, self.longest_example)
-        ]
+        """The report from the values of `to_json`."""
+        return TypeAdapter(cls).validate_python(values)
 
     def _tokenizer_lines(self) -> list[str]:
         head = f"{'tokens':10}{'vocabulary':>12}{'per sentence':>14}{'unknown':>10}{'in validation':>15}"
@@ -130,14 +122,10 @@ class DataReport:
 
 
 def _table(title: str, rows: Sequence[Row]) -> list[str]:
-    """Only what there is something to say about."""
+    """A table of the rows whose number is not 0."""
     told = [(what, count, example) for what, count, example in rows if count]
     if not told:
         return []
     width = max(len(what) for what, _, _ in told)
     lines = [f"  {what:{width}} {count:>10,}  {example}".rstrip() for what, count, example in told]
     return [f"{title}:", *lines] if title else lines
-
-
-def _rows(values: Sequence[Sequence[Any]]) -> list[Row]:
-    return [(str(what), int(count), str(example)) for what, count, example in values]

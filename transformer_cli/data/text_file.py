@@ -15,7 +15,7 @@ PAIRS_AT_ONCE = 10_000
 
 
 def write_text(path: Path, pairs: Iterable[SentencePair]) -> None:
-    """Write pairs to an Arrow file, some thousands at a time."""
+    """Write pairs to an Arrow file, 10,000 at a time."""
     import pyarrow as pa
 
     schema = pa.schema({"source": pa.string(), "target": pa.string(), "corpus": pa.uint16()})
@@ -27,7 +27,7 @@ def write_text(path: Path, pairs: Iterable[SentencePair]) -> None:
 
 
 def read_text(path: Path) -> Iterator[list[SentencePair]]:
-    """The pairs of such a file, some thousands at a time."""
+    """The pairs of an Arrow file, 10,000 at a time."""
     import pyarrow as pa
 
     with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
@@ -37,7 +37,7 @@ def read_text(path: Path) -> Iterator[list[SentencePair]]:
 
 
 def read_side(path: Path, side: str) -> Iterator[str]:
-    """The sources or the targets alone."""
+    """The column `source` or `target` of an Arrow file."""
     import pyarrow as pa
 
     with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:

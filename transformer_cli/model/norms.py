@@ -1,4 +1,4 @@
-"""Normalisation: every position's vector is brought to a common scale, then stretched by learned gains."""
+"""Normalisation: the vector of each position is scaled to a common size, then multiplied by learned gains."""
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,11 @@ class LayerNorm(nn.LayerNorm):
 
 
 class RMSNorm(nn.Module):
-    """g x / sqrt(mean(x^2) + eps), in float32 at least (Zhang and Sennrich 2019)."""
+    """g x / sqrt(mean(x^2) + eps), in float32 at least (Zhang and Sennrich 2019).
+
+    nn.RMSNorm multiplies in another order, so a run could not be resumed with the same bits; it also warns
+    where the input is bfloat16 and the gain float32.
+    """
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
@@ -29,7 +33,7 @@ class RMSNorm(nn.Module):
 
 
 class StdLayerNorm(nn.Module):
-    """g (x - mean) / (std + eps) + b, where std divides by the width less one.
+    """g (x - mean) / (std + eps) + b, where std divides by the width minus one.
 
     The gain g and the bias b are vectors, or, where `is_scalar`, one number each.
     """

@@ -4,7 +4,7 @@ from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explaine
 from transformer_cli.storage.json_lines import append_json_line, cut_json_lines, read_json_lines
 from transformer_cli.storage.lock import RunLock
 from transformer_cli.storage.manifest import MANIFEST_NAME, DamagedError, Manifest
-from transformer_cli.storage.reading import SealedFolder, open_sealed
+from transformer_cli.storage.reading import open_sealed
 from transformer_cli.storage.writing import (
     Content,
     make_folders,
@@ -27,7 +27,6 @@ __all__ = [
     "FileSystem",
     "Manifest",
     "RunLock",
-    "SealedFolder",
     "append_json_line",
     "cut_json_lines",
     "errors_explained",

@@ -10,18 +10,10 @@ from pathlib import Path
 from transformer_cli.errors import CannotCreateError, StorageError, TfmError, TryAgainError
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-NOT_CREATABLE = frozenset(
-    {
-        errno.EACCES,
-        errno.EPERM,
-        errno.EROFS,
-        errno.ENOTDIR,
-        errno.EEXIST,
-        errno.EISDIR,
-        errno.ELOOP,
-        errno.ENAMETOOLONG,
-    }
-)
+NOT_CREATABLE = frozenset({
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR,
+    errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG,
+})  # fmt: skip
 
 
 class FileSystem:

@@ -8,7 +8,6 @@ import socket
 import threading
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from filelock import lock_descriptor
@@ -66,12 +65,7 @@ class RunLock:
         self._heart.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._released.set()
         if self._heart.is_alive():
             self._heart.join()

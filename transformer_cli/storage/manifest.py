@@ -17,7 +17,9 @@ MAX_MANIFEST_BYTES = 1 << 20
 MAX_FILES = 64
 _CHECKSUM = "manifest_sha256"
 
-BareName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+_BARE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+
+BareName = Annotated[str, Field(pattern=_BARE_NAME)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -103,7 +105,7 @@ def parse_json(data: bytes, origin: str) -> Any:
         DamagedError: the text is not JSON, or a key occurs twice.
     """
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_without_duplicates)
+        return json.loads(data.decode("utf-8"), object_pairs_hook=without_duplicates)
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"{origin}: not JSON: {error}") from error
 
@@ -113,16 +115,17 @@ def encode_json(values: Mapping[str, Any]) -> bytes:
     return (json.dumps(values, indent=1) + "\n").encode("ascii")
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
+def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The mapping of these keys; raises ValueError if a key occurs twice (for `object_pairs_hook`)."""
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
         raise ValueError("a key occurs twice")
-    return fields
+    return mapping
 
 
 def is_bare_name(name: str) -> bool:
     """Whether a manifest may list a file of this name: no path, not hidden, at most 100 characters."""
-    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) is not None
+    return re.fullmatch(_BARE_NAME, name) is not None
 
 
 def _digest(text: bytes) -> str:

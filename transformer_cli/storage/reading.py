@@ -35,9 +35,6 @@ class SealedFolder:
         self._folder = folder
         self._files = {file.name: file for file in manifest.files}
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._files
-
     def size(self, name: str) -> int:
         """Size of a file in bytes."""
         return self._files[name].size

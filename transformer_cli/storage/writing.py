@@ -95,7 +95,7 @@ def write_folder(
     """
     num_bytes = sum(content.num_bytes for content in files.values()) + SPARE_BYTES
     require_space(final.parent, num_bytes, fs=fs)
-    partial = _temporary(final)
+    partial = _hidden(TEMPORARY, final)
     with _removed_on_failure(partial, fs):
         with errors_explained(partial, fs=fs, creating=True, needed_bytes=num_bytes):
             fs.make_folder(partial)
@@ -109,7 +109,7 @@ def write_folder(
 
 def replace_file(path: Path, data: bytes, *, fs: FileSystem = REAL) -> None:
     """Replace the content of a file: a reader sees the old content or the new, never a part."""
-    partial = _temporary(path)
+    partial = _hidden(TEMPORARY, path)
     with _removed_on_failure(partial, fs):
         with errors_explained(path, fs=fs, creating=True, needed_bytes=len(data)):
             _write_new(partial, Content.of(data), fs)
@@ -120,7 +120,7 @@ def replace_file(path: Path, data: bytes, *, fs: FileSystem = REAL) -> None:
 @contextmanager
 def staged_file(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
     """An empty temporary file for any library to write to; at the end of the block it becomes `path`."""
-    partial = _temporary(path)
+    partial = _hidden(TEMPORARY, path)
     with _removed_on_failure(partial, fs):
         with errors_explained(path, fs=fs, creating=True):
             fs.close(fs.create_file(partial))
@@ -134,7 +134,7 @@ def staged_file(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
 @contextmanager
 def staged_folder(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
     """A temporary folder for any library to fill; at the end of the block it replaces `path`."""
-    partial = _temporary(path)
+    partial = _hidden(TEMPORARY, path)
     with _removed_on_failure(partial, fs):
         with errors_explained(path, fs=fs, creating=True):
             fs.make_folder(partial)
@@ -144,7 +144,7 @@ def staged_folder(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
             for folder, _, names in os.walk(partial, topdown=False):
                 for name in (*names, ""):
                     fs.flush_path(Path(folder, name))
-            old = path.with_name(f"{TRASH}{path.name}-{os.getpid()}-{next(_numbers)}")
+            old = _hidden(TRASH, path)
             has_old = path.exists()
             _place(partial, path, old if has_old else None, fs)
             if has_old:
@@ -156,7 +156,7 @@ def remove(paths: Iterable[Path], *, fs: FileSystem = REAL) -> None:
     trash = []
     for path in paths:
         with errors_explained(path, fs=fs):
-            trash.append(path.with_name(f"{TRASH}{path.name}-{os.getpid()}-{next(_numbers)}"))
+            trash.append(_hidden(TRASH, path))
             fs.rename(path, trash[-1])
     if trash:
         with errors_explained(trash[0].parent, fs=fs):
@@ -191,7 +191,7 @@ def point_link(path: Path, target: str, *, fs: FileSystem = REAL) -> None:
     """Make or replace a relative symbolic link; nothing depends on it, so a failure is only logged."""
     if path.is_symlink() and os.readlink(path) == target:
         return
-    partial = _temporary(path)
+    partial = _hidden(TEMPORARY, path)
     try:
         fs.link(target, partial)
         fs.rename(partial, path)
@@ -200,8 +200,8 @@ def point_link(path: Path, target: str, *, fs: FileSystem = REAL) -> None:
         _remove_leftover(partial, fs)
 
 
-def _temporary(path: Path) -> Path:
-    return path.with_name(f"{TEMPORARY}{path.name}-{os.getpid()}-{next(_numbers)}")
+def _hidden(prefix: str, path: Path) -> Path:
+    return path.with_name(f"{prefix}{path.name}-{os.getpid()}-{next(_numbers)}")
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""A tokenizer as the text of a tokenizer.json, and a check that refuses every other.
+"""A tokenizer as the text of a tokenizer.json, and a check for files from elsewhere.
 
-Of a file from elsewhere only plain data is taken over: the vocabulary, the merges, the scores. All
-else must equal what this package writes, so that no foreign regular expression ever runs.
+Only the vocabulary, the merges and the scores may differ between files. Every other part must be equal to
+what this package writes, so a regular expression from elsewhere never runs.
 """
 
 import json
@@ -9,12 +9,13 @@ import math
 from typing import Any
 
 from transformer_cli.errors import DataError
+from transformer_cli.storage.manifest import without_duplicates
 from transformer_cli.text.word_split import SPECIALS, UNK, components
 
 MAX_CHARACTERS = 150_000_000
 MAX_ENTRIES = 1_000_000
 MAX_PIECE_CHARACTERS = 1_000_000
-# What a model holds beside its vocabulary, merges or scores.
+# The parts of a model beside its vocabulary, merges or scores.
 SETTINGS: dict[str, dict[str, Any]] = {
     "WordLevel": {"unk_token": UNK},
     "BPE": {
@@ -32,7 +33,7 @@ LEARNED = {"WordLevel": ("vocab",), "BPE": ("vocab", "merges"), "Unigram": ("voc
 
 
 def model_entry(kind: str, learned: dict[str, Any]) -> dict[str, Any]:
-    """The `model` of a tokenizer.json, from what training gave."""
+    """The `model` of a tokenizer.json, from the learned vocabulary, merges or scores."""
     return {"type": kind, **SETTINGS[kind], **{name: learned[name] for name in LEARNED[kind]}}
 
 
@@ -43,15 +44,15 @@ def write(model: dict[str, Any]) -> str:
 
 
 def read(text: str) -> dict[str, Any]:
-    """The `model` of a tokenizer.json, checked.
+    """The checked `model` of a tokenizer.json.
 
     Raises:
-        DataError: not such a file, or one with a part that this package does not write.
+        DataError: the text is no tokenizer.json, or has a part that this package does not write.
     """
     if len(text) > MAX_CHARACTERS:
         raise _refusal(f"{len(text):,} characters are more than the {MAX_CHARACTERS:,} allowed")
     try:
-        parts = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
+        parts = json.loads(text, object_pairs_hook=without_duplicates, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise _refusal(f"not JSON, or cut off: {error}") from error
     if not isinstance(parts, dict) or not isinstance(parts.get("model"), dict):
@@ -84,7 +85,7 @@ def _check_equal(expected: dict[str, Any], found: dict[str, Any], where: str) ->
 
 
 def _is_same_json(left: Any, right: Any) -> bool:
-    # As text, for 1 == True in Python, but not in JSON.
+    # Compared as text, because 1 == True in Python but not in JSON.
     return left is right or json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
@@ -114,7 +115,7 @@ def _check_scores(vocabulary: Any) -> None:
 
 
 def _check_pieces(pieces: list[str]) -> None:
-    """Pieces come in the order of their ids."""
+    """Check the pieces, which are in the order of their ids."""
     if tuple(pieces[: len(SPECIALS)]) != SPECIALS:
         raise _refusal(f"the first entries are not {' '.join(SPECIALS)}")
     if len(pieces) > MAX_ENTRIES:
@@ -140,13 +141,6 @@ def _check_merges(merges: Any, vocabulary: dict[str, int]) -> None:
             )
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) != len(pairs):
-        raise ValueError("a key is given twice")
-    return mapping
-
-
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
 
@@ -163,5 +157,5 @@ def _short(value: Any) -> str:
 def _refusal(problem: str) -> DataError:
     return DataError(
         f"tokenizer refused: {problem}",
-        hint="a tokenizer.json must have been written by tfm; take the file from the run again",
+        hint="only files that tfm wrote are accepted; copy the file from the run again",
     )

@@ -1,4 +1,4 @@
-"""Whether a run may go on with a changed config: harmless changes are taken, harmful ones refused."""
+"""Whether a run may be resumed with a changed config: harmless changes are accepted, harmful ones refused."""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from transformer_cli.config import Config
 from transformer_cli.config.flat_settings import flat_settings
 from transformer_cli.errors import ConfigError
 
-# A change of these does not change what the steps already done would have been.
+# With other values of these settings, the steps of the run so far would have been the same.
 HARMLESS = (
     "training.max_steps",
     "training.max_epochs",
@@ -28,13 +28,13 @@ HARMLESS = (
 
 
 def accept_changes(before: Config, now: Config, *, accept_data_change: bool = False) -> list[str]:
-    """What changed, one line each, if a run of `before` may go on as `now`.
+    """The changes, one line each, if a run with the config `before` may be resumed with `now`.
 
     Args:
-        accept_data_change: other corpora and other cleaning are harmless too.
+        accept_data_change: whether changes of corpora and cleaning count as harmless.
 
     Raises:
-        ConfigError: a changed setting would make it another experiment; names old and new values.
+        ConfigError: a changed setting would make this another experiment.
     """
     old, new = (flat_settings(config.model_dump(mode="json")) for config in (before, now))
     changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
@@ -45,14 +45,16 @@ def accept_changes(before: Config, now: Config, *, accept_data_change: bool = Fa
         raise ConfigError(
             f"runs/{now.name}: this run was started with other settings:{lines}",
             hint="undo the change, give the new experiment its own name (--set name=...), "
-            "or put the old run aside with --from-scratch",
+            "or start this run again with --from-scratch",
         )
     return [_change(key, old, new) for key in changed]
 
 
 def _is_harmless(key: str, now: Config, harmless: Sequence[str]) -> bool:
     if key == "training.max_steps" and now.training.schedule == "cosine":
-        return False  # the curve ends at max_steps, so every step would have been another
+        return (
+            False  # the curve ends at max_steps, so every step would have had another learning rate
+        )
     return any(key == prefix or key.startswith(prefix + ".") for prefix in harmless)
 
 
@@ -65,7 +67,7 @@ def _change(key: str, old: dict[str, Any], new: dict[str, Any]) -> str:
 
 
 def _as_written(value: Any) -> str:
-    """As it stands in a config."""
+    """A value as a config has it."""
     if value is None:
         return "absent"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

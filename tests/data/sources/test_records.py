@@ -166,11 +166,11 @@ def test_a_damaged_parquet_file_is_an_error(keep: int, tmp_path: Path) -> None:
     _parquet(tmp_path, {"en": ["a"] * 1000, "it": ["b"] * 1000})
     whole = (tmp_path / "a.parquet").read_bytes()
     (tmp_path / "a.parquet").write_bytes(whole[:keep])
-    with pytest.raises(DataError, match="a damaged Parquet file, or none"):
+    with pytest.raises(DataError, match="not a Parquet file, or a damaged one"):
         list(read_parquet(tmp_path / "a.parquet", _fields()))
 
 
 def test_parquet_in_an_archive_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="Parquet files are compressed inside") as caught:
+    with pytest.raises(DataError, match="a Parquet file is compressed inside") as caught:
         list(read_parquet(tmp_path / "a.parquet.gz", _fields()))
-    assert "decompress it" in str(caught.value.hint)
+    assert "decompress the file" in str(caught.value.hint)

@@ -1,6 +1,12 @@
-"""The bytes of a file, decompressed, and never silently fewer than it holds."""
+"""Decompression of corpus files: a file that is cut short or damaged is an error, never a shorter corpus.
+
+GzipFile guarantees that. The streams of the other libraries do not, so their members are decompressed one
+by one here. BZ2File and LZMAFile end silently at damaged data behind the first member, LZMAFile has no
+limit on memory, and the stream_reader of zstandard ends silently where a file is cut short.
+"""
 
 import bz2
+import gzip
 import hashlib
 import lzma
 import os
@@ -8,7 +14,7 @@ import stat
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from transformer_cli.errors import DataError, MissingInputError, StorageError, TryAgainError
 
@@ -34,27 +40,29 @@ _NOT_TEXT = {
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """The content of a file in pieces, decompressed if its name ends in .gz, .bz2, .xz or .zst.
+    """Read a file in pieces; decompress it if its name ends in .gz, .bz2, .xz or .zst.
 
     Raises:
-        MissingInputError: there is no such file, or it must not be read.
-        DataError: it is no regular file, is cut short or damaged, or is not what its name says.
-        TryAgainError: it changed while it was read.
+        MissingInputError: there is no such file, or no permission to read it.
+        DataError: not a regular file, cut short, damaged, or in another format than its name says.
+        TryAgainError: the file changed while it was read.
     """
     with open_file(path) as file:
         before = os.fstat(file.fileno())
         suffix = path.suffix.lower()
         _check_beginning(_read(file, 16, path), suffix, path)
         file.seek(0)
-        if suffix in COMPRESSIONS:
+        if suffix in _START:
             yield from _decompress(file, suffix, path)
         else:
-            while chunk := _read(file, CHUNK_BYTES, path):
+            stream = gzip.GzipFile(fileobj=file) if suffix == ".gz" else file
+            while chunk := _read(stream, CHUNK_BYTES, path):
                 yield chunk
         after = os.fstat(file.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise TryAgainError(
-            f"{path}: changed while it was read", hint="start again when nothing writes to it"
+            f"{path}: changed while it was read",
+            hint="run the command again when no program writes to the file",
         )
 
 
@@ -69,13 +77,13 @@ def _check_beginning(beginning: bytes, suffix: str, path: Path) -> None:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """A regular file, open for reading bytes."""
+    """Open a regular file for reading bytes."""
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
             raise DataError(
                 f"{path}: a folder, where a file is expected",
-                hint="a folder of corpora is given as path: FOLDER",
+                hint="for a folder of corpora write path: FOLDER",
             )
         if not stat.S_ISREG(mode):
             raise DataError(
@@ -90,7 +98,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file as it is stored, in hexadecimal."""
+    """SHA-256 of a file, without decompression, in hexadecimal."""
     digest = hashlib.sha256()
     with open_file(path) as file:
         while chunk := _read(file, CHUNK_BYTES, path):
@@ -98,37 +106,9 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-class _Decompressor(Protocol):
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int) -> bytes: ...
-
-
-class _Gzip:
-    def __init__(self) -> None:
-        self._stream = zlib.decompressobj(wbits=31)
-        self.needs_input = True
-
-    @property
-    def eof(self) -> bool:
-        return self._stream.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._stream.unused_data
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        output = self._stream.decompress(self._stream.unconsumed_tail + data, max_length)
-        # A full piece may have left output behind although all input was taken.
-        self.needs_input = not self._stream.unconsumed_tail and len(output) < max_length
-        return output
-
-
 class _Zstd:
+    """A decompressor of zstandard with the interface of those of bz2 and lzma."""
+
     needs_input = True
 
     def __init__(self) -> None:
@@ -152,8 +132,8 @@ class _Zstd:
             raise OSError(str(error)) from error
 
 
+_Decompressor = bz2.BZ2Decompressor | lzma.LZMADecompressor | _Zstd
 _START: dict[str, Callable[[], _Decompressor]] = {
-    ".gz": _Gzip,
     ".bz2": bz2.BZ2Decompressor,
     ".xz": lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY_BYTES),
     ".zst": _Zstd,
@@ -161,7 +141,7 @@ _START: dict[str, Callable[[], _Decompressor]] = {
 
 
 def _decompress(file: BinaryIO, suffix: str, path: Path) -> Iterator[bytes]:
-    # zstd has no limit on what one call gives back, so it is fed in small bites.
+    # zstandard does not limit the output of one call, so each call gets little input.
     bite_bytes = 1 << 8 if suffix == ".zst" else 1 << 16
     decompressor: _Decompressor | None = None
     rest = b""
@@ -180,21 +160,27 @@ def _decompress(file: BinaryIO, suffix: str, path: Path) -> Iterator[bytes]:
     if decompressor is not None:
         raise DataError(
             f"{path}: cut short: its last {suffix} member does not end",
-            hint="copy or download it again",
+            hint="copy or download the file again",
         )
 
 
 def _feed(decompressor: _Decompressor, data: bytes, path: Path) -> bytes:
     try:
         return decompressor.decompress(data, CHUNK_BYTES)
-    except (zlib.error, lzma.LZMAError, OSError, EOFError) as error:
-        raise DataError(
-            f"{path}: damaged compressed data: {error}", hint="copy or download it again"
-        ) from error
+    except (lzma.LZMAError, OSError, EOFError) as error:
+        raise _damaged(path, error) from error
 
 
-def _read(file: BinaryIO, num_bytes: int, path: Path) -> bytes:
+def _read(file: BinaryIO | gzip.GzipFile, num_bytes: int, path: Path) -> bytes:
     try:
         return file.read(num_bytes)
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise _damaged(path, error) from error
     except OSError as error:
         raise StorageError(f"{path}: reading failed: {error.strerror}") from error
+
+
+def _damaged(path: Path, error: Exception) -> DataError:
+    return DataError(
+        f"{path}: damaged or cut short: {error}", hint="copy or download the file again"
+    )

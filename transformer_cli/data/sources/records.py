@@ -1,4 +1,4 @@
-"""Rows of JSON Lines and Parquet files, whose fields have names and may be nested."""
+"""Reading pairs from JSON Lines and Parquet files, whose fields have names and may be nested."""
 
 import json
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ _BATCH_ROWS = 1024
 
 
 def read_jsonl(path: Path, fields: Fields) -> Iterator[RawPair]:
-    """The pairs of a file with one JSON object a line.
+    """The pairs of a corpus with one JSON object per line; unlike in a log, every bad line is an error.
 
     Raises:
-        DataError: a line is no JSON object, or has no such field.
+        DataError: a line is not a JSON object, or a field is missing.
     """
     paths: tuple[str, str] | None = None
     for number, line in enumerate(read_lines(path), start=1):
@@ -40,13 +40,13 @@ def read_jsonl(path: Path, fields: Fields) -> Iterator[RawPair]:
 
 def _parse(line: bytes, where: str) -> dict[str, Any]:
     try:
-        # Bytes that are not UTF-8 pass through the parser and become bytes again in `value_at`.
+        # Bytes that are not UTF-8 become surrogates here, and the same bytes again in `value_at`.
         row = json.loads(line.decode(errors="surrogateescape"))
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
         raise DataError(
             f"{where}: not a JSON object: {reason}",
-            hint="JSON Lines has one object a line, and no commas or brackets around them",
+            hint="JSON Lines has one object per line, without commas between them or brackets around them",
         ) from error
     if not isinstance(row, dict):
         raise DataError(f"{where}: {kind_of(row)}, where a JSON object is expected")
@@ -54,10 +54,10 @@ def _parse(line: bytes, where: str) -> dict[str, Any]:
 
 
 def read_parquet(path: Path, fields: Fields) -> Iterator[RawPair]:
-    """The pairs of a Parquet file, batch after batch.
+    """The pairs of a Parquet file, read in batches of rows.
 
     Raises:
-        DataError: it is no Parquet file, or has no such column of text.
+        DataError: the file is not Parquet, or has no such column of text.
     """
     for number, sides in enumerate(_parquet_sides(path, fields), start=1):
         yield RawPair(number, *(_limited(side) for side in sides))
@@ -69,8 +69,8 @@ def _parquet_sides(path: Path, fields: Fields) -> Iterator[tuple[bytes | None, b
 
     if path.suffix.lower() in COMPRESSIONS:
         raise DataError(
-            f"{path}: Parquet files are compressed inside",
-            hint=f"take {path.suffix} off: decompress it",
+            f"{path}: a Parquet file is compressed inside, and cannot be read through {path.suffix}",
+            hint="decompress the file",
         )
     with open_file(path) as stream:
         try:
@@ -82,7 +82,7 @@ def _parquet_sides(path: Path, fields: Fields) -> Iterator[tuple[bytes | None, b
             for batch in file.iter_batches(_BATCH_ROWS, columns=list(paths)):
                 yield from zip(*(_texts(batch, field) for field in paths), strict=True)
         except (pyarrow.ArrowException, OSError) as error:
-            raise DataError(f"{path}: a damaged Parquet file, or none: {error}") from error
+            raise DataError(f"{path}: not a Parquet file, or a damaged one: {error}") from error
 
 
 def _check_column(schema: Any, path: str, fields: Fields, where: str) -> None:
@@ -114,7 +114,7 @@ def _texts(batch: Any, path: str) -> list[bytes | None]:
         column = compute.struct_field(column, name)
     if pyarrow.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    # As bytes: text in a Parquet file may be damaged too.
+    # As bytes, because text in a Parquet file may be invalid UTF-8.
     texts: list[bytes | None] = column.cast(pyarrow.large_binary()).to_pylist()
     return texts
 
