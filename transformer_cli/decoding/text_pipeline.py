@@ -64,8 +64,8 @@ class TextPipeline:
         text = self.normalize(line.rstrip("\r\n"))
         if is_blank(text):
             return PreparedLine(line, ())
-        # Protected spans (numbers, links) become placeholders here, before the text is split.
-        sentences = [text]  # Sentence splitting belongs here: so far a line is one sentence.
+        # The place for protected spans: numbers or links would be replaced by placeholders here.
+        sentences = [text]  # the place for sentence splitting: so far, a line is one sentence
         parts = [part for sentence in sentences for part in self._short_parts(sentence)]
         return PreparedLine(line, tuple(parts))
 
@@ -81,8 +81,8 @@ class TextPipeline:
         if not prepared.parts:
             return Translation(prepared.line, "", 0.0, ())
         alternatives = _join([self._texts(of_part) for of_part in hypotheses])
-        # Placeholders become protected spans again here, in the text of each alternative.
-        # A part without hypotheses is one whose translation certainly has no tokens: its length is fixed at 0.
+        # The place where placeholders would become protected spans again, in the text of each alternative.
+        # A part without hypotheses has a translation of no tokens, for example drop-first of one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
         return Translation(prepared.line, best.text, best.score, alternatives)
 
