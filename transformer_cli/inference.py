@@ -1,9 +1,4 @@
-"""From a trained model to a translator: text pipeline, engine and decoding settings put together.
-
-from transformer_cli import load_translator
-for translation in load_translator("en-it").translate(["Good morning.", "Where is the station?"]):
-    print(translation.text)
-"""
+"""From a trained model to a translator: text pipeline, engine and decoding settings put together."""
 
 import logging
 from collections.abc import Sequence
@@ -65,7 +60,8 @@ def load_translator(
     """
     trained = load_trained(find_run(fspath(run)), which=which)
     machine = prepare_machine(runtime or trained.config.runtime)
-    return _translator_of(trained, trained.config, machine, decoding)
+    tokenizers = trained.source_tokenizer, trained.target_tokenizer
+    return build_translator(trained.model, *tokenizers, trained.config, machine, decoding=decoding)
 
 
 def load_run(run: str | None, overrides: Sequence[str]) -> LoadedRun:
@@ -83,7 +79,8 @@ def load_run(run: str | None, overrides: Sequence[str]) -> LoadedRun:
     config = override_settings(_with_own_paths(trained), overrides, allowed=OVERRIDABLE)
     machine = prepare_machine(config.runtime)
     logger.info("%s, step %d (%s)", trained.folder, trained.step, machine.describe())
-    return LoadedRun(trained, config, _translator_of(trained, config, machine))
+    tokenizers = trained.source_tokenizer, trained.target_tokenizer
+    return LoadedRun(trained, config, build_translator(trained.model, *tokenizers, config, machine))
 
 
 def build_translator(
@@ -95,30 +92,26 @@ def build_translator(
     *,
     decoding: DecodingConfig | None = None,
 ) -> Translator:
-    """The translator of a model that is in memory, with the PyTorch engine.
+    """The translator of a model in memory, with the PyTorch engine.
 
     Args:
-        model: on the machine's device, and in eval mode when the translator is used.
-        source_tokenizer: the tokenizer of the source.
-        target_tokenizer: the tokenizer of the target.
-        config: what the model was trained with.
+        model: moved to the machine's device; it must be in eval mode whenever the translator is used.
+        source_tokenizer: of the model.
+        target_tokenizer: of the model.
+        config: the one that the model was trained with.
         machine: device and precision.
         decoding: the beam and the limits; None: those of the config.
     """
     pipeline = TextPipeline(
         source_tokenizer, target_tokenizer, config.data, max_length=model.config.max_length
     )
-    special_ids = SpecialIds.of(target_tokenizer)
-    engine = PyTorchEngine(model, special_ids, SequenceFormat.of(config.data), machine)
+    engine = PyTorchEngine(
+        model.to(machine.device),
+        SpecialIds.of(target_tokenizer),
+        SequenceFormat.of(config.data),
+        machine,
+    )
     return Translator(pipeline, engine, decoding or config.decoding)
-
-
-def _translator_of(
-    trained: TrainedModel, config: Config, machine: Machine, decoding: DecodingConfig | None = None
-) -> Translator:
-    model = trained.model.to(machine.device)
-    tokenizers = trained.source_tokenizer, trained.target_tokenizer
-    return build_translator(model, *tokenizers, config, machine, decoding=decoding)
 
 
 def _with_own_paths(trained: TrainedModel) -> Config:

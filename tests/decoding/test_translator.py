@@ -182,6 +182,32 @@ def test_unknown_words_are_shown_unless_that_is_forbidden(tokenizer: Tokenizer) 
     assert "[UNK]" not in avoided.text
 
 
+def test_random_numbers_training_mode_and_gradients_are_left_alone(tokenizer: Tokenizer) -> None:
+    model = random_model(tokenizer, dropout=0.5)
+    before = torch.get_rng_state()
+    translations = translator(tokenizer, model=model).translate(["uno due", "tre"])
+    first = next(translations)
+    assert not model.training
+    assert torch.is_grad_enabled()
+    assert not torch.is_inference_mode_enabled()
+    again = translator(tokenizer, model=model).translate(["uno due", "tre"])
+    assert [first, *translations] == list(again)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_the_model_works_without_gradients_and_without_dropout(tokenizer: Tokenizer) -> None:
+    model = random_model(tokenizer, dropout=0.5)
+    modes = set()
+    model.decoder.layers[0].feed_forward.up.register_forward_hook(
+        lambda module, inputs, output: modes.add(
+            (torch.is_inference_mode_enabled(), module.training)
+        )
+    )
+    list(translator(tokenizer, model=model).translate(["uno due"]))
+    assert modes == {(True, False)}
+
+
 def test_lines_are_read_a_window_at_a_time(tokenizer: Tokenizer) -> None:
     num_read = count()
 

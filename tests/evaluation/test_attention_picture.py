@@ -86,6 +86,13 @@ def test_the_picture_of_a_translation_has_the_mean_weights_of_the_last_layer() -
     assert not one.training
 
 
+def test_a_model_in_training_mode_is_refused() -> None:
+    noisy = model(dropout=0.9).train()
+    with pytest.raises(ValueError, match=r"call model\.eval\(\)"):
+        cross_attention(noisy, SOURCE, MASK, TARGET)
+    assert noisy.training
+
+
 def test_a_text_without_tokens_and_another_engine_have_no_picture() -> None:
     tokenizer = train_tokenizer(["a b c d e"], TokenizerConfig())
     of = picture_translator(tokenizer, model().eval())

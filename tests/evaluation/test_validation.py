@@ -164,7 +164,7 @@ def test_text_is_normalized_before_the_loss_is_measured(
     assert composed == decomposed
 
 
-def test_mode_weights_gradients_and_random_numbers_are_left_alone(
+def test_training_mode_weights_gradients_and_random_numbers_are_left_alone(
     tokenizers: tuple[Tokenizer, Tokenizer],
 ) -> None:
     model = model_of(tokenizers, dropout=0.5)

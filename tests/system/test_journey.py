@@ -134,7 +134,7 @@ def test_more_translations_are_asked_for_by_setting(trained: Tfm) -> None:
     assert found["score"] == scores[0]
     plain = trained("translate", *options[:-1], "1 2 3 4")
     assert plain.lines == [found["translation"]]
-    assert "more (decoding.num_best) are shown with --json" in plain.talk
+    assert "to see all 3 (decoding.num_best), add --json" in plain.talk
 
 
 def test_validate_gives_a_table_to_people(trained: Tfm) -> None:

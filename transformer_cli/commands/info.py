@@ -24,15 +24,7 @@ def show_info(
     parameters: bool,
     as_json: bool,
 ) -> None:
-    """Print facts about a run, or about a config that has not been trained.
-
-    Args:
-        run: the name or path of a run; None: the run that saved last.
-        config_path: a config instead of a run.
-        overrides: settings as in `--set`, for a config only.
-        parameters: list the name and shape of every parameter too.
-        as_json: JSON instead of text and YAML.
-    """
+    """Print facts about a run, or about a config that has not been trained."""
     if config_path is not None:
         config = load_config(config_path, overrides)
         vocab_size = config.tokenizer.vocab_size or _usual_vocabulary(config)
@@ -94,10 +86,7 @@ def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
 
 
 def _usual_vocabulary(config: Config) -> int:
-    """A vocabulary size for a config that names none.
-
-    A synthetic task has its symbols and the special tokens; for text it is the default of subword tokenizers.
-    """
+    """A vocabulary size for a config without one: exact for a synthetic task, for text a usual one."""
     if isinstance(config.data, SequencesData):
         return config.data.num_symbols + len(SPECIALS)
     return 8000

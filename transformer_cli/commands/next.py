@@ -21,16 +21,7 @@ _PUNCTUATION = ".,;:!?…\"'()[]«»„“”¿¡"
 def show_next(
     source: str, *, prefix: str, top: int, run: str | None, overrides: Sequence[str], as_json: bool
 ) -> None:
-    """Print the most probable next tokens, and the probability of all others together.
-
-    Args:
-        source: the source sentence.
-        prefix: the beginning of its translation.
-        top: the number of tokens to print.
-        run: the name or path of a run; None: the run that saved last.
-        overrides: settings as in `--set`.
-        as_json: JSON instead of a table with bars.
-    """
+    """Print the `top` most probable next tokens, and the probability of all others together."""
     translator = load_run(run, overrides).translator
     probabilities = next_token_probabilities(translator, source, prefix)
     best = probabilities.topk(min(top, len(probabilities)))

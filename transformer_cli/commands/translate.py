@@ -26,15 +26,7 @@ def run_translation(
     overrides: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Translate to standard output or to a file.
-
-    Args:
-        sentences: the sentences, or the path of a file; None: standard input.
-        output_file: where the translations go; None: standard output.
-        run: the name or path of a run; None: the run that saved last.
-        overrides: settings as in `--set`.
-        as_json: one JSON object per line, with scores and alternatives.
-    """
+    """Translate sentences, a file, or standard input if `sentences` is None; to standard output or a file."""
     if isinstance(sentences, Path):
         _check_files(sentences, output_file)
     if output_file is not None and not output_file.parent.is_dir():
@@ -86,21 +78,14 @@ def _translations(
 
 
 def _as_text(argument: str) -> str:
-    """An argument whose bytes that are not UTF-8 are replaced by U+FFFD.
-
-    Python turns such bytes into lone surrogates, which cannot be written as UTF-8.
-    """
+    """Replace lone surrogates, which Python makes of bytes that are not UTF-8, by U+FFFD."""
     return os.fsencode(argument).decode("utf-8", errors="replace")
 
 
 def decoded_lines(file: BinaryIO, name: str) -> Iterator[str]:
-    """The lines of a file, which end with line feeds only; bytes that are not UTF-8 become U+FFFD.
+    """The lines of a file; only a line feed ends a line, and bytes that are not UTF-8 become U+FFFD.
 
-    Logs how many lines had such bytes, and a warning when a line begins with the byte-order mark of UTF-16.
-
-    Args:
-        file: opened in binary mode.
-        name: its name in messages.
+    It warns of such bytes, and of a line that begins with the byte-order mark of UTF-16.
     """
     num_replaced = 0
     has_warned = False

@@ -29,15 +29,7 @@ def run_validation(
     overrides: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Validate a run and print a table, or JSON with the same numbers.
-
-    Args:
-        run: the name or path of a run; None: the run that saved last.
-        split: the part of the run's corpus to validate on.
-        files: source and reference text instead of the split.
-        overrides: settings as in `--set`.
-        as_json: JSON instead of a table.
-    """
+    """Validate a run on a split, or on given files (source, reference); print a table, or JSON."""
     loaded = load_run(run, overrides)
     pairs = _pairs_of_files(*files) if files else _pairs_of_split(loaded, split)
     report = validate(loaded.translator, pairs, num_samples=loaded.config.validation.num_samples)

@@ -36,12 +36,7 @@ def length_penalties(max_length: int, alpha: float, like: Tensor) -> Tensor:
 
 
 def rows_to_keep(is_open: Tensor, num_open: int) -> Tensor | None:
-    """The indices of the open ones among b rows, or None if too few have finished to drop them.
-
-    Args:
-        is_open: (b,) bool.
-        num_open: the number of True in it.
-    """
+    """The indices of the `num_open` True in (b,) bool, or None if too few rows have finished to drop them."""
     if num_open > (1.0 - DROPPED_SHARE) * len(is_open):
         return None
     return (~is_open).int().argsort(stable=True)[:num_open]
@@ -66,7 +61,7 @@ class Beams:
         self._penalties = penalties
         self._beam_size = beam_size
         self._steps: list[_Step] = []
-        # The next four belong to the b sentences that are still searched.
+        # The next five belong to the b sentences that are still searched.
         self._sentences = torch.arange(len(max_lengths), device=max_lengths.device)
         self._max_lengths = max_lengths
         # (b, W), at first (b, 1): log-probabilities, -inf for a slot without an open hypothesis.

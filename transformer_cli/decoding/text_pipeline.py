@@ -78,7 +78,7 @@ class TextPipeline:
         if not prepared.parts:
             return Translation(prepared.line, "", 0.0, ())
         alternatives = _join([self._texts(of_part) for of_part in hypotheses])
-        # A part without hypotheses is one whose translation certainly has no tokens: its length is fixed at 0.
+        # A part without hypotheses has a translation of no tokens, for example drop-first of one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
         return Translation(prepared.line, best.text, best.score, alternatives)
 

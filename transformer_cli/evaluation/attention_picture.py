@@ -51,7 +51,7 @@ def cross_attention(
     """The cross-attention weights of all decoder layers.
 
     Args:
-        model: in eval mode.
+        model: in eval mode, because dropout would change the numbers.
         source_ids: (B, S) int64.
         source_mask: (B, S) bool.
         decoder_input_ids: (B, T) int64, begins with [SOS].
@@ -60,6 +60,8 @@ def cross_attention(
         (layers, B, H, T, S): the weight that each target position gives to each source position; the sum
         over S is 1.
     """
+    if model.training:
+        raise ValueError("the model is in training mode; call model.eval() first")
     captured: list[Tensor] = []
 
     def capture(attention: MultiHeadAttention, inputs: tuple[Any, ...]) -> None:
