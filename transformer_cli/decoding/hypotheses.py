@@ -102,7 +102,7 @@ class Beams:
 
     def _is_in_beam(self, scores: Tensor) -> Tensor:
         """(b, W) bool: True for a candidate among the W best, candidates and finished hypotheses together."""
-        rivals, best = self._with_finished(scores)
+        rivals, best = self._rank_with_finished(scores)
         is_in_beam = torch.zeros_like(rivals, dtype=torch.bool).scatter(1, best, True)
         return is_in_beam[:, self._beam_size :]
 
@@ -110,12 +110,12 @@ class Beams:
         """Add the candidates of the last step, (b, W); a score of -inf means: not finished."""
         slots = torch.arange(self._beam_size, device=scores.device)
         origins = ((len(self._steps) - 1) * self._beam_size + slots).expand_as(scores)
-        rivals, best = self._with_finished(scores)
+        rivals, best = self._rank_with_finished(scores)
         self._finished = rivals.gather(1, best)
         self._origins = torch.cat([self._origins, origins], dim=1).gather(1, best)
 
-    def _with_finished(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """The finished hypotheses and (b, W) others; the places of the W best, of equal ones the first."""
+    def _rank_with_finished(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """The scores of finished hypotheses, then of (b, W) candidates; and where the W best of them stand."""
         rivals = torch.cat([self._finished, scores], dim=1)
         order = rivals.argsort(dim=1, descending=True, stable=True)
         return rivals, order[:, : self._beam_size]

@@ -24,16 +24,14 @@ class DecoderState:
         self._model = model
         self._layers = cast("list[DecoderLayer]", list(model.decoder.layers))
         visible = source_mask[:, None, None, :]
-        self._caches = [
-            LayerCache(layer.cross_attention.keys_and_values(memory), visible)
-            for layer in self._layers
-        ]
+        sources = (layer.cross_attention.keys_and_values(memory) for layer in self._layers)
+        self._caches = [LayerCache(source, visible) for source in sources]
         # (R,): the sentence that each row belongs to.
         self._sentences = torch.arange(len(memory), device=memory.device)
         self._length = 0
 
     def advance(self, last_ids: Tensor) -> Tensor:
-        """Append a token to each row, (R,) int64, first [SOS]; (R, V) log-probabilities of the next one."""
+        """Append one token, (R,) int64, to each row; returns (R, V) log-probabilities of the next token."""
         model = self._model
         x = model.embed_target(last_ids[:, None], self._length)  # (R, 1, D)
         rotation = model.rotation(x, self._length)
