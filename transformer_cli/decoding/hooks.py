@@ -36,11 +36,7 @@ class SearchHook(Protocol):
         """
 
     def select(self, rows: Tensor) -> None:
-        """Row i becomes what row `rows[i]` was, as in `Scorer.select`.
-
-        Args:
-            rows: (R2,) int64, for any number of rows.
-        """
+        """Row i becomes what row `rows[i]` was: the same as `Scorer.select`."""
 
 
 class BannedTokens:

@@ -1,6 +1,7 @@
 """The Transformer: an encoder reads the source, a decoder predicts the target token by token."""
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -17,40 +18,18 @@ from transformer_cli.model.norms import at_least_float32, build_norm
 from transformer_cli.model.positions import Rotation, build_positions, rotation_at
 
 
-class Encoder(nn.Module):
-    """A stack of N encoder layers and an optional final norm."""
+class Stack(nn.Module):
+    """The encoder or the decoder: N layers and an optional final norm."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, layers: Iterable[nn.Module], config: ModelConfig) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
-        self.norm = _final_norm(config)
+        self.layers = nn.ModuleList(layers)
+        self.norm = build_norm(config) if config.has_final_norm else nn.Identity()
 
-    def forward(self, x: Tensor, visible: Tensor, rotation: Rotation | None) -> Tensor:
-        """(B, S, D) to the same shape."""
+    def forward(self, x: Tensor, *context: Tensor | Rotation | None) -> Tensor:
+        """(B, T, D) to the same shape; `context` is what each layer takes besides x."""
         for layer in self.layers:
-            x = layer(x, visible, rotation)
-        return self.norm(x)
-
-
-class Decoder(nn.Module):
-    """A stack of N decoder layers and an optional final norm."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
-        self.norm = _final_norm(config)
-
-    def forward(
-        self,
-        x: Tensor,
-        memory: Tensor,
-        target_visible: Tensor,
-        source_visible: Tensor,
-        rotation: Rotation | None,
-    ) -> Tensor:
-        """(B, T, D) to the same shape."""
-        for layer in self.layers:
-            x = layer(x, memory, target_visible, source_visible, rotation)
+            x = layer(x, *context)
         return self.norm(x)
 
 
@@ -68,20 +47,16 @@ class Transformer(nn.Module):
                 hint="set tokenizer.shared: true, or model.tie_embeddings: target-output",
             )
         self.config = config
-        is_source_tied = config.tie_embeddings == "all"
-        is_target_tied = config.tie_embeddings != "none"
-        self.source_embedding = (
-            None if is_source_tied else nn.Embedding(source_vocab_size, config.d_model)
-        )
-        self.target_embedding = (
-            None if is_target_tied else nn.Embedding(target_vocab_size, config.d_model)
-        )
+        width, tied = config.d_model, config.tie_embeddings
+        # None for an embedding that is tied: it uses the weights of `output`.
+        self.source_embedding = None if tied == "all" else nn.Embedding(source_vocab_size, width)
+        self.target_embedding = nn.Embedding(target_vocab_size, width) if tied == "none" else None
         self.source_positions = build_positions(config)
         self.target_positions = build_positions(config)
         self.embedding_dropout = Dropout(config.embedding_dropout_share)
-        self.encoder = Encoder(config)
-        self.decoder = Decoder(config)
-        self.output = nn.Linear(config.d_model, target_vocab_size, bias=config.output_bias)
+        self.encoder = Stack((EncoderLayer(config) for _ in range(config.encoder_layers)), config)
+        self.decoder = Stack((DecoderLayer(config) for _ in range(config.decoder_layers)), config)
+        self.output = nn.Linear(width, target_vocab_size, bias=config.output_bias)
         initialize(self, config)
         nn.Module.register_load_state_dict_pre_hook(self, _drop_copies_of_tied_tables)
 
@@ -116,17 +91,11 @@ class Transformer(nn.Module):
 
     def embed_source(self, source_ids: Tensor) -> Tensor:
         """(B, S) int64 to (B, S, D)."""
-        table = (
-            self.output.weight if self.source_embedding is None else self.source_embedding.weight
-        )
-        return self._embed(source_ids, table, self.source_positions, 0)
+        return self._embed(source_ids, self.source_embedding, self.source_positions, 0)
 
     def embed_target(self, decoder_input_ids: Tensor, start: int = 0) -> Tensor:
         """(B, T) int64 to (B, T, D); the first of the T positions is number `start`."""
-        table = (
-            self.output.weight if self.target_embedding is None else self.target_embedding.weight
-        )
-        return self._embed(decoder_input_ids, table, self.target_positions, start)
+        return self._embed(decoder_input_ids, self.target_embedding, self.target_positions, start)
 
     def rotation(self, x: Tensor, start: int = 0) -> Rotation | None:
         """The rotation of the positions of x (B, T, D); None unless positions are rotary."""
@@ -134,8 +103,10 @@ class Transformer(nn.Module):
             return None
         return rotation_at(start, x.size(1), self.config.head_width, x)
 
-    def _embed(self, ids: Tensor, table: Tensor, positions: nn.Module, start: int) -> Tensor:
-        x = F.embedding(ids, table)
+    def _embed(
+        self, ids: Tensor, embedding: nn.Embedding | None, positions: nn.Module, start: int
+    ) -> Tensor:
+        x = F.embedding(ids, (self.output if embedding is None else embedding).weight)
         if self.config.scale_embeddings:
             x = x * math.sqrt(self.config.d_model)
         return self.embedding_dropout(positions(x, start))
@@ -152,9 +123,3 @@ def _drop_copies_of_tied_tables(
             table = state.setdefault(owner, state[copy])
             if torch.equal(table, state[copy]):
                 del state[copy]
-
-
-def _final_norm(config: ModelConfig) -> nn.Module:
-    if not config.has_final_norm:
-        return nn.Identity()
-    return build_norm(config.norm, config.d_model, config.norm_eps)
