@@ -31,7 +31,7 @@ class SearchHook(Protocol):
 
         Returns:
             (R, V), the same tensor or another of its dtype. -inf bans a token; a row of -inf alone ends its
-            hypothesis without a translation. No score may be greater than 0: the beam search ends a sentence
+            hypothesis without a translation. No score may be NaN or greater than 0: the beam search ends a sentence
             as soon as no open hypothesis can win, and it assumes that scores only fall.
         """
 

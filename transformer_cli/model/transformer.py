@@ -1,7 +1,6 @@
 """The Transformer: an encoder reads the source, a decoder predicts the target token by token."""
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -18,18 +17,40 @@ from transformer_cli.model.norms import at_least_float32, build_norm
 from transformer_cli.model.positions import Rotation, build_positions, rotation_at
 
 
-class Stack(nn.Module):
-    """The encoder or the decoder: N layers and an optional final norm."""
+class Encoder(nn.Module):
+    """A stack of N encoder layers and an optional final norm."""
 
-    def __init__(self, layers: Iterable[nn.Module], config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(layers)
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
         self.norm = build_norm(config) if config.has_final_norm else nn.Identity()
 
-    def forward(self, x: Tensor, *context: Tensor | Rotation | None) -> Tensor:
-        """(B, T, D) to the same shape; `context` is what each layer takes besides x."""
+    def forward(self, x: Tensor, visible: Tensor, rotation: Rotation | None) -> Tensor:
+        """(B, S, D) to the same shape."""
         for layer in self.layers:
-            x = layer(x, *context)
+            x = layer(x, visible, rotation)
+        return self.norm(x)
+
+
+class Decoder(nn.Module):
+    """A stack of N decoder layers and an optional final norm."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.norm = build_norm(config) if config.has_final_norm else nn.Identity()
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        target_visible: Tensor,
+        source_visible: Tensor,
+        rotation: Rotation | None,
+    ) -> Tensor:
+        """(B, T, D) to the same shape; arguments as in `DecoderLayer.forward`."""
+        for layer in self.layers:
+            x = layer(x, memory, target_visible, source_visible, rotation)
         return self.norm(x)
 
 
@@ -54,8 +75,8 @@ class Transformer(nn.Module):
         self.source_positions = build_positions(config)
         self.target_positions = build_positions(config)
         self.embedding_dropout = Dropout(config.embedding_dropout_share)
-        self.encoder = Stack((EncoderLayer(config) for _ in range(config.encoder_layers)), config)
-        self.decoder = Stack((DecoderLayer(config) for _ in range(config.decoder_layers)), config)
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
         self.output = nn.Linear(width, target_vocab_size, bias=config.output_bias)
         initialize(self, config)
         nn.Module.register_load_state_dict_pre_hook(self, _drop_copies_of_tied_tables)
