@@ -10,21 +10,10 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from transformer_cli.config.refusal import describe, setting_paths
+from transformer_cli.config.refusal import describe
 from transformer_cli.config.tree import Config
 from transformer_cli.config.yaml_reader import Mapping, parse_yaml
 from transformer_cli.errors import ConfigError, MissingInputError
-
-__all__ = [
-    "MAX_CONFIG_BYTES",
-    "check_settings",
-    "find_config",
-    "load_config",
-    "override_settings",
-    "setting_paths",
-    "shipped_configs",
-    "to_yaml",
-]
 
 MAX_CONFIG_BYTES = 1_000_000
 
