@@ -24,8 +24,7 @@ from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
 from transformer_cli.errors import StorageError
 from transformer_cli.storage import REAL, DamagedError, FileSystem, Manifest
-from transformer_cli.storage.manifest import FORMAT_VERSION, listed
-from transformer_cli.storage.writing import WrittenFile
+from transformer_cli.storage.manifest import FORMAT_VERSION, ListedFile
 
 logger = logging.getLogger(__name__)
 
@@ -99,8 +98,8 @@ class Checkpoints:
         aside = place_aside(final, fs=self._fs)
         self._saved_at = max(int(time.time() * 1000), self._saved_at + 1)
 
-        def seal(files: Sequence[WrittenFile]) -> tuple[str, bytes]:
-            return storage.MANIFEST_NAME, self._manifest(snapshot.step, score, files).encode()
+        def seal(files: tuple[ListedFile, ...]) -> bytes:
+            return self._manifest(snapshot.step, score, files).encode()
 
         storage.write_folder(final, snapshot.contents(), seal, aside=aside, fs=self._fs)
         self._verify_saved(final)
@@ -156,7 +155,7 @@ class Checkpoints:
             map(latest_saved_at, self.run_folder.absolute().parent.glob("*/")), default=0
         )
 
-    def _manifest(self, step: int, score: float | None, files: Sequence[WrittenFile]) -> Manifest:
+    def _manifest(self, step: int, score: float | None, files: tuple[ListedFile, ...]) -> Manifest:
         assert self._run_id is not None
         return Manifest(
             format_version=FORMAT_VERSION,
@@ -166,7 +165,7 @@ class Checkpoints:
             metric=self.retention.metric,
             score=score if score is not None and math.isfinite(score) else None,
             saved_at=self._saved_at,
-            files=listed(files),
+            files=files,
         )
 
     def _verify_saved(self, folder: Path) -> None:

@@ -10,13 +10,7 @@ from torch import Tensor
 from transformer_cli.errors import DataError, TrainingStoppedError
 from transformer_cli.storage import Content, Manifest, open_sealed
 from transformer_cli.storage.manifest import encode_json, is_bare_name, parse_json
-from transformer_cli.storage.tensors import (
-    read_header,
-    read_tensors,
-    require_expected,
-    require_finite,
-    tensors_content,
-)
+from transformer_cli.storage.tensors import read_tensors, require_finite, tensors_content
 
 MODEL_FILE = "model.safetensors"
 OPTIMIZER_FILE = "optimizer.safetensors"
@@ -124,11 +118,8 @@ class Checkpoint:
         return self._tensors(OPTIMIZER_FILE, expected)
 
     def _tensors(self, name: str, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        origin = str(self.folder / name)
         with open_sealed(self.folder) as sealed, sealed.open(name) as file:
-            stored = read_header(file, sealed.size(name), origin)
-            require_expected(stored, expected, origin)
-            return read_tensors(file, stored, origin)
+            return read_tensors(file, expected, str(self.folder / name))
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
