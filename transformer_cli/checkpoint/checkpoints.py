@@ -14,12 +14,12 @@ from transformer_cli.checkpoint.listing import (
     REPLACED,
     Listing,
     folder_name,
-    latest_saved_at,
     list_checkpoints,
+    list_run,
     ranked,
 )
 from transformer_cli.checkpoint.replacing import finish_replacements, place_aside
-from transformer_cli.checkpoint.rotation import Retention, Scored
+from transformer_cli.checkpoint.rotation import Retention
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
 from transformer_cli.errors import StorageError
@@ -97,11 +97,13 @@ class Checkpoints:
         final = self.folder / folder_name(snapshot.step)
         aside = place_aside(final, fs=self._fs)
         self._saved_at = max(int(time.time() * 1000), self._saved_at + 1)
-
-        def seal(files: tuple[ListedFile, ...]) -> bytes:
-            return self._manifest(snapshot.step, score, files).encode()
-
-        storage.write_folder(final, snapshot.contents(), seal, aside=aside, fs=self._fs)
+        storage.write_folder(
+            final,
+            snapshot.contents(),
+            lambda files: self._manifest(snapshot.step, score, files).encode(),
+            aside=aside,
+            fs=self._fs,
+        )
         self._verify_saved(final)
         if aside is not None and aside.name.startswith(REPLACED):
             storage.remove([aside], fs=self._fs)
@@ -151,9 +153,8 @@ class Checkpoints:
             )
         self._run_id = secrets.token_hex(8) if newest is None else newest.manifest.run_id
         # A clock can jump back, so `saved_at` starts after that of every run beside this one.
-        self._saved_at = max(
-            map(latest_saved_at, self.run_folder.absolute().parent.glob("*/")), default=0
-        )
+        runs = self.run_folder.absolute().parent.glob("*/")
+        self._saved_at = max((list_run(run).latest_saved_at() for run in runs), default=0)
 
     def _manifest(self, step: int, score: float | None, files: tuple[ListedFile, ...]) -> Manifest:
         assert self._run_id is not None
@@ -182,10 +183,7 @@ class Checkpoints:
     def _first_verified(
         self, checkpoints: Sequence[Checkpoint], listing: Listing
     ) -> Checkpoint | None:
-        for checkpoint in checkpoints:
-            if self._is_verified(checkpoint, listing):
-                return checkpoint
-        return None
+        return next((found for found in checkpoints if self._is_verified(found, listing)), None)
 
     def _is_verified(self, checkpoint: Checkpoint, listing: Listing) -> bool:
         try:
@@ -209,7 +207,8 @@ class Checkpoints:
         listing = list_checkpoints(self.folder)
         while True:
             own = [found for found in listing.whole if found.manifest.run_id == self._run_id]
-            steps = self.retention.superfluous(self._scored(own))
+            metric = self.retention.metric
+            steps = self.retention.superfluous(found.scored(metric) for found in own)
             kept = [found for found in own if found.step not in steps]
             damaged = [found for found in kept if not self._is_trusted(found, listing)]
             if not damaged:
@@ -224,15 +223,6 @@ class Checkpoints:
         """Whether this process has verified the checkpoint, now or earlier."""
         known = self._verified.get(checkpoint.folder.name)
         return known == checkpoint.manifest or self._is_verified(checkpoint, listing)
-
-    def _scored(self, checkpoints: Sequence[Checkpoint]) -> list[Scored]:
-        """Steps and scores; a score of another metric than the present one counts as none."""
-        return [
-            Scored(
-                found.step, found.score if found.manifest.metric == self.retention.metric else None
-            )
-            for found in checkpoints
-        ]
 
 
 def _digest(fingerprint: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from transformer_cli.checkpoint.rotation import Scored
 from transformer_cli.errors import DataError, TrainingStoppedError
 from transformer_cli.storage import Content, Manifest, open_sealed
 from transformer_cli.storage.manifest import encode_json, is_bare_name, parse_json
@@ -34,9 +35,7 @@ class Snapshot:
 
     def contents(self) -> dict[str, Content]:
         """The files of the checkpoint."""
-        assert all(map(is_bare_name, self.files)), (
-            "a file of a checkpoint has a name without a path"
-        )
+        assert all(map(is_bare_name, self.files)), "a file of a checkpoint has a plain name"
         try:
             require_finite(self.model, f"step {self.step}")
         except DataError as error:
@@ -71,6 +70,10 @@ class Checkpoint:
     def score(self) -> float | None:
         """Score on the validation split, by `training.best_metric`."""
         return self.manifest.score
+
+    def scored(self, metric: str) -> Scored:
+        """Step and score; a score of another metric counts as none."""
+        return Scored(self.step, self.score if self.manifest.metric == metric else None)
 
     def verify(self) -> None:
         """Read every file and compare its checksum.

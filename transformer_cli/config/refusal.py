@@ -49,8 +49,8 @@ class _Problem(NamedTuple):
 def describe(
     error: ValidationError, settings: dict[str, Any], origin: str
 ) -> tuple[str, str | None]:
-    """A message with one line per invalid setting, and a hint."""
-    lines, hints = [], []
+    """A message with one line per invalid setting, and a hint if a setting is missing."""
+    lines, hint = [], None
     for problem in _problems(error):
         where = ".".join(map(str, problem.location))
         text = f"{_place_of(settings, problem.location, origin)}: "
@@ -61,7 +61,7 @@ def describe(
                 text += f"; did you mean {suggestion}?"
         elif problem.kind == "missing":
             text += f"{where} is missing"
-            hints.append(f"add {where}; tfm info --config en-it.yaml shows a complete config")
+            hint = hint or f"add {where}; tfm info --config en-it.yaml shows a complete config"
         else:
             text += f"{where}: {problem.reason}" if where else problem.reason
             if not isinstance(problem.found, dict | BaseModel):
@@ -70,7 +70,7 @@ def describe(
                 text += f" (with {', '.join(overrides)})"
         lines.append(text)
     shown = lines[:10] + ([f"... and {len(lines) - 10} more"] if len(lines) > 10 else [])
-    return "\n".join(shown), hints[0] if hints else "docs/configuration.md lists every setting"
+    return "\n".join(shown), hint
 
 
 def _problems(error: ValidationError) -> list[_Problem]:

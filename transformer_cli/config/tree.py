@@ -5,11 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from transformer_cli.config.data import FilesData, HubData, PhrasebookData, TokenizerConfig
-from transformer_cli.config.exercise_settings import (
-    PublishedConfig,
-    SequencesData,
-    check_sequence_lengths,
-)
+from transformer_cli.config.exercise_settings import PublishedConfig, SequencesData
 from transformer_cli.config.model import ModelConfig
 from transformer_cli.config.section import Section
 from transformer_cli.config.training import (
@@ -59,6 +55,13 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _sequence_lengths_suit_the_task(self) -> Self:
-        if self.validation.sequence_lengths is not None:
-            check_sequence_lengths(self.validation.sequence_lengths, self.data)
+        lengths = self.validation.sequence_lengths
+        if lengths is None:
+            return self
+        if not isinstance(self.data, SequencesData):
+            raise ValueError("validation.sequence_lengths is for data.source: sequences")
+        if self.data.task == "drop-first" and 1 in lengths:
+            raise ValueError(
+                "validation.sequence_lengths: task drop-first needs lengths of 2 or more"
+            )
         return self
