@@ -13,7 +13,6 @@ from transformer_cli import storage
 from transformer_cli.checkpoint.listing import (
     REPLACED,
     Listing,
-    folder_name,
     list_checkpoints,
     list_run,
     ranked,
@@ -94,7 +93,7 @@ class Checkpoints:
         """
         self._continue_run(snapshot.step)
         storage.make_folders(self.folder, fs=self._fs)
-        final = self.folder / folder_name(snapshot.step)
+        final = self.folder / f"step-{snapshot.step:08d}"
         aside = place_aside(final, fs=self._fs)
         self._saved_at = max(int(time.time() * 1000), self._saved_at + 1)
         storage.write_folder(
@@ -180,10 +179,8 @@ class Checkpoints:
             ) from error
         self._verified[folder.name] = checkpoint.manifest
 
-    def _first_verified(
-        self, checkpoints: Sequence[Checkpoint], listing: Listing
-    ) -> Checkpoint | None:
-        return next((found for found in checkpoints if self._is_verified(found, listing)), None)
+    def _first_verified(self, among: Sequence[Checkpoint], listing: Listing) -> Checkpoint | None:
+        return next((found for found in among if self._is_verified(found, listing)), None)
 
     def _is_verified(self, checkpoint: Checkpoint, listing: Listing) -> bool:
         try:
@@ -207,8 +204,7 @@ class Checkpoints:
         listing = list_checkpoints(self.folder)
         while True:
             own = [found for found in listing.whole if found.manifest.run_id == self._run_id]
-            metric = self.retention.metric
-            steps = self.retention.superfluous(found.scored(metric) for found in own)
+            steps = self.retention.superfluous(found.scored(self.retention.metric) for found in own)
             kept = [found for found in own if found.step not in steps]
             damaged = [found for found in kept if not self._is_trusted(found, listing)]
             if not damaged:

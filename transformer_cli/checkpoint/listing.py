@@ -40,11 +40,6 @@ class Listing:
         return "".join(f"\n    {reason}" for reason in self.skipped.values())
 
 
-def folder_name(step: int) -> str:
-    """The folder name of a checkpoint."""
-    return f"step-{step:08d}"
-
-
 def list_checkpoints(folder: Path) -> Listing:
     """The checkpoints of a folder, which need not exist."""
     listing = Listing()

@@ -95,11 +95,10 @@ class Checkpoint:
 
     def state(self) -> dict[str, Any]:
         """The saved `Snapshot.state`."""
-        state = parse_json(
-            self.file(STATE_FILE, max_bytes=MAX_STATE_BYTES), str(self.folder / STATE_FILE)
-        )
+        origin = str(self.folder / STATE_FILE)
+        state = parse_json(self.file(STATE_FILE, max_bytes=MAX_STATE_BYTES), origin)
         if not isinstance(state, dict):
-            raise DataError(f"{self.folder / STATE_FILE}: not a JSON object")
+            raise DataError(f"{origin}: not a JSON object")
         return state
 
     def model(self, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -43,10 +43,7 @@ class TrainedModel:
 
 
 def load_trained(
-    folder: Path,
-    *,
-    which: Literal["best", "last"] = "best",
-    device: torch.device | str = "cpu",
+    folder: Path, *, which: Literal["best", "last"] = "best", device: torch.device | str = "cpu"
 ) -> TrainedModel:
     """Load a model; a damaged checkpoint of a run is skipped with a warning.
 

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from transformer_cli.config.refusal import describe
+from transformer_cli.config.refusal import refusal
 from transformer_cli.config.tree import Config
 from transformer_cli.config.yaml_reader import Mapping, parse_yaml
 from transformer_cli.errors import ConfigError, MissingInputError
@@ -46,8 +46,7 @@ def check_settings(settings: dict[str, Any], origin: str) -> Config:
     try:
         return Config.model_validate(settings)
     except ValidationError as error:
-        message, hint = describe(error, settings, origin)
-        raise ConfigError(message, hint=hint) from error
+        raise refusal(error, settings, origin) from error
 
 
 def override_settings(
@@ -117,7 +116,7 @@ def _read_text(file: Path) -> str:
     try:
         if file.stat().st_size > MAX_CONFIG_BYTES:
             raise ConfigError(
-                f"{file}: more than {MAX_CONFIG_BYTES:,} bytes, which is the limit for a config"
+                f"{file}: more than {MAX_CONFIG_BYTES:,} bytes, the limit for a config"
             )
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

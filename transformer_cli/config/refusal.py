@@ -12,6 +12,7 @@ from transformer_cli.config.data import FilesData, HubData, PhrasebookData
 from transformer_cli.config.exercise_settings import SequencesData
 from transformer_cli.config.tree import Config
 from transformer_cli.config.yaml_reader import Mapping as ReadMapping
+from transformer_cli.errors import ConfigError
 
 Location = tuple[int | str, ...]
 
@@ -46,10 +47,8 @@ class _Problem(NamedTuple):
     found: Any
 
 
-def describe(
-    error: ValidationError, settings: dict[str, Any], origin: str
-) -> tuple[str, str | None]:
-    """A message with one line per invalid setting, and a hint if a setting is missing."""
+def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> ConfigError:
+    """An error whose message has one line per invalid setting."""
     lines, hint = [], None
     for problem in _problems(error):
         where = ".".join(map(str, problem.location))
@@ -70,7 +69,7 @@ def describe(
                 text += f" (with {', '.join(overrides)})"
         lines.append(text)
     shown = lines[:10] + ([f"... and {len(lines) - 10} more"] if len(lines) > 10 else [])
-    return "\n".join(shown), hint
+    return ConfigError("\n".join(shown), hint=hint)
 
 
 def _problems(error: ValidationError) -> list[_Problem]:

@@ -51,17 +51,12 @@ class Config(Section):
         metric = self.training.best_metric
         if metric not in ("loss", "perplexity", *self.validation.scores):
             raise ValueError(f"training.best_metric: {metric} is not among validation.scores")
-        return self
-
-    @model_validator(mode="after")
-    def _sequence_lengths_suit_the_task(self) -> Self:
         lengths = self.validation.sequence_lengths
-        if lengths is None:
-            return self
-        if not isinstance(self.data, SequencesData):
-            raise ValueError("validation.sequence_lengths is for data.source: sequences")
-        if self.data.task == "drop-first" and 1 in lengths:
-            raise ValueError(
-                "validation.sequence_lengths: task drop-first needs lengths of 2 or more"
-            )
+        if lengths is not None:
+            if not isinstance(self.data, SequencesData):
+                raise ValueError("validation.sequence_lengths is for data.source: sequences")
+            if self.data.task == "drop-first" and 1 in lengths:
+                raise ValueError(
+                    "validation.sequence_lengths: task drop-first needs lengths of 2 or more"
+                )
         return self

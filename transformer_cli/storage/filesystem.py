@@ -64,7 +64,9 @@ class FileSystem:
         os.rmdir(path)
 
     def free_bytes(self, path: Path) -> int:
-        """Free space for this user; without limit where the file system does not report its size (FUSE)."""
+        """Free space for this user where `path` is or will be; no limit if the file system (FUSE) tells no size."""
+        while not path.exists() and path != path.parent:
+            path = path.parent
         status = os.statvfs(path)
         if status.f_blocks == 0:
             return sys.maxsize
@@ -116,17 +118,10 @@ def errors_explained(
 
 def _free(path: Path, fs: FileSystem) -> str:
     try:
-        return _bytes(fs.free_bytes(existing_ancestor(path)))
+        return _bytes(fs.free_bytes(path))
     except OSError:
         return _bytes(None)
 
 
 def _bytes(count: int | None) -> str:
     return "an unknown number of bytes" if count is None else f"{count:,} bytes"
-
-
-def existing_ancestor(path: Path) -> Path:
-    """The path itself if it exists, else the nearest folder above it that exists."""
-    while not path.exists() and path != path.parent:
-        path = path.parent
-    return path

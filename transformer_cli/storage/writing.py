@@ -16,12 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformer_cli.errors import TryAgainError
-from transformer_cli.storage.filesystem import (
-    REAL,
-    FileSystem,
-    errors_explained,
-    existing_ancestor,
-)
+from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
 from transformer_cli.storage.manifest import MANIFEST_NAME, ListedFile
 
 logger = logging.getLogger(__name__)
@@ -60,7 +55,7 @@ def make_folders(path: Path, *, fs: FileSystem = REAL) -> None:
 def require_space(folder: Path, num_bytes: int, *, fs: FileSystem = REAL) -> None:
     """Raise TryAgainError if fewer bytes are free on the file system of `folder`, which need not exist yet."""
     with errors_explained(folder, fs=fs):
-        free = fs.free_bytes(existing_ancestor(folder))
+        free = fs.free_bytes(folder)
     if free < num_bytes:
         raise TryAgainError(
             f"{folder}: not enough space: {num_bytes:,} bytes needed, {free:,} bytes free",
@@ -133,10 +128,9 @@ def staged_folder(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
             for folder, _, names in os.walk(partial, topdown=False):
                 for name in (*names, ""):
                     fs.flush_path(Path(folder, name))
-            old = _hidden(TRASH, path)
-            has_old = path.exists()
-            _place(partial, path, old if has_old else None, fs)
-            if has_old:
+            old = _hidden(TRASH, path) if path.exists() else None
+            _place(partial, path, old, fs)
+            if old is not None:
                 _remove_tree(old, fs)
 
 
