@@ -192,7 +192,6 @@ class Checkpoints:
         return True
 
     def _rotate(self) -> None:
-        """Delete checkpoints of this run that are neither among the newest nor among the best."""
         kept, superfluous = self._kept_and_superfluous()
         storage.remove([checkpoint.folder for checkpoint in superfluous], fs=self._fs)
         storage.point_link(self.folder / "last", kept[0].folder.name, fs=self._fs)

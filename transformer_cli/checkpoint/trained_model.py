@@ -42,15 +42,12 @@ class TrainedModel:
     """The checkpoint from which it was loaded."""
 
 
-def load_trained(
-    folder: Path, *, which: Literal["best", "last"] = "best", device: torch.device | str = "cpu"
-) -> TrainedModel:
-    """Load a model; a damaged checkpoint of a run is skipped with a warning.
+def load_trained(folder: Path, *, which: Literal["best", "last"] = "best") -> TrainedModel:
+    """Load a model to the CPU; a damaged checkpoint of a run is skipped with a warning.
 
     Args:
         folder: the folder of a run, or of one checkpoint that may have been copied elsewhere.
         which: the best or the last checkpoint of a run; without any score, the last.
-        device: the device of the weights.
 
     Raises:
         MissingInputError: there is no such folder, or it has no checkpoint yet.
@@ -64,12 +61,12 @@ def load_trained(
             raise MissingInputError(
                 f"{folder}: no such folder", hint="--run takes the name or the folder of a run"
             )
-        return _load(folder, device)
+        return _load(folder)
     listing = list_checkpoints(checkpoints_folder)
     order = ranked(listing.whole) if which == "best" else []
     for checkpoint in [*order, *(found for found in listing.whole if found not in order)]:
         try:
-            trained = _load(checkpoint.folder, device)
+            trained = _load(checkpoint.folder)
         except (DamagedError, StorageError) as error:
             listing.skip(checkpoint.folder, error)
         else:
@@ -103,7 +100,7 @@ def _hint_on_bad_files() -> Iterator[None]:
 
 
 @_hint_on_bad_files()
-def _load(folder: Path, device: torch.device | str) -> TrainedModel:
+def _load(folder: Path) -> TrainedModel:
     checkpoint = open_checkpoint(folder)
     config = _load_config(checkpoint)
     source_tokenizer, target_tokenizer = load_tokenizers(checkpoint)
@@ -126,7 +123,7 @@ def _load(folder: Path, device: torch.device | str) -> TrainedModel:
     assert not any(tensor.is_meta for tensor in tensors), "a tensor is not in the state_dict"
     return TrainedModel(
         config=config,
-        model=model.to(device).eval(),
+        model=model.eval(),
         source_tokenizer=source_tokenizer,
         target_tokenizer=target_tokenizer,
         step=checkpoint.step,

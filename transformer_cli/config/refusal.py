@@ -39,8 +39,6 @@ _PLAIN_REASONS = {
 
 
 class _Problem(NamedTuple):
-    """One invalid setting."""
-
     location: Location
     kind: str
     reason: str
