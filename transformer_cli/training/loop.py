@@ -27,7 +27,7 @@ from transformer_cli.errors import TrainingStoppedError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine, seed_everything
 from transformer_cli.training.callbacks import Callbacks
-from transformer_cli.training.meter import Meter, Stopwatch, TrainingReport
+from transformer_cli.training.meter import Meter, TrainingReport
 from transformer_cli.training.objectives import Objective
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.progress import (
@@ -76,8 +76,8 @@ def run_loop(
     Raises:
         TrainingStoppedError: too many updates in a row had a gradient that is not finite.
     """
-    training, stopwatch = experiment.training, Stopwatch(meter)
-    is_saved = True
+    training, is_saved = experiment.training, True
+    meter.start_lap()
 
     def ends_here() -> bool:
         return is_finished(progress, training) or callbacks.should_stop()
@@ -86,14 +86,14 @@ def run_loop(
         is_among_best = False
         # After a request to stop there is no time for a validation: the resumed run does it first.
         if is_validation_due(progress, training) and not callbacks.should_stop():
-            with stopwatch.paused():
+            with meter.paused():
                 value = goodness(validate(progress.step), training.best_metric)
             progress = progress.after_validation(value, keep_best=training.keep_best)
             is_among_best = value in progress.best_goodness
             is_saved = False
         is_save_due = progress.step % training.save_every == 0 or is_among_best
         if not is_saved and (is_save_due or ends_here()):
-            with stopwatch.paused():
+            with meter.paused():
                 save(progress, meter)
             is_saved = True
         if is_saved and ends_here():
@@ -104,9 +104,8 @@ def run_loop(
         meter.add(report)
         callbacks.on_step(progress.step, report)
         if progress.step % training.log_every == 0 or reaches_limit(progress, training):
-            callbacks.on_report(_training_report(experiment, progress, meter, report, stopwatch))
+            callbacks.on_report(_training_report(experiment, progress, meter, report))
             meter.start_interval()
-            stopwatch.start_lap(meter)
         # Reading the count makes an accelerator wait, so it is read only now and then there.
         is_free_to_read = experiment.machine.device.type == "cpu"
         if is_free_to_read or progress.step % training.max_skipped_in_a_row == 0:
@@ -131,14 +130,10 @@ def _update(experiment: Experiment, step: int) -> StepReport:
 
 
 def _training_report(
-    experiment: Experiment,
-    progress: Progress,
-    meter: Meter,
-    last: StepReport,
-    stopwatch: Stopwatch,
+    experiment: Experiment, progress: Progress, meter: Meter, last: StepReport
 ) -> TrainingReport:
     means = meter.means()
-    source_speed, target_speed = stopwatch.tokens_per_second(meter)
+    source_speed, target_speed = meter.tokens_per_second()
     return TrainingReport(
         step=progress.step,
         epoch=progress.position.epoch,

@@ -31,7 +31,7 @@ class TrainingReport:
 
 
 class Meter:
-    """Sums since the last report, on the device; they are read only when a report is made."""
+    """Sums since the last report, on the device: they are read only when a report is made. And the speed."""
 
     LOSSES = ("objective", "negative_log_likelihood")
     FIELDS = (*LOSSES, "num_target_tokens", "num_skipped", "num_skipped_in_a_row")
@@ -42,9 +42,12 @@ class Meter:
         self.sums: dict[str, Tensor] = {
             name: torch.zeros((), dtype=dtype, device=device) for name in self.FIELDS
         }
-        # Tokens that this process trained on, skipped updates included: for the speed.
-        self.num_source_tokens_seen = 0
-        self.num_target_tokens_seen = 0
+        self.start_lap()
+
+    def start_lap(self) -> None:
+        """Measure the speed from now on: over all tokens, those of skipped updates included."""
+        self.num_source_tokens_seen = self.num_target_tokens_seen = 0
+        self._lap_started_at = time.perf_counter()
 
     def add(self, report: StepReport) -> None:
         """Count one update; a skipped update adds no loss and no tokens to the sums."""
@@ -61,6 +64,7 @@ class Meter:
 
     def start_interval(self) -> None:
         """Set the sums to 0 after a report; skipped updates are counted over the whole run."""
+        self.start_lap()
         for name in (*self.LOSSES, "num_target_tokens"):
             self.sums[name] = torch.zeros_like(self.sums[name])
 
@@ -68,6 +72,18 @@ class Meter:
         """The losses per target token; NaN where every update was skipped."""
         num_tokens = self.sums["num_target_tokens"].item() or math.nan
         return {name: self.sums[name].item() / num_tokens for name in self.LOSSES}
+
+    def tokens_per_second(self) -> tuple[float, float]:
+        """Of the source and of the target, without pauses."""
+        seconds = max(time.perf_counter() - self._lap_started_at, 1e-9)
+        return self.num_source_tokens_seen / seconds, self.num_target_tokens_seen / seconds
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """The time inside does not count: validating and saving are no training."""
+        pause_started_at = time.perf_counter()
+        yield
+        self._lap_started_at += time.perf_counter() - pause_started_at
 
     def to_json(self) -> dict[str, float]:
         return {name: value.item() for name, value in self.sums.items()}
@@ -83,31 +99,3 @@ class Meter:
                 self.sums[name].fill_(float(values[name]))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"state.json: not the state of a training run: {error!r}") from error
-
-
-class Stopwatch:
-    """Tokens per second since the last report of this process, without pauses."""
-
-    def __init__(self, meter: Meter) -> None:
-        self.start_lap(meter)
-
-    def start_lap(self, meter: Meter) -> None:
-        """Measure from now on."""
-        self.lap_started_at = time.perf_counter()
-        self.num_source_tokens = meter.num_source_tokens_seen
-        self.num_target_tokens = meter.num_target_tokens_seen
-
-    def tokens_per_second(self, meter: Meter) -> tuple[float, float]:
-        """Of the source and of the target."""
-        seconds = max(time.perf_counter() - self.lap_started_at, 1e-9)
-        return (
-            (meter.num_source_tokens_seen - self.num_source_tokens) / seconds,
-            (meter.num_target_tokens_seen - self.num_target_tokens) / seconds,
-        )
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """The time inside does not count: validating and saving are no training."""
-        pause_started_at = time.perf_counter()
-        yield
-        self.lap_started_at += time.perf_counter() - pause_started_at
