@@ -81,12 +81,8 @@ class Recorder(Callback):
         self._record({"kind": "validation", "step": step} | report.as_json())
         curves = {"loss/validation": report.loss, "perplexity/validation": report.perplexity}
         self._draw(step, curves | {f"scores/{score.name}": score.value for score in report.scores})
-        for number, sample in enumerate(report.samples):
-            shown = (
-                f"    SOURCE     {sample.source}\n"
-                f"    TARGET     {sample.target}\n"
-                f"    PREDICTED  {sample.predicted}"
-            )
+        for number, (source, target, predicted) in enumerate(report.samples):
+            shown = f"    SOURCE     {source}\n    TARGET     {target}\n    PREDICTED  {predicted}"
             logger.info("%s", shown)
             self._on_board(step, "text", f"samples/{number}", shown)
         for number, sample in enumerate(report.samples[:1]):
