@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer as Engine
+from tokenizers import Tokenizer as HuggingFaceTokenizer
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.errors import DataError
@@ -38,13 +38,13 @@ def test_a_written_tokenizer_reads_back_the_same(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_file_is_what_the_library_itself_would_write(kind: str) -> None:
     ours = parts_of(kind)
-    theirs = json.loads(Engine.from_str(TOKENIZERS[kind].to_json()).to_str())
+    theirs = json.loads(HuggingFaceTokenizer.from_str(TOKENIZERS[kind].to_json()).to_str())
     assert ours == theirs
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_library_itself_encodes_and_decodes_the_same(kind: str) -> None:
-    engine = Engine.from_str(TOKENIZERS[kind].to_json())
+    engine = HuggingFaceTokenizer.from_str(TOKENIZERS[kind].to_json())
     engine.encode_special_tokens = True
     for text in TEXTS:
         ids = engine.encode(text).ids

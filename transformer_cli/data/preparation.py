@@ -41,7 +41,7 @@ from transformer_cli.text.tokenizer import (
     train_tokenizer,
 )
 from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers, tokenizer_files
-from transformer_cli.text.vocabulary import SANE_CHARACTERS
+from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
 
 __all__ = ["PreparedData", "encode_pairs", "held_out_pairs", "prepare_data"]
 
@@ -175,7 +175,9 @@ def _encoded(
     """Pairs as ids, and the number of their corpus; pairs that are too long are left out."""
     sequence_format = SequenceFormat.of(config.data)
     # A line with more characters than this has too many tokens; encoding it would cost seconds and gigabytes.
-    most_characters = max(SANE_CHARACTERS, MAX_CHARACTERS_PER_TOKEN * config.model.max_length)
+    most_characters = max(
+        MAX_LEARNED_CHARACTERS, MAX_CHARACTERS_PER_TOKEN * config.model.max_length
+    )
     for pairs in chunks:
         kept, corpora, sane = [], [], []
         for pair in pairs:
