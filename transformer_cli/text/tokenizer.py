@@ -1,6 +1,6 @@
 """The tokenizer: text to token ids, and token ids to text."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,7 +24,6 @@ class Tokenizer:
     def __init__(self, model: dict[str, Any]) -> None:
         """Build a tokenizer from the `model` entry of a tokenizer.json, which was checked before."""
         self._model = model
-        self.kind: str = model["type"].lower()
         self._engine = tokenizer_file.build(model)
         self.vocab_size: int = self._engine.get_vocab_size()
         self._pieces = [self._engine.id_to_token(index) for index in range(self.vocab_size)]
@@ -36,11 +35,20 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without special tokens; the string `[EOS]` in a text is ordinary text."""
-        return self.encode_batch([text])[0]
+        # The ids of words are cached; joined, they are the ids that `_encode_whole` gives.
+        first, *others = text.split(" ")
+        known = self._later_words
+        try:
+            ids = self._first_words[first].copy()
+            for word in others:
+                ids += known[word]
+        except KeyError:
+            return self._encode_whole(text)
+        return ids
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
         """The ids of each text, as `encode` gives them."""
-        return [self._encode_by_words(text) for text in texts]
+        return [self.encode(text) for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; [PAD], [SOS] and [EOS] are left out, [UNK] is shown."""
@@ -76,18 +84,6 @@ class Tokenizer:
 
     def _encode_later_word(self, word: str) -> list[int]:
         return self._encode_whole(f"a {word}")[len(self._first_words["a"]) :]
-
-    def _encode_by_words(self, text: str) -> list[int]:
-        """The same ids as `_encode_whole`, joined from cached ids of words where possible."""
-        first, *others = text.split(" ")
-        known = self._later_words
-        try:
-            ids = self._first_words[first].copy()
-            for word in others:
-                ids += known[word]
-        except KeyError:
-            return self._encode_whole(text)
-        return ids
 
     def _name(self, index: int) -> str:
         if index < len(SPECIALS):

@@ -1,14 +1,15 @@
-"""Sentence pairs as token ids: in a list, or in a memory-mapped Arrow file."""
+"""Sentence pairs as token ids, in a memory-mapped Arrow file."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer_cli.data.batches.order import Indices
+from transformer_cli.data.pairs import SentencePair
 from transformer_cli.text.sequence_format import SequenceFormat
 from transformer_cli.text.tokenizer import Tokenizer
 
@@ -20,52 +21,6 @@ class TokenPair(NamedTuple):
     target_ids: Sequence[int] | NDArray[np.integer[Any]]
 
 
-class TextPair(Protocol):
-    """A pair of texts, such as a `SentencePair`."""
-
-    @property
-    def source(self) -> str: ...
-    @property
-    def target(self) -> str: ...
-
-
-class EncodedPairs(Protocol):
-    """Encoded pairs to make batches from: a `PairList` or an `EncodedCorpus`."""
-
-    @property
-    def corpus_sizes(self) -> Sequence[int]:
-        """Number of pairs of each corpus; the corpora are stored one after the other."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> TokenPair: ...
-    def lengths(self, indices: Indices, /) -> tuple[Indices, Indices]:
-        """Number of source tokens and number of target tokens of the pairs at these indices."""
-
-
-class PairList:
-    """Pairs of one corpus, in memory."""
-
-    def __init__(self, pairs: Iterable[TokenPair]) -> None:
-        self._pairs = list(pairs)
-        self._lengths = np.array([(len(s), len(t)) for s, t in self._pairs], np.int64).reshape(
-            -1, 2
-        )
-
-    @property
-    def corpus_sizes(self) -> Sequence[int]:
-        return (len(self._pairs),)
-
-    def __len__(self) -> int:
-        return len(self._pairs)
-
-    def __getitem__(self, index: int) -> TokenPair:
-        return self._pairs[index]
-
-    def lengths(self, indices: Indices) -> tuple[Indices, Indices]:
-        """Number of source tokens and number of target tokens of the pairs at these indices."""
-        return self._lengths[indices, 0], self._lengths[indices, 1]
-
-
 class EncodedCorpus:
     """Pairs in a memory-mapped Arrow file; only the parts that are read are loaded.
 
@@ -74,7 +29,7 @@ class EncodedCorpus:
         num_corpora: how many corpora there are; the last ones may have no pairs.
     """
 
-    def __init__(self, table: Any, *, num_corpora: int = 1) -> None:
+    def __init__(self, table: Any, *, num_corpora: int) -> None:
         self._source_ids = _Lists(table.column("source_ids"))
         self._target_ids = _Lists(table.column("target_ids"))
         sizes = np.zeros(num_corpora, np.int64)
@@ -169,7 +124,7 @@ def _lists(sequences: Sequence[Any], id_type: Any) -> Any:
 
 
 def encode_pairs(
-    pairs: Sequence[TextPair],
+    pairs: Sequence[SentencePair],
     source_tokenizer: Tokenizer,
     target_tokenizer: Tokenizer,
     sequence_format: SequenceFormat,

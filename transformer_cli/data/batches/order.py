@@ -83,7 +83,7 @@ class EpochOrder:
         longest = np.maximum(source_lengths, target_lengths)
         # A stable sort leaves pairs of equal length shuffled, so batches differ from epoch to epoch.
         by_length = np.argsort(longest, kind="stable")
-        batches = np.split(pairs[by_length], _cuts(longest[by_length], self.budget))
+        batches = np.split(pairs[by_length], _batch_boundaries(longest[by_length], self.budget))
         shuffled = permute(np.arange(len(batches)), len(batches), (self.seed, epoch, 1, pool))
         return [batches[index] for index in shuffled]
 
@@ -168,7 +168,7 @@ def _num_visits(size: int, weight: float) -> int:
     return whole * size + math.ceil(round((weight - whole) * size, 6))
 
 
-def _cuts(longest: Indices, budget: Budget) -> list[int]:
+def _batch_boundaries(longest: Indices, budget: Budget) -> list[int]:
     """Indices at which to cut pairs into batches within the budget; pairs are sorted by their longer side."""
     if budget.tokens is None:
         return list(range(budget.sentences or 1, len(longest), budget.sentences or 1))
