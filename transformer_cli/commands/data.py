@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transformer_cli.config import SplitName, load_config
-from transformer_cli.data.preparation import held_out_pairs, prepare_data
+from transformer_cli.data.preparation import prepare_data
+from transformer_cli.data.selection.held_out import held_out_pairs
 
 NUM_SHOWN = 10
 

@@ -12,7 +12,6 @@ from transformer_cli.errors import DataError
 
 FILE_NAME = "fingerprint.json"
 VERSION = "1"  # of the preparation; raised if the same config would give other ids
-_TOKENIZER = "tokenizer."
 # These settings say where the corpus lies, or how the pairs are used later; they do not change the ids.
 _WITHOUT_EFFECT = ("root", "weight", "max_dropped_share")
 
@@ -37,7 +36,7 @@ def fingerprint(config: Config) -> dict[str, str]:
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """One line for each setting or file that differs, with both values."""
     return [
-        f"{name}: {_change(before.get(name), now.get(name))}"
+        f"{name}: was {_short(before.get(name))}, now {_short(now.get(name))}"
         for name in sorted({*before, *now})
         if before.get(name) != now.get(name)
     ]
@@ -64,8 +63,8 @@ def read_seal(folder: Path) -> dict[str, str] | None:
 
 def needs_other_tokenizers(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
     """Whether a setting of the tokenizers changed, so that they would have to be trained again."""
-    settings = {name for name in {*before, *now} if name.startswith(_TOKENIZER)}
-    return any(before.get(name) != now.get(name) for name in settings)
+    names = {name for name in {*before, *now} if name.startswith("tokenizer.")}
+    return any(before.get(name) != now.get(name) for name in names)
 
 
 def refusal(folder: Path, before: Mapping[str, str], now: Mapping[str, str]) -> DataError:
@@ -77,10 +76,6 @@ def refusal(folder: Path, before: Mapping[str, str], now: Mapping[str, str]) -> 
     return DataError(
         f"{folder}: the data differs from the data on which this run was trained:{lines}", hint=hint
     )
-
-
-def _change(before: str | None, now: str | None) -> str:
-    return f"was {_short(before)}, now {_short(now)}"
 
 
 def _short(value: str | None) -> str:

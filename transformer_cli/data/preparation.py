@@ -19,11 +19,7 @@ from transformer_cli.data.batches.order import epoch_order, padding_share
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.report import DataReport
 from transformer_cli.data.selection.cleaning import CleaningReport, check_dropped_share, clean
-from transformer_cli.data.selection.held_out import (
-    all_held_out_pairs,
-    held_out_digests,
-    held_out_pairs,
-)
+from transformer_cli.data.selection.held_out import all_held_out_pairs, held_out_digests
 from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.data.text_file import (
     read_side,
@@ -42,8 +38,6 @@ from transformer_cli.text.tokenizer import (
 )
 from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers, tokenizer_files
 from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
-
-__all__ = ["PreparedData", "encode_pairs", "held_out_pairs", "prepare_data"]
 
 logger = logging.getLogger(__name__)
 

@@ -7,9 +7,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.data.pairs import Row, table_lines
 from transformer_cli.text.tokenizer import Tokenizer
-
-Row = tuple[str, int, str]  # what happened, number of pairs, an example
 
 
 @dataclass(slots=True)
@@ -66,11 +65,6 @@ class DataReport:
     padding_share: float = 0.0
     """Share of padding among the tokens of training batches."""
 
-    @property
-    def num_leaked(self) -> int:
-        """Number of training pairs dropped because they are held-out pairs."""
-        return sum(count for what, count, _ in self.cleaning if what == "dropped: leakage")
-
     def count(self, pairs: Sequence[TokenPair], split: str) -> None:
         """Add encoded pairs to the numbers of a split."""
         for side, report in enumerate((self.source, self.target)):
@@ -123,9 +117,5 @@ class DataReport:
 
 def _table(title: str, rows: Sequence[Row]) -> list[str]:
     """A table of the rows whose number is not 0."""
-    told = [(what, count, example) for what, count, example in rows if count]
-    if not told:
-        return []
-    width = max(len(what) for what, _, _ in told)
-    lines = [f"  {what:{width}} {count:>10,}  {example}".rstrip() for what, count, example in told]
-    return [f"{title}:", *lines] if title else lines
+    lines = table_lines([row for row in rows if row[1]])
+    return [f"{title}:", *lines] if title and lines else lines

@@ -46,10 +46,6 @@ class Tokenizer:
             return self._encode_whole(text)
         return ids
 
-    def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
-        """The ids of each text, as `encode` gives them."""
-        return [self.encode(text) for text in texts]
-
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; [PAD], [SOS] and [EOS] are left out, [UNK] is shown."""
         shown = self._shown

@@ -4,9 +4,8 @@ from typing import Any
 import pytest
 
 from transformer_cli.config import Config
-from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.pairs import SentencePair, pair_digest
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.data.selection.cleaning import pair_digest
 from transformer_cli.data.selection.held_out import (
     all_held_out_pairs,
     held_out_digests,
@@ -121,6 +120,8 @@ def test_digests_mark_held_out_pairs_unless_the_task_is_to_memorise(tmp_path: Pa
     pairs = [SentencePair("c", "d"), SentencePair("Caf\u00e9", "f")]
     files = config_of({"source": "files", "corpora": [{"path": "a.tsv"}]})
     assert held_out_digests(files, pairs) == {pair_digest(pair) for pair in pairs}
+    phrasebook = config_of({"source": "phrasebook"})
+    assert held_out_digests(phrasebook, pairs) == held_out_digests(files, pairs)
     memorised = config_of({"source": "sequences", "task": "memorise"})
     assert held_out_digests(memorised, pairs) == set()
 

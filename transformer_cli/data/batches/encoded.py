@@ -130,12 +130,10 @@ def encode_pairs(
     sequence_format: SequenceFormat,
 ) -> list[TokenPair]:
     """The ids of each pair, in the same order."""
-    sources = source_tokenizer.encode_batch([pair.source for pair in pairs])
-    targets = target_tokenizer.encode_batch([pair.target for pair in pairs])
     return [
         TokenPair(
-            sequence_format.with_end(source, source_tokenizer.eos_id),
-            sequence_format.with_end(target, target_tokenizer.eos_id),
+            sequence_format.with_end(source_tokenizer.encode(pair.source), source_tokenizer.eos_id),
+            sequence_format.with_end(target_tokenizer.encode(pair.target), target_tokenizer.eos_id),
         )
-        for source, target in zip(sources, targets, strict=True)
+        for pair in pairs
     ]

@@ -46,16 +46,9 @@ def fingerprint_hub(data: HubData, index: int) -> dict[str, str]:
 
 
 def _raw_pairs(data: HubData, index: int, name: str) -> Iterator[RawPair]:
-    corpus = data.corpora[index]
-    fields = Fields(
-        corpus.source_field,
-        corpus.target_field,
-        data.source_language,
-        data.target_language,
-        f"data.corpora.{index}",
-    )
+    fields = Fields.of(data, index)
     paths: tuple[str, str] | None = None
-    for number, row in enumerate(_rows(corpus, data, name), start=1):
+    for number, row in enumerate(_rows(data.corpora[index], data, name), start=1):
         paths = paths or field_paths(list(row), fields, name)
         sides = (value_at(row, path, f"{name}:{number}") for path in paths)
         yield RawPair(number, *(side if len(side) <= MAX_LINE_BYTES else None for side in sides))

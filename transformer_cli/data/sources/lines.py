@@ -30,7 +30,7 @@ _UNUSUAL = (
 class RawPair(NamedTuple):
     """Both sides of a pair as bytes, not decoded; None for a side longer than `MAX_LINE_BYTES`."""
 
-    line: int
+    line_number: int
     source: bytes | None
     target: bytes | None
 
@@ -138,7 +138,7 @@ def _decode_damaged(
         try:
             (side or b"").decode()
         except UnicodeDecodeError as error:
-            damage = f"{place}:{raw.line}: byte {error.start + 1} of the sentence (0x{error.object[error.start]:02X})"
+            damage = f"{place}:{raw.line_number}: byte {error.start + 1} of the sentence (0x{error.object[error.start]:02X})"
             break
     if policy == "error":
         raise DataError(

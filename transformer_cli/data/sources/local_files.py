@@ -63,22 +63,24 @@ def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
     if corpus.source_path is not None and corpus.target_path is not None:
         return _two_sides(corpus, data, setting)
     assert corpus.path is not None
-    paths, languages = (
-        expand_path(corpus.path, data.root),
-        (data.source_language, data.target_language),
-    )
+    languages = (data.source_language, data.target_language)
+    paths = expand_path(corpus.path, data.root)
     if len(paths) == 1 and paths[0].is_dir():
         folder = paths[0]
         paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-        formats = {path: _format(path, languages) for path in paths if not path.is_dir()}
         wanted = {corpus.format} if corpus.format else {*_FORMATS.values(), "text"}
+        formats = {path: _format(path, languages) for path in paths if not path.is_dir()}
         files = _assemble(
             {path: kind for path, kind in formats.items() if kind in wanted}, languages
         )
         if not files:
             raise DataError(
                 f"{folder}: no corpus in this folder"
-                + (f", found {_some([path.name for path in paths])}" if paths else ", it is empty"),
+                + (
+                    f", found {_first_names([path.name for path in paths])}"
+                    if paths
+                    else ", it is empty"
+                ),
                 hint="a folder holds .tsv, .csv, .jsonl or .parquet files, or pairs such as "
                 f"NAME.{languages[0]} and NAME.{languages[1]}, compressed or not",
             )
@@ -160,19 +162,12 @@ def _without_compression(path: Path) -> Path:
 def _raw_pairs(files: CorpusFiles, data: FilesData, index: int) -> Iterator[RawPair]:
     if files.format == "text":
         return _read_text(files.source, files.target)
-    corpus = data.corpora[index]
-    fields = Fields(
-        corpus.source_field,
-        corpus.target_field,
-        data.source_language,
-        data.target_language,
-        f"data.corpora.{index}",
-    )
+    fields = Fields.of(data, index)
     if files.format == "jsonl":
         return read_jsonl(files.source, fields)
     if files.format == "parquet":
         return read_parquet(files.source, fields)
-    return read_table(files.source, files.format, fields, has_header=corpus.has_header)
+    return read_table(files.source, files.format, fields, has_header=data.corpora[index].has_header)
 
 
 def _read_text(source: Path, target: Path) -> Iterator[RawPair]:
@@ -194,5 +189,5 @@ def _num_lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count:,} lines"
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
