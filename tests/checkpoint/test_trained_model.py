@@ -20,7 +20,8 @@ from transformer_cli.errors import ConfigError, DataError, MissingInputError, St
 from transformer_cli.storage import MANIFEST_NAME, Content, open_sealed, write_folder
 from transformer_cli.storage.manifest import listed
 from transformer_cli.storage.tensors import tensors_content
-from transformer_cli.training.progress import Meter, Progress
+from transformer_cli.training.meter import Meter
+from transformer_cli.training.progress import Progress
 
 from ..faults import run_in_child
 from .models import Parts, logits, parts, save

@@ -12,7 +12,7 @@ from transformer_cli.storage import read_json_lines
 
 UNSHIFTED_NOTE = (
     "note: the decoder read the same symbols that it had to predict (data.shift_target: false), so a low "
-    "loss is easy to reach and does not mean that the model can generate"
+    "loss is easy to reach and says nothing about generating"
 )
 
 

@@ -64,26 +64,27 @@ def goodness(value: float, metric: str) -> float:
 
 def reaches_limit(progress: Progress, training: TrainingConfig) -> bool:
     """Whether all steps or epochs are done."""
-    return (training.max_steps is not None and progress.step >= training.max_steps) or (
-        training.max_epochs is not None and progress.position.epoch >= training.max_epochs
-    )
+    limits = {"training.max_steps", "training.max_epochs"}
+    return not limits.isdisjoint(_limits_reached(progress, training))
 
 
 def is_out_of_patience(progress: Progress, training: TrainingConfig) -> bool:
     """Whether `patience` validations in a row brought no new best score."""
-    return training.patience is not None and progress.validations_without_best >= training.patience
+    return "training.patience" in _limits_reached(progress, training)
 
 
 def limits_reached(progress: Progress, training: TrainingConfig) -> list[str]:
     """The settings that ended the run, as a user writes them."""
-    reached = []
-    if training.max_steps is not None and progress.step >= training.max_steps:
-        reached.append(f"training.max_steps={training.max_steps}")
-    if training.max_epochs is not None and progress.position.epoch >= training.max_epochs:
-        reached.append(f"training.max_epochs={training.max_epochs}")
-    if is_out_of_patience(progress, training):
-        reached.append(f"training.patience={training.patience}")
-    return reached
+    return [f"{name}={value}" for name, value in _limits_reached(progress, training).items()]
+
+
+def _limits_reached(progress: Progress, training: TrainingConfig) -> dict[str, int]:
+    counts = {
+        "training.max_steps": (progress.step, training.max_steps),
+        "training.max_epochs": (progress.position.epoch, training.max_epochs),
+        "training.patience": (progress.validations_without_best, training.patience),
+    }
+    return {name: limit for name, (n, limit) in counts.items() if limit is not None and n >= limit}
 
 
 def is_finished(progress: Progress, training: TrainingConfig) -> bool:

@@ -52,9 +52,8 @@ def accept_changes(before: Config, now: Config, *, accept_data_change: bool = Fa
 
 def _is_harmless(key: str, now: Config, harmless: Sequence[str]) -> bool:
     if key == "training.max_steps" and now.training.schedule == "cosine":
-        return (
-            False  # the curve ends at max_steps, so every step would have had another learning rate
-        )
+        # The curve ends at max_steps: every step would have had another learning rate.
+        return False
     return any(key == prefix or key.startswith(prefix + ".") for prefix in harmless)
 
 

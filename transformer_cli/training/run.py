@@ -1,9 +1,10 @@
-"""A whole training run: from a config to a folder with checkpoints, or on from where it stopped."""
+"""A whole training run: from a config, or from its last checkpoint, to a trained model in a folder."""
 
 import json
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from transformer_cli.checkpoint import Checkpoints, Retention, RunLock, load_tokenizers
@@ -15,7 +16,6 @@ from transformer_cli.evaluation.exercises import summary_lines
 from transformer_cli.inference import load_translator
 from transformer_cli.messages import log_to_file
 from transformer_cli.runtime import (
-    Machine,
     StopRequest,
     environment,
     prepare_machine,
@@ -81,14 +81,17 @@ def train(
     with RunLock(folder.path), log_to_file(folder.log_file):
         data = _prepared_data(folder, config, from_scratch, accept_data_change)
         replace_file(folder.config_file, to_yaml(config).encode())
-        _write_environment(folder, data, machine)
+        described = environment() | {"device": machine.describe(), "data": dict(data.fingerprint)}
+        replace_file(folder.environment_file, json.dumps(described, indent=1).encode())
         session = TrainingSession.open(folder, config, data, machine)
         was_finished = is_finished(session.progress, config.training)
         if not was_finished:
             _train_in(session, folder, callbacks)
         is_done = is_finished(session.progress, config.training)
         if is_done:
-            _log_summary(folder, config)
+            make_translator = partial(load_translator, folder.path)
+            for line in summary_lines(config, folder.metrics_file, make_translator):
+                logger.info("%s", line)
         if is_done and not was_finished:
             logger.info("finished after %d steps: %s", session.progress.step, folder.path)
     return TrainedRun(
@@ -107,7 +110,10 @@ def _prepared_data(
     checkpoints = Checkpoints(folder.path, Retention.of(config.training))
     checkpoints.sweep()
     if from_scratch:
-        _put_aside(checkpoints)
+        records = folder.metrics_file, folder.tensorboard_folder, folder.data_folder
+        place = checkpoints.move_away(along=[CONFIG_FILE, *(path.name for path in records)])
+        if place is not None:
+            logger.info("the earlier checkpoints are now in %s", place)
     newest = checkpoints.newest_valid()
     if newest is not None:
         _accept_changes(folder, config, accept_data_change=accept_data_change)
@@ -124,13 +130,6 @@ def _prepared_data(
     return data
 
 
-def _put_aside(checkpoints: Checkpoints) -> None:
-    """Rename the folder of checkpoints, and move what belongs to them there."""
-    place = checkpoints.move_away(along=("metrics.jsonl", "tensorboard", "data", CONFIG_FILE))
-    if place is not None:
-        logger.info("the earlier checkpoints are now in %s", place)
-
-
 def _accept_changes(folder: RunFolder, config: Config, *, accept_data_change: bool) -> None:
     """Log the settings that changed since the run began; refuse those that would spoil it."""
     if folder.config_file.exists():
@@ -139,34 +138,15 @@ def _accept_changes(folder: RunFolder, config: Config, *, accept_data_change: bo
             logger.info("changed since the run began: %s", change)
 
 
-def _write_environment(folder: RunFolder, data: PreparedData, machine: Machine) -> None:
-    described = environment() | {"device": machine.describe(), "data": dict(data.fingerprint)}
-    replace_file(folder.environment_file, json.dumps(described, indent=1).encode())
-
-
 def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[Callback]) -> None:
     config = session.config
     with signals_as_requests() as request:
-        progress = session.run(
-            Callbacks(
-                [
-                    Watchdog(config.runtime.stuck_after_seconds),
-                    _StopAfterSignal(request),
-                    *callbacks,
-                    Recorder(folder),
-                    Alarms(),
-                ]
-            )
-        )
+        own = Watchdog(config.runtime.stuck_after_seconds), _StopAfterSignal(request)
+        progress = session.run(Callbacks([*own, *callbacks, Recorder(folder), Alarms()]))
     if request.signal_number is not None and not is_finished(progress, config.training):
         raise InterruptedBySignal(
             request.signal_number, f"stopped and saved at step {progress.step}"
         )
-
-
-def _log_summary(folder: RunFolder, config: Config) -> None:
-    for line in summary_lines(config, folder.metrics_file, lambda: load_translator(folder.path)):
-        logger.info("%s", line)
 
 
 class _StopAfterSignal(Callback):

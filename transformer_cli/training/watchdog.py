@@ -33,26 +33,22 @@ class Watchdog(Callback):
         self._is_over = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def alive(self) -> None:
-        """A sign of life: a step, a validation or a save has ended."""
-        self._alive_at = time.monotonic()
-
     def on_start(self, first_step: int, num_steps: int | None) -> None:
         if self.limit_seconds is not None:
-            self.alive()
+            self._alive_at = time.monotonic()
             self._thread = threading.Thread(
                 target=self._watch, args=(self.limit_seconds,), name="watchdog", daemon=True
             )
             self._thread.start()
 
     def on_step(self, step: int, report: StepReport) -> None:
-        self.alive()
+        self._alive_at = time.monotonic()
 
     def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
-        self.alive()
+        self._alive_at = time.monotonic()
 
     def on_save(self, step: int, folder: Path) -> None:
-        self.alive()
+        self._alive_at = time.monotonic()
 
     def on_end(self) -> None:
         self._is_over.set()

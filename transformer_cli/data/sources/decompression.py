@@ -158,29 +158,26 @@ def _decompress(file: BinaryIO, suffix: str, path: Path) -> Iterator[bytes]:
         if decompressor.eof:
             rest, decompressor = decompressor.unused_data, None
     if decompressor is not None:
-        raise DataError(
-            f"{path}: cut short: its last {suffix} member does not end",
-            hint="copy or download the file again",
-        )
+        raise _unusable(path, f"cut short: its last {suffix} member does not end")
 
 
 def _feed(decompressor: _Decompressor, data: bytes, path: Path) -> bytes:
     try:
         return decompressor.decompress(data, CHUNK_BYTES)
     except (lzma.LZMAError, OSError, EOFError) as error:
-        raise _damaged(path, error) from error
+        raise _unusable(path, f"damaged compressed data: {error}") from error
 
 
 def _read(file: BinaryIO | gzip.GzipFile, num_bytes: int, path: Path) -> bytes:
     try:
         return file.read(num_bytes)
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise _damaged(path, error) from error
+    except EOFError as error:
+        raise _unusable(path, "cut short: its last .gz member does not end") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise _unusable(path, f"damaged compressed data: {error}") from error
     except OSError as error:
         raise StorageError(f"{path}: reading failed: {error.strerror}") from error
 
 
-def _damaged(path: Path, error: Exception) -> DataError:
-    return DataError(
-        f"{path}: damaged or cut short: {error}", hint="copy or download the file again"
-    )
+def _unusable(path: Path, problem: str) -> DataError:
+    return DataError(f"{path}: {problem}", hint="copy or download the file again")
