@@ -65,12 +65,12 @@ class DataReport:
     padding_share: float = 0.0
     """Share of padding among the tokens of training batches."""
 
-    def count(self, pairs: Sequence[TokenPair], split: str) -> None:
+    def count(self, pairs: Iterable[TokenPair], split: str) -> None:
         """Add encoded pairs to the numbers of a split."""
-        for side, report in enumerate((self.source, self.target)):
-            tokens: TokenCount = getattr(report, split)
-            for pair in pairs:
-                tokens.add(pair[side])
+        counts: list[TokenCount] = [getattr(side, split) for side in (self.source, self.target)]
+        for pair in pairs:
+            for tokens, ids in zip(counts, pair, strict=True):
+                tokens.add(ids)
 
     def lines(self) -> list[str]:
         """Lines for people."""
@@ -83,13 +83,12 @@ class DataReport:
         return [
             f"pairs: {splits}",
             *_table("reading the training split", self.reading),
-            *_table("cleaning the training split", self.cleaning),
+            *_table("cleaning the training split", [*self.cleaning, too_long]),
             *(
                 line
                 for split, rows in self.held_out.items()
                 for line in _table(f"reading and cleaning the {split} split", rows)
             ),
-            *_table("", [too_long]),
             *self._tokenizer_lines(),
             f"padding: {self.padding_share:.1%} of a training batch",
         ]
@@ -118,4 +117,4 @@ class DataReport:
 def _table(title: str, rows: Sequence[Row]) -> list[str]:
     """A table of the rows whose number is not 0."""
     lines = table_lines([row for row in rows if row[1]])
-    return [f"{title}:", *lines] if title and lines else lines
+    return [f"{title}:", *lines] if lines else []

@@ -16,6 +16,7 @@ SUBWORD_VOCAB_SIZE = 8000
 # Longer texts are cut: a word of a million characters would make a tokenizer.json that is refused.
 MAX_LEARNED_CHARACTERS = 10_000
 _PIECES = re.compile(r"(?s).{1,999}(?:\s|\Z)|.{1,1000}")  # ends at white space if possible
+_TRAINER: dict[str, Any] = {"special_tokens": list(SPECIALS), "show_progress": False}
 _BYTES = pre_tokenizers.ByteLevel.alphabet()
 
 
@@ -52,10 +53,9 @@ def _cut_long_texts(texts: Iterable[str]) -> Iterator[str]:
 
 def _learn_words(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]:
     trainer = trainers.WordLevelTrainer(
-        vocab_size=min(config.vocab_size or MAX_ENTRIES, MAX_ENTRIES),
+        vocab_size=config.vocab_size or MAX_ENTRIES,
         min_frequency=config.min_frequency,
-        special_tokens=list(SPECIALS),
-        show_progress=False,
+        **_TRAINER,
     )
     return _learn("WordLevel", trainer, texts)
 
@@ -65,9 +65,8 @@ def _learn_merges(texts: Iterable[str], vocab_size: int, min_frequency: int) -> 
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
         min_frequency=min_frequency,
-        special_tokens=list(SPECIALS),
         initial_alphabet=_BYTES,
-        show_progress=False,
+        **_TRAINER,
     )
     return _learn("BPE", trainer, texts)
 
@@ -81,10 +80,9 @@ def _learn_scores(texts: Iterable[str], vocab_size: int) -> dict[str, Any]:
     """
     trainer = trainers.UnigramTrainer(
         vocab_size=vocab_size,
-        special_tokens=list(SPECIALS),
         initial_alphabet=_BYTES,
         unk_token=UNK,
-        show_progress=False,
+        **_TRAINER,
     )
     learned = _learn("Unigram", trainer, _then_each_word_with_a_mark(texts))
     pieces = {piece: score for piece, score in learned["vocab"] if is_one_piece(piece)}

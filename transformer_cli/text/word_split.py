@@ -102,6 +102,7 @@ def components(kind: str, *, keeps_marks_with_words: bool = False) -> dict[str, 
         _replace(_FIRST_IS_MARK, ""),
         _replace(_INSERT_SPACE, " "),
     ]
+    matching = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     # The ByteLevel decoder ignores these settings, but the file format requires them.
     join_bytes = {**byte_level, "add_prefix_space": True, "use_regex": True}
     join = join_bytes if is_bytes else {"type": "Fuse"}
@@ -109,7 +110,10 @@ def components(kind: str, *, keeps_marks_with_words: bool = False) -> dict[str, 
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [_added_token(index, text) for index, text in enumerate(SPECIALS)],
+        "added_tokens": [
+            {"id": index, "content": text, **matching, "special": True}
+            for index, text in enumerate(SPECIALS)
+        ],
         "normalizer": {"type": "Sequence", "normalizers": normalizers},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, byte_level]}
         if is_bytes
@@ -121,8 +125,3 @@ def components(kind: str, *, keeps_marks_with_words: bool = False) -> dict[str, 
 
 def _replace(pattern: str, content: str) -> dict[str, Any]:
     return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
-
-
-def _added_token(index: int, text: str) -> dict[str, Any]:
-    matching = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    return {"id": index, "content": text, **matching, "special": True}

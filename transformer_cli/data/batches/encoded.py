@@ -123,17 +123,14 @@ def _lists(sequences: Sequence[Any], id_type: Any) -> Any:
     return pa.ListArray.from_arrays(offsets, values)
 
 
-def encode_pairs(
-    pairs: Sequence[SentencePair],
+def encode_pair(
+    pair: SentencePair,
     source_tokenizer: Tokenizer,
     target_tokenizer: Tokenizer,
     sequence_format: SequenceFormat,
-) -> list[TokenPair]:
-    """The ids of each pair, in the same order."""
-    return [
-        TokenPair(
-            sequence_format.with_end(source_tokenizer.encode(pair.source), source_tokenizer.eos_id),
-            sequence_format.with_end(target_tokenizer.encode(pair.target), target_tokenizer.eos_id),
-        )
-        for pair in pairs
-    ]
+) -> TokenPair:
+    """The ids of a pair, each side with [EOS] if the format has one."""
+    return TokenPair(
+        sequence_format.with_end(source_tokenizer.encode(pair.source), source_tokenizer.eos_id),
+        sequence_format.with_end(target_tokenizer.encode(pair.target), target_tokenizer.eos_id),
+    )

@@ -78,12 +78,12 @@ def clean(
             altered = SentencePair(alter(source), alter(target), corpus)
             if altered != pair:
                 finding.count += 1
-                finding.example = finding.example or _excerpt(pair)
+                finding.example = finding.example or excerpt(pair)
                 pair = altered
         for must_drop, finding in drops:
             if must_drop(pair):
                 finding.count += 1
-                finding.example = finding.example or _excerpt(pair)
+                finding.example = finding.example or excerpt(pair)
                 break
         else:
             report.num_kept += 1
@@ -180,7 +180,8 @@ def _was_seen_before(
     return was_seen_before
 
 
-def _excerpt(pair: SentencePair) -> str:
+def excerpt(pair: SentencePair) -> str:
+    """The beginning of both sides, for a report."""
     sides = (
         text if len(text) <= _EXAMPLE_CHARACTERS else text[: _EXAMPLE_CHARACTERS - 1] + "…"
         for text in (pair.source, pair.target)

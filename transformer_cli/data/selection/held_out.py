@@ -50,6 +50,9 @@ class HeldOutSplit:
         return [*self.reading.table()[1:], *self.cleaning.table()[1:-1]]
 
 
+HeldOutSplits = dict[SplitName, HeldOutSplit]
+
+
 def held_out_pairs(config: Config, split: SplitName) -> list[SentencePair]:
     """The normalised pairs of the validation or test split; logs a warning if reading skipped pairs.
 
@@ -68,7 +71,7 @@ def held_out_pairs(config: Config, split: SplitName) -> list[SentencePair]:
     return found.pairs
 
 
-def all_held_out_pairs(config: Config) -> dict[SplitName, HeldOutSplit]:
+def all_held_out_pairs(config: Config) -> HeldOutSplits:
     """The validation split, and the test split if the config has one.
 
     The validation split has at least one pair; a test split that is drawn may have none.
@@ -76,7 +79,7 @@ def all_held_out_pairs(config: Config) -> dict[SplitName, HeldOutSplit]:
     Raises:
         DataError: the config has no validation split, or the split has no pair.
     """
-    found: dict[SplitName, HeldOutSplit] = {"validation": _read(config, "validation")}
+    found: HeldOutSplits = {"validation": _read(config, "validation")}
     _require_pairs(config, found["validation"], "validation")
     if has_split(config.data, "test"):
         found["test"] = _read(config, "test")

@@ -41,15 +41,10 @@ def read_pairs(
         DataError: the config has no such split, or a corpus is empty or cannot be read.
     """
     if not has_split(data, split):
-        raise DataError(
-            f"the config has no {split} split",
-            hint=f"add a corpus with split: {split} under data.corpora"
-            + (
-                ""
-                if split == "train"
-                else f", or set data.{split}_share above 0 to draw pairs from corpora without split"
-            ),
-        )
+        hint = f"add a corpus with split: {split} under data.corpora"
+        if split != "train":
+            hint += f", or set data.{split}_share above 0 to draw pairs from corpora without split"
+        raise DataError(f"the config has no {split} split", hint=hint)
     report = ReadingReport() if report is None else report
     if isinstance(data, PhrasebookData | SequencesData):
         for pair in _generated_pairs(data, split, seed):
