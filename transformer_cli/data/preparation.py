@@ -40,11 +40,7 @@ from transformer_cli.data.text_file import (
 from transformer_cli.errors import DataError
 from transformer_cli.storage import make_folders, staged_folder
 from transformer_cli.text.sequence_format import SequenceFormat
-from transformer_cli.text.tokenizer import (
-    MAX_CHARACTERS_PER_TOKEN,
-    Tokenizer,
-    train_tokenizer,
-)
+from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, Tokenizer, train_tokenizer
 from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers, tokenizer_files
 from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
 
@@ -117,7 +113,10 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
     report.num_pairs = {split: len(found.pairs) for split, found in held_out.items()}
     report.held_out = {split: found.table() for split, found in held_out.items()}
     text = folder / TEXT
-    _write_cleaned_text(config, text, held_out, report)
+    reading, cleaning = ReadingReport(), CleaningReport()
+    write_text(text, _cleaned(config, held_out, reading, cleaning))
+    check_dropped_share(cleaning, config.data.cleaning, reading)
+    report.reading, report.cleaning = reading.table(), cleaning.table()
     if tokenizers is None:
         tokenizers = _train_tokenizers(config, text)
     vocab_sizes = [tokenizer.vocab_size for tokenizer in tokenizers]
@@ -149,15 +148,6 @@ def _cleaned(
         config, chain.from_iterable(split.pairs for split in held_out.values())
     )
     return clean(pairs, config.data.cleaning, cleaning, held_out=digests)
-
-
-def _write_cleaned_text(
-    config: Config, path: Path, held_out: HeldOutSplits, report: DataReport
-) -> None:
-    reading, cleaning = ReadingReport(), CleaningReport()
-    write_text(path, _cleaned(config, held_out, reading, cleaning))
-    check_dropped_share(cleaning, config.data.cleaning, reading)
-    report.reading, report.cleaning = reading.table(), cleaning.table()
 
 
 def _train_tokenizers(config: Config, text: Path) -> Tokenizers:
@@ -228,10 +218,10 @@ def _write_tokenizers(config: Config, folder: Path, tokenizers: Tokenizers) -> N
 
 
 def _read_tokenizers(folder: Path) -> Tokenizers:
-    def load(name: str) -> Tokenizer:
-        return Tokenizer.from_json((folder / name).read_text(encoding="utf-8"))
-
-    return load_tokenizers(lambda name: (folder / name).exists(), load)
+    return load_tokenizers(
+        lambda name: (folder / name).exists(),
+        lambda name: Tokenizer.from_json((folder / name).read_text(encoding="utf-8")),
+    )
 
 
 def _are_those_of(folder: Path, tokenizers: Tokenizers | None) -> bool:

@@ -89,7 +89,12 @@ class DataReport:
                 for split, rows in self.held_out.items()
                 for line in _table(f"reading and cleaning the {split} split", rows)
             ),
-            *self._tokenizer_lines(),
+            f"{'tokens':10}{'vocabulary':>12}{'per sentence':>14}{'unknown':>10}{'in validation':>15}",
+            *(
+                f"  {name:8}{side.vocab_size:>12,}{side.train.tokens_per_sentence:>14.1f}"
+                f"{side.train.unknown_rate:>10.2%}{side.validation.unknown_rate:>15.2%}"
+                for name, side in (("source", self.source), ("target", self.target))
+            ),
             f"padding: {self.padding_share:.1%} of a training batch",
         ]
 
@@ -101,17 +106,6 @@ class DataReport:
     def from_json(cls, values: dict[str, Any]) -> "DataReport":
         """The report from the values of `to_json`."""
         return TypeAdapter(cls).validate_python(values)
-
-    def _tokenizer_lines(self) -> list[str]:
-        head = f"{'tokens':10}{'vocabulary':>12}{'per sentence':>14}{'unknown':>10}{'in validation':>15}"
-        return [
-            head,
-            *(
-                f"  {name:8}{side.vocab_size:>12,}{side.train.tokens_per_sentence:>14.1f}"
-                f"{side.train.unknown_rate:>10.2%}{side.validation.unknown_rate:>15.2%}"
-                for name, side in (("source", self.source), ("target", self.target))
-            ),
-        ]
 
 
 def _table(title: str, rows: Sequence[Row]) -> list[str]:

@@ -142,11 +142,8 @@ def _check_merges(merges: Any, vocabulary: dict[str, int]) -> None:
     if not isinstance(merges, list) or len(merges) > len(vocabulary):
         raise _refusal("model.merges is not a list of at most one merge per entry")
     for merge in merges:
-        if not (
-            isinstance(merge, list)
-            and len(merge) == 2
-            and all(isinstance(part, str) for part in merge)
-        ):
+        is_pair = isinstance(merge, list) and len(merge) == 2
+        if not is_pair or not all(isinstance(part, str) for part in merge):
             raise _refusal(f"model.merges holds {_short(merge)}, not two pieces")
         if not {merge[0], merge[1], merge[0] + merge[1]} <= vocabulary.keys():
             raise _refusal(

@@ -53,9 +53,7 @@ def _cut_long_texts(texts: Iterable[str]) -> Iterator[str]:
 
 def _learn_words(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]:
     trainer = trainers.WordLevelTrainer(
-        vocab_size=config.vocab_size or MAX_ENTRIES,
-        min_frequency=config.min_frequency,
-        **_TRAINER,
+        vocab_size=config.vocab_size or MAX_ENTRIES, min_frequency=config.min_frequency, **_TRAINER
     )
     return _learn("WordLevel", trainer, texts)
 
@@ -63,10 +61,7 @@ def _learn_words(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any
 def _learn_merges(texts: Iterable[str], vocab_size: int, min_frequency: int) -> dict[str, Any]:
     """Byte-pair encoding (Sennrich et al. 2016); no token reaches beyond a word."""
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        min_frequency=min_frequency,
-        initial_alphabet=_BYTES,
-        **_TRAINER,
+        vocab_size=vocab_size, min_frequency=min_frequency, initial_alphabet=_BYTES, **_TRAINER
     )
     return _learn("BPE", trainer, texts)
 
@@ -79,10 +74,7 @@ def _learn_scores(texts: Iterable[str], vocab_size: int) -> dict[str, Any]:
     them, each word is also given once before a full stop, and subwords with punctuation are removed.
     """
     trainer = trainers.UnigramTrainer(
-        vocab_size=vocab_size,
-        initial_alphabet=_BYTES,
-        unk_token=UNK,
-        **_TRAINER,
+        vocab_size=vocab_size, initial_alphabet=_BYTES, unk_token=UNK, **_TRAINER
     )
     learned = _learn("Unigram", trainer, _then_each_word_with_a_mark(texts))
     pieces = {piece: score for piece, score in learned["vocab"] if is_one_piece(piece)}
@@ -112,10 +104,10 @@ def _rounded_scores(pieces: dict[str, float]) -> list[list[Any]]:
     The order changes the last digits, which are rounded away. Bytes that occur in no text get random
     scores a little above the lowest; they are set to the lowest.
     """
-    for special in SPECIALS:
-        pieces.pop(special, None)
     lowest = min(pieces.values())
     by_chance = {byte for byte in _BYTES if pieces[byte] <= lowest + 1e-4 * len(_BYTES)}
-    settled = [(piece, lowest if piece in by_chance else score) for piece, score in pieces.items()]
-    rounded = [[piece, round(score, 4)] for piece, score in settled]
+    rounded = [
+        [piece, round(lowest if piece in by_chance else score, 4)]
+        for piece, score in pieces.items()
+    ]
     return sorted(rounded, key=lambda entry: (-entry[1], entry[0]))

@@ -48,7 +48,12 @@ _SUBWORDS = "|".join(
 )
 _SUBWORDS_WITH_MARKS = rf"{_WORD}(?: ?[^\s\p{{L}}\p{{N}}])+|{_SUBWORDS}"
 
-
+_BYTE_LEVEL = {
+    "type": "ByteLevel",
+    "add_prefix_space": False,
+    "trim_offsets": True,
+    "use_regex": False,
+}
 # After a word that ends in one of these, no space is expected before the next word.
 _OPENERS = frozenset("'\u2019\u2018\"“„«¿¡(-/\u2013$€£¥")
 _SEPARATORS = frozenset(".,:")  # after a digit only
@@ -84,18 +89,9 @@ def components(kind: str, *, keeps_marks_with_words: bool = False) -> dict[str, 
     """
     is_bytes = kind != "WordLevel"  # tokens consist of bytes, so that no text is unknown
     subwords = _SUBWORDS_WITH_MARKS if keeps_marks_with_words else _SUBWORDS
-    split = {
-        "type": "Split",
-        "pattern": {"Regex": subwords if is_bytes else _WORDS},
-        "behavior": "Isolated",
-        "invert": False,
-    }
-    byte_level = {
-        "type": "ByteLevel",
-        "add_prefix_space": False,
-        "trim_offsets": True,
-        "use_regex": False,
-    }
+    pattern = {"Regex": subwords if is_bytes else _WORDS}
+    split = {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
+    to_bytes = {"type": "Sequence", "pretokenizers": [split, _BYTE_LEVEL]}
     normalizers = [
         {"type": "NFC"},
         {"type": "Prepend", "prepend": " "},
@@ -104,7 +100,7 @@ def components(kind: str, *, keeps_marks_with_words: bool = False) -> dict[str, 
     ]
     matching = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     # The ByteLevel decoder ignores these settings, but the file format requires them.
-    join_bytes = {**byte_level, "add_prefix_space": True, "use_regex": True}
+    join_bytes = {**_BYTE_LEVEL, "add_prefix_space": True, "use_regex": True}
     join = join_bytes if is_bytes else {"type": "Fuse"}
     return {
         "version": "1.0",
@@ -115,9 +111,7 @@ def components(kind: str, *, keeps_marks_with_words: bool = False) -> dict[str, 
             for index, text in enumerate(SPECIALS)
         ],
         "normalizer": {"type": "Sequence", "normalizers": normalizers},
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, byte_level]}
-        if is_bytes
-        else split,
+        "pre_tokenizer": to_bytes if is_bytes else split,
         "post_processor": None,
         "decoder": {"type": "Sequence", "decoders": [join, _replace(_REMOVE_SPACE, "")]},
     }

@@ -94,12 +94,8 @@ def write_encoded(
     import pyarrow as pa
 
     id_type = pa.uint16() if vocab_size <= 2**16 else pa.uint32()
-    columns = {
-        "source_ids": pa.list_(id_type),
-        "target_ids": pa.list_(id_type),
-        "corpus": pa.uint16(),
-    }
-    schema = pa.schema(columns)
+    ids = pa.list_(id_type)
+    schema = pa.schema({"source_ids": ids, "target_ids": ids, "corpus": pa.uint16()})
     last_corpus = 0
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
         for pairs, corpora in chunks:

@@ -55,10 +55,8 @@ class EpochOrder:
 
     def batches(self, epoch: int, *, first: int = 0) -> Iterator[Indices]:
         """Yield the indices of the pairs of each batch of an epoch, starting at batch `first`."""
-        batches = itertools.chain.from_iterable(
-            self._pool_batches(epoch, pool) for pool in range(self._num_pools())
-        )
-        return itertools.islice(batches, first, None)
+        pools = (self._pool_batches(epoch, pool) for pool in range(self._num_pools()))
+        return itertools.islice(itertools.chain.from_iterable(pools), first, None)
 
     def num_batches(self, epoch: int) -> int:
         """Number of batches of an epoch; counting them takes as long as planning the epoch."""
@@ -66,13 +64,10 @@ class EpochOrder:
 
     def num_pairs(self) -> int:
         """Number of pairs that an epoch visits, repeated visits included."""
-        return sum(_num_visits(size, weight) for size, weight in self._corpora())
+        return sum(map(_num_visits, self.sizes, self.weights))
 
     def _num_pools(self) -> int:
         return math.ceil(self.num_pairs() / self.pool_size)
-
-    def _corpora(self) -> Iterator[tuple[int, float]]:
-        return zip(self.sizes, self.weights, strict=True)
 
     def _pool_batches(self, epoch: int, pool: int) -> list[Indices]:
         num_pairs, num_pools = self.num_pairs(), self._num_pools()
@@ -91,7 +86,7 @@ class EpochOrder:
         """Map visit numbers to pair indices; each corpus has its full repetitions, then a random part."""
         pairs = np.empty_like(visits)
         first_visit = first_pair = 0
-        for corpus, (size, weight) in enumerate(self._corpora()):
+        for corpus, (size, weight) in enumerate(zip(self.sizes, self.weights, strict=True)):
             num_visits = _num_visits(size, weight)
             here = (visits >= first_visit) & (visits < first_visit + num_visits)
             within = visits[here] - first_visit

@@ -4,6 +4,7 @@ import queue
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, Self
@@ -155,7 +156,5 @@ def _fill(items: Iterator[Any], waiting: _Queue, is_stopped: threading.Event) ->
 
 def _put(item: Any, waiting: _Queue, is_stopped: threading.Event) -> None:
     while not is_stopped.is_set():
-        try:
+        with suppress(queue.Full):
             return waiting.put(item, timeout=0.1)
-        except queue.Full:
-            continue

@@ -15,11 +15,7 @@ from transformer_cli.data.pairs import (
     table_lines,
 )
 from transformer_cli.errors import DataError
-from transformer_cli.text.normalization import (
-    compose,
-    is_blank,
-    remove_control_characters,
-)
+from transformer_cli.text.normalization import compose, is_blank, remove_control_characters
 
 # Characters added to both lengths before their ratio is taken, so that short sentences may differ more.
 _RATIO_MARGIN = 15
@@ -139,13 +135,14 @@ def _drops(
         yield "max_words", _on_either_side(_has_more_words, rules.max_words)
     if rules.max_characters is not None:
         yield "max_characters", _on_either_side(lambda text, n: len(text) > n, rules.max_characters)
-    if rules.max_length_ratio is not None:
-        yield "max_length_ratio", _has_unlike_lengths(rules.max_length_ratio)
+    if (max_ratio := rules.max_length_ratio) is not None:
+        yield "max_length_ratio", lambda pair: _has_unlike_lengths(pair, max_ratio)
     digest = lru_cache(maxsize=1)(pair_digest)  # two rules use the digest of the same pair
     if held_out:
         yield "leakage", lambda pair: digest(pair) in held_out
     if rules.drop_duplicates:
-        yield "drop_duplicates", _was_seen_before(digest)
+        seen: set[bytes] = set()
+        yield "drop_duplicates", lambda pair: _is_repeated(digest(pair), seen)
 
 
 def _on_either_side(
@@ -159,25 +156,15 @@ def _has_more_words(text: str, limit: int) -> bool:
     return len(text) >= 2 * limit and len(text.split()) > limit
 
 
-def _has_unlike_lengths(limit: float) -> Callable[[SentencePair], bool]:
-    def has_unlike_lengths(pair: SentencePair) -> bool:
-        lengths = len(pair.source) + _RATIO_MARGIN, len(pair.target) + _RATIO_MARGIN
-        return max(lengths) > limit * min(lengths)
-
-    return has_unlike_lengths
+def _has_unlike_lengths(pair: SentencePair, limit: float) -> bool:
+    lengths = len(pair.source) + _RATIO_MARGIN, len(pair.target) + _RATIO_MARGIN
+    return max(lengths) > limit * min(lengths)
 
 
-def _was_seen_before(
-    digest: Callable[[SentencePair], bytes],
-) -> Callable[[SentencePair], bool]:
-    seen: set[bytes] = set()
-
-    def was_seen_before(pair: SentencePair) -> bool:
-        num_seen = len(seen)
-        seen.add(digest(pair))
-        return len(seen) == num_seen
-
-    return was_seen_before
+def _is_repeated(digest: bytes, seen: set[bytes]) -> bool:
+    num_seen = len(seen)
+    seen.add(digest)
+    return len(seen) == num_seen
 
 
 def excerpt(pair: SentencePair) -> str:

@@ -5,7 +5,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from transformer_cli.config.data import FileCorpus, FilesData
+from transformer_cli.config.data import FilesData
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.sources.decompression import COMPRESSIONS, file_digest
 from transformer_cli.data.sources.fields import Fields
@@ -59,9 +59,9 @@ def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
         MissingInputError: a path names no file.
         DataError: source and target files do not match, or a file has an unknown format.
     """
-    corpus, setting = data.corpora[index], f"data.corpora.{index}"
+    corpus = data.corpora[index]
     if corpus.source_path is not None and corpus.target_path is not None:
-        return _two_sides(corpus, data, setting)
+        return _two_sides(data, index)
     assert corpus.path is not None
     languages = (data.source_language, data.target_language)
     paths = expand_path(corpus.path, data.root)
@@ -74,13 +74,9 @@ def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
             {path: kind for path, kind in formats.items() if kind in wanted}, languages
         )
         if not files:
+            content = f"found {_first_names(paths)}" if paths else "it is empty"
             raise DataError(
-                f"{folder}: no corpus in this folder"
-                + (
-                    f", found {_first_names([path.name for path in paths])}"
-                    if paths
-                    else ", it is empty"
-                ),
+                f"{folder}: no corpus in this folder, {content}",
                 hint="a folder holds .tsv, .csv, .jsonl or .parquet files, or pairs such as "
                 f"NAME.{languages[0]} and NAME.{languages[1]}, compressed or not",
             )
@@ -98,7 +94,8 @@ def fingerprint_files(data: FilesData, index: int) -> dict[str, str]:
     }
 
 
-def _two_sides(corpus: FileCorpus, data: FilesData, setting: str) -> list[CorpusFiles]:
+def _two_sides(data: FilesData, index: int) -> list[CorpusFiles]:
+    corpus, setting = data.corpora[index], f"data.corpora.{index}"
     if corpus.format not in (None, "text"):
         raise DataError(
             f"{setting}.format: {corpus.format} needs path; source_path and target_path are for "
@@ -189,5 +186,6 @@ def _num_lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count:,} lines"
 
 
-def _first_names(names: Sequence[str]) -> str:
+def _first_names(paths: Sequence[Path]) -> str:
+    names = [path.name for path in paths]
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

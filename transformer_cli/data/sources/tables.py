@@ -57,17 +57,15 @@ def read_table(
 
 def _hint_of_columns(kind: str, delimiter: bytes, *, are_too_many: bool) -> str:
     name = _DELIMITERS[delimiter]
-    if are_too_many:
-        return f"is there {name} inside a sentence? " + (
-            "if such fields are in quotes, set format: csv"
-            if kind == "tsv"
-            else "a field that contains one must be in quotes"
-        )
+    if kind == "tsv" and are_too_many:
+        return f"is there {name} inside a sentence? if such fields are in quotes, set format: csv"
     if kind == "tsv":
         return (
             f"is {name} missing, or is there a line end inside a sentence? "
             "if such fields are in quotes, set format: csv"
         )
+    if are_too_many:
+        return f"is there {name} inside a sentence? a field that contains one must be in quotes"
     return (
         f"is {name} missing, or is there a line end or an unpaired quote inside a sentence? "
         "a field that contains one must be in quotes, and its own quotes must be doubled"
