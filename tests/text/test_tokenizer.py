@@ -87,14 +87,6 @@ def test_words_met_before_do_not_change_the_ids(words: list[str], kind: str) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_batch_has_the_ids_of_its_texts(kind: str) -> None:
-    tokenizer = TOKENIZERS[kind]
-    batch = [tokenizer.encode(text) for text in TEXTS]
-    assert batch == [tokenizer.encode(text) for text in TEXTS]
-    assert tokenizer.decode_batch(batch) == TEXTS
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_nfd_text_has_the_ids_of_nfc_text(kind: str) -> None:
     tokenizer = TOKENIZERS[kind]
     decomposed = unicodedata.normalize("NFD", TEXTS[0])

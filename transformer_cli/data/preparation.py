@@ -144,9 +144,7 @@ def _cleaned(
     config: Config, held_out: HeldOutSplits, reading: ReadingReport, cleaning: CleaningReport
 ) -> Iterator[SentencePair]:
     pairs = read_pairs(config.data, "train", seed=config.seed, report=reading)
-    digests = held_out_digests(
-        config, chain.from_iterable(split.pairs for split in held_out.values())
-    )
+    digests = held_out_digests(config, held_out)
     return clean(pairs, config.data.cleaning, cleaning, held_out=digests)
 
 
@@ -155,8 +153,7 @@ def _train_tokenizers(config: Config, text: Path) -> Tokenizers:
     if config.tokenizer.shared:
         shared = train_tokenizer(chain(*sides), config.tokenizer)
         return shared, shared
-    source, target = (train_tokenizer(side, config.tokenizer) for side in sides)
-    return source, target
+    return train_tokenizer(sides[0], config.tokenizer), train_tokenizer(sides[1], config.tokenizer)
 
 
 def _encoded(
@@ -166,18 +163,16 @@ def _encoded(
     report: DataReport,
 ) -> Iterator[tuple[list[TokenPair], list[int]]]:
     """Pairs as ids, and the number of their corpus; pairs that are too long are left out."""
-    sequence_format = SequenceFormat.of(config.data)
+    sequence_format, max_length = SequenceFormat.of(config.data), config.model.max_length
     # A line with more characters than this has too many tokens; encoding it would cost seconds and gigabytes.
-    most_characters = max(
-        MAX_LEARNED_CHARACTERS, MAX_CHARACTERS_PER_TOKEN * config.model.max_length
-    )
+    max_characters = max(MAX_LEARNED_CHARACTERS, MAX_CHARACTERS_PER_TOKEN * max_length)
     for pairs in chunks:
         kept, corpora = [], []
         for pair in pairs:
             ids = None
-            if max(len(pair.source), len(pair.target)) <= most_characters:
+            if max(len(pair.source), len(pair.target)) <= max_characters:
                 ids = encode_pair(pair, *tokenizers, sequence_format)
-            if ids and max(len(ids.source_ids), len(ids.target_ids)) <= config.model.max_length:
+            if ids and max(len(ids.source_ids), len(ids.target_ids)) <= max_length:
                 kept.append(ids)
                 corpora.append(pair.corpus)
             else:

@@ -75,7 +75,7 @@ class DataReport:
     def lines(self) -> list[str]:
         """Lines for people."""
         splits = ", ".join(f"{split} {count:,}" for split, count in self.num_pairs.items())
-        too_long = (
+        lost = (
             "dropped: more tokens than model.max_length",
             self.num_too_long,
             self.longest_example,
@@ -83,7 +83,7 @@ class DataReport:
         return [
             f"pairs: {splits}",
             *_table("reading the training split", self.reading),
-            *_table("cleaning the training split", [*self.cleaning, too_long]),
+            *_table("cleaning the training split", [*self.cleaning, lost]),
             *(
                 line
                 for split, rows in self.held_out.items()

@@ -51,10 +51,6 @@ class Tokenizer:
         shown = self._shown
         return self._engine.decoder.decode([shown[index] for index in ids])
 
-    def decode_batch(self, sequences: Iterable[Iterable[int]]) -> list[str]:
-        """The text of each sequence of ids."""
-        return [self.decode(ids) for ids in sequences]
-
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """A short readable name of each token, for pictures and samples."""
         return [self._name(index) for index in ids]

@@ -32,12 +32,8 @@ EMPTY_MODELS: dict[str, dict[str, Any]] = {
         "vocab": {},
         "merges": [],
     },
-    "Unigram": {
-        "type": "Unigram",
-        "unk_id": SPECIALS.index(UNK),
-        "byte_fallback": False,
-        "vocab": [[UNK, 0.0]],  # the library refuses a Unigram model without an entry
-    },
+    # The library refuses a Unigram model without an entry; `unk_id` is an index into `vocab`.
+    "Unigram": {"type": "Unigram", "unk_id": 0, "byte_fallback": False, "vocab": [[UNK, 0.0]]},
 }
 _LEARNED = ("vocab", "merges")
 

@@ -7,7 +7,6 @@ so that a word has the same vocabulary entry everywhere. If the text has a space
 that space is a piece of its own. Inserting and removing use the same patterns, so no space is lost.
 """
 
-from functools import cache
 from typing import Any
 
 from tokenizers import Regex, decoders, pre_tokenizers
@@ -46,6 +45,7 @@ _WORDS = "|".join(
 _SUBWORDS = "|".join(
     (_WORD, r" ?\p{N}", rf" ?[{_UNSPACED}][{_UNSPACED}\p{{M}}]*", rf"{_APOSTROPHE}{_CLITIC}", _MARK)
 )
+_SUBWORD_CUT = pre_tokenizers.Split(Regex(_SUBWORDS), "isolated")
 _SUBWORDS_WITH_MARKS = rf"{_WORD}(?: ?[^\s\p{{L}}\p{{N}}])+|{_SUBWORDS}"
 
 _BYTE_LEVEL = {
@@ -73,12 +73,7 @@ def is_one_piece(piece: str) -> bool:
     """Whether splitting into words keeps this entry of a byte-level vocabulary in one piece."""
     text = decoders.ByteLevel().decode([piece])
     # U+FFFD replaces an incomplete character: the entry has some of its bytes.
-    return len(_subword_cut().pre_tokenize_str(text)) == 1 or "\ufffd" in text
-
-
-@cache
-def _subword_cut() -> pre_tokenizers.PreTokenizer:
-    return pre_tokenizers.Split(Regex(_SUBWORDS), "isolated")
+    return len(_SUBWORD_CUT.pre_tokenize_str(text)) == 1 or "\ufffd" in text
 
 
 def components(kind: str, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:

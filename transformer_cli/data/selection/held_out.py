@@ -1,7 +1,6 @@
 """Held-out pairs: the validation and test splits, which no model is trained on."""
 
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from typing import get_args
@@ -150,12 +149,14 @@ def _num_different_drawn(config: Config) -> int:
     return len(different)
 
 
-def held_out_digests(config: Config, pairs: Iterable[SentencePair]) -> set[bytes]:
+def held_out_digests(config: Config, held_out: HeldOutSplits) -> set[bytes]:
     """Digests to find held-out pairs among training pairs; empty for the synthetic tasks.
 
     Those keep their splits apart where they can; in `memorise` all splits have the same pairs.
     """
-    return set() if isinstance(config.data, SequencesData) else set(map(pair_digest, pairs))
+    if isinstance(config.data, SequencesData):
+        return set()
+    return {pair_digest(pair) for found in held_out.values() for pair in found.pairs}
 
 
 def _is_drawn(config: Config, pair: SentencePair) -> bool:

@@ -231,9 +231,8 @@ def _sniff_delimiter(path: Path) -> bytes:
     named = _SEPARATOR_LINE.fullmatch(beginning)
     if named:
         return named[1]
-    scores = {delimiter: _delimiter_score(path, delimiter) for delimiter in _DELIMITERS}
     # Equal scores: the first wins. Sentences often contain commas, seldom semicolons, hardly ever tabs.
-    return max(scores, key=lambda delimiter: scores[delimiter])
+    return max(_DELIMITERS, key=lambda delimiter: _delimiter_score(path, delimiter))
 
 
 def _delimiter_score(path: Path, delimiter: bytes) -> tuple[float, bool]:
