@@ -32,10 +32,8 @@ class EncodedCorpus:
     def __init__(self, table: Any, *, num_corpora: int) -> None:
         self._source_ids = _Lists(table.column("source_ids"))
         self._target_ids = _Lists(table.column("target_ids"))
-        sizes = np.zeros(num_corpora, np.int64)
-        for chunk in table.column("corpus").chunks:
-            sizes += np.bincount(chunk.to_numpy(), minlength=num_corpora)
-        self.corpus_sizes: Sequence[int] = sizes.tolist()
+        corpora = table.column("corpus").to_numpy()
+        self.corpus_sizes: list[int] = np.bincount(corpora, minlength=num_corpora).tolist()
 
     @classmethod
     def open(cls, path: Path, *, num_corpora: int = 1) -> "EncodedCorpus":

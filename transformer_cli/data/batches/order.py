@@ -58,10 +58,6 @@ class EpochOrder:
         pools = (self._pool_batches(epoch, pool) for pool in range(self._num_pools()))
         return itertools.islice(itertools.chain.from_iterable(pools), first, None)
 
-    def num_batches(self, epoch: int) -> int:
-        """Number of batches of an epoch; counting them takes as long as planning the epoch."""
-        return sum(1 for _ in self.batches(epoch))
-
     def num_pairs(self) -> int:
         """Number of pairs that an epoch visits, repeated visits included."""
         return sum(map(_num_visits, self.sizes, self.weights))

@@ -64,7 +64,7 @@ class Updates(Iterator[list[Batch]]):
     @property
     def num_batches(self) -> int:
         """Number of batches of the current epoch; counting them takes as long as planning the epoch."""
-        return self._collator.order.num_batches(self._position.epoch)
+        return sum(1 for _ in self._collator.order.batches(self._position.epoch))
 
     def __next__(self) -> list[Batch]:
         if self._prefetcher is None:

@@ -169,17 +169,15 @@ def _raw_pairs(files: CorpusFiles, data: FilesData, index: int) -> Iterator[RawP
 
 def _read_text(source: Path, target: Path) -> Iterator[RawPair]:
     sides = zip_longest(read_lines(source), read_lines(target), fillvalue=_ABSENT)
-    for number, (source_line, target_line) in enumerate(sides, start=1):
-        if source_line is _ABSENT or target_line is _ABSENT:
+    for number, lines in enumerate(sides, start=1):
+        if _ABSENT in lines:
             num_longer = number + sum(1 for _ in sides)
-            counts = [
-                number - 1 if line is _ABSENT else num_longer for line in (source_line, target_line)
-            ]
+            counts = [number - 1 if line == _ABSENT else num_longer for line in lines]
             raise DataError(
                 f"{source} has {_num_lines(counts[0])}, {target} has {_num_lines(counts[1])}",
                 hint="line N of one must translate line N of the other; empty lines count",
             )
-        yield RawPair(number, source_line, target_line)
+        yield RawPair(number, *lines)
 
 
 def _num_lines(count: int) -> str:
