@@ -12,7 +12,8 @@ import pytest
 
 import transformer_cli
 from transformer_cli.config import FileCorpus, HubCorpus, load_config
-from transformer_cli.config.loading import check_settings, setting_paths
+from transformer_cli.config.loading import check_settings
+from transformer_cli.config.refusal import setting_paths
 from transformer_cli.config.yaml_reader import parse_yaml
 
 PACKAGE = Path(transformer_cli.__file__).parent

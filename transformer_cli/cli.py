@@ -46,10 +46,6 @@ RunOption = Annotated[
         help="Name or folder of a run, or one of its checkpoints. Default: the newest run under runs/.",
     ),
 ]
-SplitOption = Annotated[
-    Literal["train", "validation", "test"],
-    typer.Option("--split", help="Which part of the corpus: train, validation or test."),
-]
 BeamOption = Annotated[
     int | None,
     typer.Option(
@@ -97,7 +93,7 @@ def train(
     debug: DebugOption = False,
 ) -> None:
     """Train a model, or continue the run of the same name where it stopped."""
-    _start_talking(debug)
+    _set_up_logging(debug)
     from transformer_cli.commands.train import run_training
 
     run_training(
@@ -127,16 +123,12 @@ def translate(
     """Translate sentences: line N of the output is the translation of line N of the input."""
     if sentences and input_file:
         raise UsageError("give either sentences or --input, not both")
-    _start_talking(debug)
+    _set_up_logging(debug)
     from transformer_cli.commands.translate import run_translation
 
-    run_translation(
-        sentences or input_file,
-        output_file,
-        run=run,
-        overrides=_with_beam(overrides, beam_size),
-        as_json=as_json,
-    )
+    settings = _with_beam(overrides, beam_size)
+    given = sentences or input_file
+    run_translation(given, output_file, run=run, overrides=settings, as_json=as_json)
 
 
 @app.command(epilog="Example: tfm validate --split test --json")
@@ -162,17 +154,12 @@ def validate(
         raise UsageError("give both --source and --reference, or neither")
     if source is not None and split is not None:
         raise UsageError("give either --split, or --source and --reference")
-    _start_talking(debug)
+    _set_up_logging(debug)
     from transformer_cli.commands.validate import run_validation
 
     files = (source, reference) if source and reference else None
-    run_validation(
-        run,
-        split or "validation",
-        files,
-        overrides=_with_beam(overrides, beam_size),
-        as_json=as_json,
-    )
+    settings = _with_beam(overrides, beam_size)
+    run_validation(run, split or "validation", files, overrides=settings, as_json=as_json)
 
 
 @app.command(name="next", epilog="Example: tfm next 'Good morning.' --prefix 'Buon' --top 5")
@@ -188,7 +175,7 @@ def show_next(
     debug: DebugOption = False,
 ) -> None:
     """Show the probabilities of the next token; greedy search takes the largest."""
-    _start_talking(debug)
+    _set_up_logging(debug)
     from transformer_cli.commands.next import show_next as show
 
     show(source, prefix=prefix, top=top, run=run, overrides=overrides or [], as_json=as_json)
@@ -208,7 +195,7 @@ def info(
     """Show a run or a config: parameters, vocabularies, best scores, and where the files are."""
     if run and config:
         raise UsageError("give either --run or --config, not both")
-    _start_talking(debug)
+    _set_up_logging(debug)
     from transformer_cli.commands.info import show_info
 
     show_info(run, config, overrides or [], parameters=parameters, as_json=as_json)
@@ -218,12 +205,15 @@ def info(
 def data(
     config: ConfigOption,
     overrides: SetOption = None,
-    split: SplitOption = "train",
+    split: Annotated[
+        Literal["train", "validation", "test"],
+        typer.Option("--split", help="Which part of the corpus: train, validation or test."),
+    ] = "train",
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Preview a corpus: sentence pairs, what cleaning drops, and tokenizer statistics; trains no model."""
-    _start_talking(debug)
+    _set_up_logging(debug)
     from transformer_cli.commands.data import show_data
 
     show_data(config, overrides or [], split=split, as_json=as_json)
@@ -233,7 +223,7 @@ def _with_beam(overrides: list[str] | None, beam_size: int | None) -> list[str]:
     return [*(overrides or []), *([] if beam_size is None else [f"decoding.beam_size={beam_size}"])]
 
 
-def _start_talking(debug: bool) -> None:
+def _set_up_logging(debug: bool) -> None:
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
@@ -251,7 +241,7 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except TfmError as error:
-        _give_up(f"tfm: {error}", error.exit_code)
+        _exit_with_error(f"tfm: {error}", error.exit_code)
     except (BrokenPipeError, SystemExit) as end:  # typer turns a BrokenPipeError into a SystemExit
         if BrokenPipeError in (type(end), type(end.__context__)):  # the reader has closed the pipe:
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end as `cat` does; shells show 141
@@ -259,15 +249,14 @@ def main() -> None:
         raise
     except BaseException as error:  # a panic in Rust is a BaseException
         if is_out_of_memory(error):
-            _give_up("tfm: out of memory\n  hint: lower the size of the batches", 75)
+            _exit_with_error("tfm: out of memory\n  hint: lower the size of the batches", 75)
         if isinstance(error, OSError):
             place, is_full = error.filename or "standard output", error.errno == errno.ENOSPC
             hint = "make room, then try again" if is_full else "--debug shows the traceback"
-            _give_up(
-                f"tfm: {place}: {error.strerror or error}\n  hint: {hint}", 75 if is_full else 74
-            )
+            message = f"tfm: {place}: {error.strerror or error}\n  hint: {hint}"
+            _exit_with_error(message, 75 if is_full else 74)
         what = f"tfm: internal error, please report it: {type(error).__name__}: {error}"
-        _give_up(f"{what}\n  hint: --debug shows the traceback", 70)
+        _exit_with_error(f"{what}\n  hint: --debug shows the traceback", 70)
 
 
 def _prepare_streams() -> None:
@@ -287,7 +276,7 @@ def _end_by_signal(signal_number: int, frame: FrameType | None) -> NoReturn:
     sys.exit(128 + signal_number)
 
 
-def _give_up(message: str, exit_code: int) -> NoReturn:
+def _exit_with_error(message: str, exit_code: int) -> NoReturn:
     if "--debug" in sys.argv[1:]:
         traceback.print_exc()
     with contextlib.suppress(OSError):  # stderr may be closed

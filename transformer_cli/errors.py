@@ -1,6 +1,6 @@
 """The exceptions for errors that a user or the machine can cause, with their exit codes.
 
-    TfmError                    70  an error without a class of its own
+    TfmError                    70  an internal error, in tfm itself
     ├── UsageError               2  the command line is wrong
     ├── DataError               65  text, a corpus, a tokenizer or a model file cannot be used
     ├── MissingInputError       66  a config, corpus, file or run does not exist

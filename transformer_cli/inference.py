@@ -96,8 +96,7 @@ def build_translator(
 
     Args:
         model: moved to the machine's device; it must be in eval mode whenever the translator is used.
-        source_tokenizer: of the model.
-        target_tokenizer: of the model.
+        source_tokenizer, target_tokenizer: of the model.
         config: the one that the model was trained with.
         machine: device and precision.
         decoding: the beam and the limits; None: those of the config.
@@ -105,12 +104,8 @@ def build_translator(
     pipeline = TextPipeline(
         source_tokenizer, target_tokenizer, config.data, max_length=model.config.max_length
     )
-    engine = PyTorchEngine(
-        model.to(machine.device),
-        SpecialIds.of(target_tokenizer),
-        SequenceFormat.of(config.data),
-        machine,
-    )
+    special_ids, sequence_format = SpecialIds.of(target_tokenizer), SequenceFormat.of(config.data)
+    engine = PyTorchEngine(model.to(machine.device), special_ids, sequence_format, machine)
     return Translator(pipeline, engine, decoding or config.decoding)
 
 

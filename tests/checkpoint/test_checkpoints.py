@@ -328,7 +328,7 @@ def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path) -> None:
     assert newest_step(tmp_path) == 10
 
 
-def test_an_earlier_step_than_the_newest_is_an_error_of_ours(tmp_path: Path) -> None:
+def test_an_earlier_step_than_the_newest_is_an_internal_error(tmp_path: Path) -> None:
     saved(tmp_path, 10, 20)
     with pytest.raises(AssertionError, match="step 5 after step 20"):
         Checkpoints(tmp_path).save(snapshot(5))

@@ -18,7 +18,6 @@ from transformer_cli.checkpoint import TrainedModel, load_trained, open_checkpoi
 from transformer_cli.data.batches.updates import Position
 from transformer_cli.errors import ConfigError, DataError, MissingInputError, StorageError, TfmError
 from transformer_cli.storage import MANIFEST_NAME, Content, open_sealed, write_folder
-from transformer_cli.storage.manifest import listed
 from transformer_cli.storage.tensors import tensors_content
 from transformer_cli.training.meter import Meter
 from transformer_cli.training.progress import Progress
@@ -46,10 +45,7 @@ def forge(folder: Path, changes: dict[str, bytes | Content | None]) -> Path:
     write_folder(
         forged,
         contents,
-        lambda written: (
-            MANIFEST_NAME,
-            manifest.model_copy(update={"files": listed(written)}).encode(),
-        ),
+        lambda written: manifest.model_copy(update={"files": written}).encode(),
     )
     return forged
 

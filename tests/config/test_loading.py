@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config import Config, load_config, shipped_configs, to_yaml
-from transformer_cli.config.loading import check_settings, setting_paths
+from transformer_cli.config.loading import check_settings
+from transformer_cli.config.refusal import setting_paths
 from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.errors import ConfigError, MissingInputError
 

@@ -1,4 +1,6 @@
 import math
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import count, islice
 
@@ -264,3 +266,8 @@ def test_without_an_end_symbol_a_copy_has_as_many_tokens_as_its_source(
             [translation] = of_task.translate([line])
             assert len(translation.text.split()) == len(line.split()) - difference
             assert math.isfinite(translation.score)
+
+
+def test_a_translator_with_another_engine_needs_no_pytorch() -> None:
+    script = "import sys, transformer_cli.decoding; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

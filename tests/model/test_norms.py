@@ -12,10 +12,14 @@ from transformer_cli.model.norms import RMSNorm, at_least_float32, build_norm
 NORMS: tuple[Norm, ...] = ("layernorm", "rmsnorm", "std_layernorm", "scalar_std_layernorm")
 
 
+def config_of(norm: Norm, eps: float) -> ModelConfig:
+    return ModelConfig(d_model=6, num_heads=1, norm=norm, norm_eps=eps)
+
+
 @pytest.mark.parametrize("norm", NORMS)
 def test_each_norm_is_its_formula(norm: Norm) -> None:
     torch.manual_seed(1)
-    module = build_norm(norm, 6, 0.01).double()
+    module = build_norm(config_of(norm, 0.01)).double()
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter)
     gain = module.weight.expand(6).tolist()
@@ -37,7 +41,7 @@ def test_each_norm_is_its_formula(norm: Norm) -> None:
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_gains_start_at_one_and_biases_at_zero(norm: Norm) -> None:
-    state = build_norm(norm, 6, 1e-5).state_dict()
+    state = build_norm(config_of(norm, 1e-5)).state_dict()
     shape = (1,) if norm == "scalar_std_layernorm" else (6,)
     torch.testing.assert_close(state.pop("weight"), torch.ones(shape))
     if norm != "rmsnorm":

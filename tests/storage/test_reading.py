@@ -17,7 +17,7 @@ from transformer_cli.storage import (
     open_sealed,
     write_folder,
 )
-from transformer_cli.storage.manifest import MAX_MANIFEST_BYTES, ListedFile, listed, parse_manifest
+from transformer_cli.storage.manifest import MAX_MANIFEST_BYTES, ListedFile, parse_manifest
 
 FIELDS: dict[str, Any] = {
     "format_version": 1,
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     write_folder(
         path,
         {"a.json": Content.of(b"[1]"), "b.bin": Content.of(bytes(1000))},
-        lambda files: (MANIFEST_NAME, Manifest(files=listed(files), **FIELDS).encode()),
+        lambda files: Manifest(files=files, **FIELDS).encode(),
     )
     return path
 

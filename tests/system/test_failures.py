@@ -308,7 +308,7 @@ def test_memory_for_few_sentences_is_enough_and_told_once(tfm: Tfm) -> None:
     for name, faults in (("roomy", []), ("tight", [("little_memory", 3)])):
         finished = tfm(*TRAIN, "--set", f"name={name}", faults=faults)
         assert finished.exit_code == 0, finished.talk
-        told = finished.talk.count("memory did not suffice, so its batches were cut in parts")
+        told = finished.talk.count("out of memory, so its batches were cut in parts")
         assert told == (name == "tight")
         losses[name] = [
             line["loss"] for line in metrics_of(tfm.folder / "runs" / name) if "loss" in line

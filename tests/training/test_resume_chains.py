@@ -94,7 +94,7 @@ def test_compiled_and_plain_layers_continue_each_other(halves: tuple[bool, bool]
             one = experiment(training, tuple(progress.position))
             for module in one.model.modules():
                 if isinstance(module, Dropout):
-                    module.share = 0.0
+                    module.p = 0.0
             if tensors:
                 one.model.load_state_dict(tensors)
                 one.optimizer.restore(moments)

@@ -7,7 +7,8 @@ import pytest
 from pydantic import BaseModel
 
 from transformer_cli.config import Config
-from transformer_cli.config.loading import check_settings, setting_paths
+from transformer_cli.config.loading import check_settings
+from transformer_cli.config.refusal import setting_paths
 from transformer_cli.errors import ConfigError
 from transformer_cli.training.resuming import HARMLESS, accept_changes
 

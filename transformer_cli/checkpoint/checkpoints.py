@@ -13,19 +13,17 @@ from transformer_cli import storage
 from transformer_cli.checkpoint.listing import (
     REPLACED,
     Listing,
-    folder_name,
-    latest_saved_at,
     list_checkpoints,
+    list_run,
     ranked,
 )
 from transformer_cli.checkpoint.replacing import finish_replacements, place_aside
-from transformer_cli.checkpoint.rotation import Retention, Scored
+from transformer_cli.checkpoint.rotation import Retention
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
 from transformer_cli.errors import StorageError
 from transformer_cli.storage import REAL, DamagedError, FileSystem, Manifest
-from transformer_cli.storage.manifest import FORMAT_VERSION, listed
-from transformer_cli.storage.writing import WrittenFile
+from transformer_cli.storage.manifest import FORMAT_VERSION, ListedFile
 
 logger = logging.getLogger(__name__)
 
@@ -95,14 +93,16 @@ class Checkpoints:
         """
         self._continue_run(snapshot.step)
         storage.make_folders(self.folder, fs=self._fs)
-        final = self.folder / folder_name(snapshot.step)
+        final = self.folder / f"step-{snapshot.step:08d}"
         aside = place_aside(final, fs=self._fs)
         self._saved_at = max(int(time.time() * 1000), self._saved_at + 1)
-
-        def seal(files: Sequence[WrittenFile]) -> tuple[str, bytes]:
-            return storage.MANIFEST_NAME, self._manifest(snapshot.step, score, files).encode()
-
-        storage.write_folder(final, snapshot.contents(), seal, aside=aside, fs=self._fs)
+        storage.write_folder(
+            final,
+            snapshot.contents(),
+            lambda files: self._manifest(snapshot.step, score, files).encode(),
+            aside=aside,
+            fs=self._fs,
+        )
         self._verify_saved(final)
         if aside is not None and aside.name.startswith(REPLACED):
             storage.remove([aside], fs=self._fs)
@@ -152,11 +152,10 @@ class Checkpoints:
             )
         self._run_id = secrets.token_hex(8) if newest is None else newest.manifest.run_id
         # A clock can jump back, so `saved_at` starts after that of every run beside this one.
-        self._saved_at = max(
-            map(latest_saved_at, self.run_folder.absolute().parent.glob("*/")), default=0
-        )
+        runs = self.run_folder.absolute().parent.glob("*/")
+        self._saved_at = max((list_run(run).latest_saved_at() for run in runs), default=0)
 
-    def _manifest(self, step: int, score: float | None, files: Sequence[WrittenFile]) -> Manifest:
+    def _manifest(self, step: int, score: float | None, files: tuple[ListedFile, ...]) -> Manifest:
         assert self._run_id is not None
         return Manifest(
             format_version=FORMAT_VERSION,
@@ -166,7 +165,7 @@ class Checkpoints:
             metric=self.retention.metric,
             score=score if score is not None and math.isfinite(score) else None,
             saved_at=self._saved_at,
-            files=listed(files),
+            files=files,
         )
 
     def _verify_saved(self, folder: Path) -> None:
@@ -180,13 +179,8 @@ class Checkpoints:
             ) from error
         self._verified[folder.name] = checkpoint.manifest
 
-    def _first_verified(
-        self, checkpoints: Sequence[Checkpoint], listing: Listing
-    ) -> Checkpoint | None:
-        for checkpoint in checkpoints:
-            if self._is_verified(checkpoint, listing):
-                return checkpoint
-        return None
+    def _first_verified(self, among: Sequence[Checkpoint], listing: Listing) -> Checkpoint | None:
+        return next((found for found in among if self._is_verified(found, listing)), None)
 
     def _is_verified(self, checkpoint: Checkpoint, listing: Listing) -> bool:
         try:
@@ -198,7 +192,6 @@ class Checkpoints:
         return True
 
     def _rotate(self) -> None:
-        """Delete checkpoints of this run that are neither among the newest nor among the best."""
         kept, superfluous = self._kept_and_superfluous()
         storage.remove([checkpoint.folder for checkpoint in superfluous], fs=self._fs)
         storage.point_link(self.folder / "last", kept[0].folder.name, fs=self._fs)
@@ -210,7 +203,7 @@ class Checkpoints:
         listing = list_checkpoints(self.folder)
         while True:
             own = [found for found in listing.whole if found.manifest.run_id == self._run_id]
-            steps = self.retention.superfluous(self._scored(own))
+            steps = self.retention.superfluous(found.scored(self.retention.metric) for found in own)
             kept = [found for found in own if found.step not in steps]
             damaged = [found for found in kept if not self._is_trusted(found, listing)]
             if not damaged:
@@ -225,15 +218,6 @@ class Checkpoints:
         """Whether this process has verified the checkpoint, now or earlier."""
         known = self._verified.get(checkpoint.folder.name)
         return known == checkpoint.manifest or self._is_verified(checkpoint, listing)
-
-    def _scored(self, checkpoints: Sequence[Checkpoint]) -> list[Scored]:
-        """Steps and scores; a score of another metric than the present one counts as none."""
-        return [
-            Scored(
-                found.step, found.score if found.manifest.metric == self.retention.metric else None
-            )
-            for found in checkpoints
-        ]
 
 
 def _digest(fingerprint: Mapping[str, str]) -> str:

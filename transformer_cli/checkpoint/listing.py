@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from transformer_cli.checkpoint.rotation import Scored, best_first
+from transformer_cli.checkpoint.rotation import best_first
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, open_checkpoint
 from transformer_cli.errors import StorageError
@@ -31,22 +31,19 @@ class Listing:
         self.whole = [checkpoint for checkpoint in self.whole if checkpoint.folder != folder]
         self.skipped[folder.name] = error.message
 
+    def latest_saved_at(self) -> int:
+        """The largest `saved_at` of the usable checkpoints; 0 if there are none."""
+        return max((checkpoint.manifest.saved_at for checkpoint in self.whole), default=0)
+
     def reasons(self) -> str:
         """One line for each skipped checkpoint, for a message."""
         return "".join(f"\n    {reason}" for reason in self.skipped.values())
 
 
-def folder_name(step: int) -> str:
-    """The folder name of a checkpoint."""
-    return f"step-{step:08d}"
-
-
 def list_checkpoints(folder: Path) -> Listing:
     """The checkpoints of a folder, which need not exist."""
     listing = Listing()
-    for path in _candidates(folder):
-        step = _step_of(path)
-        is_replaced = path.name.startswith(REPLACED)
+    for step, is_replaced, path in _candidates(folder):
         if is_replaced and any(checkpoint.step == step for checkpoint in listing.whole):
             continue
         try:
@@ -67,47 +64,31 @@ def ranked(checkpoints: Sequence[Checkpoint]) -> list[Checkpoint]:
     if not checkpoints:
         return []
     newest = max(checkpoints, key=lambda checkpoint: checkpoint.step).manifest
-    comparable = {
-        found.step: found
-        for found in checkpoints
-        if (found.manifest.run_id, found.manifest.metric) == (newest.run_id, newest.metric)
-    }
-    scored = [Scored(step, found.score) for step, found in comparable.items()]
-    return [comparable[step] for step in best_first(scored, newest.metric)]
+    own = {found.step: found for found in checkpoints if found.manifest.run_id == newest.run_id}
+    scored = [found.scored(newest.metric) for found in own.values()]
+    return [own[step] for step in best_first(scored, newest.metric)]
 
 
-def latest_saved_at(run_folder: Path) -> int:
-    """The largest `saved_at` of a run's checkpoints; 0 if it has none."""
+def list_run(run_folder: Path) -> Listing:
+    """The checkpoints of one of many runs; a folder that cannot be read counts as a skipped checkpoint."""
+    folder = RunFolder(run_folder).checkpoints_folder
     try:
-        whole = list_checkpoints(RunFolder(run_folder).checkpoints_folder).whole
-    except StorageError:  # no permission to read the folder
-        return 0
-    return max((checkpoint.manifest.saved_at for checkpoint in whole), default=0)
-
-
-def damage_in(run_folder: Path) -> list[str]:
-    """The reasons why checkpoints of a run are unusable; empty if the run has not saved yet."""
-    try:
-        return list(list_checkpoints(RunFolder(run_folder).checkpoints_folder).skipped.values())
+        return list_checkpoints(folder)
     except StorageError as error:
-        return [error.message]
+        return Listing(skipped={folder.name: error.message})
 
 
-def _candidates(folder: Path) -> list[Path]:
-    """Highest step first; of one step, the checkpoint that is being replaced comes last."""
+def _candidates(folder: Path) -> list[tuple[int, bool, Path]]:
+    """Step, whether it is being replaced, and path; highest step first, of one step the replaced one last."""
     try:
         names = os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise StorageError(f"{folder}: cannot be read: {error.strerror}") from error
-    paths = [folder / name for name in names if _NAME.fullmatch(name)]
-    return sorted(
-        paths, key=lambda path: (-_step_of(path), path.name.startswith(REPLACED), path.name)
-    )
-
-
-def _step_of(path: Path) -> int:
-    match = _NAME.fullmatch(path.name)
-    assert match is not None
-    return int(match["step"])
+    found = [
+        (int(match["step"]), match["replaced"] is not None, folder / match[0])
+        for match in map(_NAME.fullmatch, names)
+        if match is not None
+    ]
+    return sorted(found, key=lambda candidate: (-candidate[0], *candidate[1:]))

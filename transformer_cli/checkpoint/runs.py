@@ -4,7 +4,7 @@ import difflib
 import logging
 from pathlib import Path
 
-from transformer_cli.checkpoint.listing import damage_in, latest_saved_at
+from transformer_cli.checkpoint.listing import list_run
 from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS, RunFolder
 from transformer_cli.errors import MissingInputError, StorageError
 from transformer_cli.storage import MANIFEST_NAME
@@ -32,16 +32,15 @@ def find_run(run: str | None = None, runs_folder: Path = RUNS) -> Path:
 
 
 def _newest(runs_folder: Path) -> Path:
-    names = _run_names(runs_folder)
-    saved_at = {name: latest_saved_at(runs_folder / name) for name in names}
-    usable = [name for name in names if saved_at[name] > 0]
+    listings = {name: list_run(runs_folder / name) for name in _run_names(runs_folder)}
+    usable = [(found.latest_saved_at(), name) for name, found in listings.items() if found.whole]
     if usable:
-        return runs_folder / max(usable, key=lambda name: (saved_at[name], name))
-    if not names:
+        return runs_folder / max(usable)[1]
+    if not listings:
         raise MissingInputError(f"no run under {runs_folder}/", hint=_TRAIN)
-    damage = [reason for name in names for reason in damage_in(runs_folder / name)]
+    damage = [reason for found in listings.values() for reason in found.skipped.values()]
     if not damage:
-        shown = ", ".join(names[:MAX_SHOWN])
+        shown = ", ".join([*listings][:MAX_SHOWN])
         raise MissingInputError(
             f"none of {shown} has a checkpoint under {runs_folder}/", hint=_TRAIN
         )

@@ -7,16 +7,11 @@ from typing import Any
 
 from torch import Tensor
 
+from transformer_cli.checkpoint.rotation import Scored
 from transformer_cli.errors import DataError, TrainingStoppedError
 from transformer_cli.storage import Content, Manifest, open_sealed
 from transformer_cli.storage.manifest import encode_json, is_bare_name, parse_json
-from transformer_cli.storage.tensors import (
-    read_header,
-    read_tensors,
-    require_expected,
-    require_finite,
-    tensors_content,
-)
+from transformer_cli.storage.tensors import read_tensors, require_finite, tensors_content
 
 MODEL_FILE = "model.safetensors"
 OPTIMIZER_FILE = "optimizer.safetensors"
@@ -40,9 +35,7 @@ class Snapshot:
 
     def contents(self) -> dict[str, Content]:
         """The files of the checkpoint."""
-        assert all(map(is_bare_name, self.files)), (
-            "a file of a checkpoint has a name without a path"
-        )
+        assert all(map(is_bare_name, self.files)), "a file of a checkpoint has a plain name"
         try:
             require_finite(self.model, f"step {self.step}")
         except DataError as error:
@@ -78,6 +71,10 @@ class Checkpoint:
         """Score on the validation split, by `training.best_metric`."""
         return self.manifest.score
 
+    def scored(self, metric: str) -> Scored:
+        """Step and score; a score of another metric counts as none."""
+        return Scored(self.step, self.score if self.manifest.metric == metric else None)
+
     def verify(self) -> None:
         """Read every file and compare its checksum.
 
@@ -98,11 +95,10 @@ class Checkpoint:
 
     def state(self) -> dict[str, Any]:
         """The saved `Snapshot.state`."""
-        state = parse_json(
-            self.file(STATE_FILE, max_bytes=MAX_STATE_BYTES), str(self.folder / STATE_FILE)
-        )
+        origin = str(self.folder / STATE_FILE)
+        state = parse_json(self.file(STATE_FILE, max_bytes=MAX_STATE_BYTES), origin)
         if not isinstance(state, dict):
-            raise DataError(f"{self.folder / STATE_FILE}: not a JSON object")
+            raise DataError(f"{origin}: not a JSON object")
         return state
 
     def model(self, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -124,11 +120,8 @@ class Checkpoint:
         return self._tensors(OPTIMIZER_FILE, expected)
 
     def _tensors(self, name: str, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        origin = str(self.folder / name)
         with open_sealed(self.folder) as sealed, sealed.open(name) as file:
-            stored = read_header(file, sealed.size(name), origin)
-            require_expected(stored, expected, origin)
-            return read_tensors(file, stored, origin)
+            return read_tensors(file, expected, str(self.folder / name))
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:

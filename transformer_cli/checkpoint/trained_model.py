@@ -1,7 +1,7 @@
 """Loading a trained model from a run or from a checkpoint folder, which may come from elsewhere."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +32,7 @@ class TrainedModel:
     """A model with its tokenizers and its config."""
 
     config: Config
+    """Paths of its data have their last part only."""
     model: Transformer
     """In eval mode."""
     source_tokenizer: Tokenizer
@@ -41,18 +42,12 @@ class TrainedModel:
     """The checkpoint from which it was loaded."""
 
 
-def load_trained(
-    folder: Path,
-    *,
-    which: Literal["best", "last"] = "best",
-    device: torch.device | str = "cpu",
-) -> TrainedModel:
-    """Load a model; a damaged checkpoint of a run is skipped with a warning.
+def load_trained(folder: Path, *, which: Literal["best", "last"] = "best") -> TrainedModel:
+    """Load a model to the CPU; a damaged checkpoint of a run is skipped with a warning.
 
     Args:
         folder: the folder of a run, or of one checkpoint that may have been copied elsewhere.
         which: the best or the last checkpoint of a run; without any score, the last.
-        device: the device of the weights.
 
     Raises:
         MissingInputError: there is no such folder, or it has no checkpoint yet.
@@ -66,14 +61,12 @@ def load_trained(
             raise MissingInputError(
                 f"{folder}: no such folder", hint="--run takes the name or the folder of a run"
             )
-        with _hint_on_bad_files():
-            return _load(open_checkpoint(folder), device)
+        return _load(folder)
     listing = list_checkpoints(checkpoints_folder)
     order = ranked(listing.whole) if which == "best" else []
     for checkpoint in [*order, *(found for found in listing.whole if found not in order)]:
         try:
-            with _hint_on_bad_files():
-                trained = _load(checkpoint, device)
+            trained = _load(checkpoint.folder)
         except (DamagedError, StorageError) as error:
             listing.skip(checkpoint.folder, error)
         else:
@@ -90,47 +83,9 @@ def load_trained(
     )
 
 
-def load_config_of(checkpoint: Checkpoint) -> Config:
-    """The config of a checkpoint; paths of its data have their last part only."""
-    origin = str(checkpoint.folder / CONFIG_FILE)
-    text = _text(checkpoint, CONFIG_FILE, MAX_CONFIG_BYTES)
-    settings = parse_yaml(text, origin)
-    if not isinstance(settings, dict):
-        raise DataError(f"{origin}: not a mapping of sections")
-    return check_settings(settings, origin)
-
-
 def load_tokenizers(checkpoint: Checkpoint) -> tuple[Tokenizer, Tokenizer]:
     """The tokenizers of source and target; the same object twice where the vocabulary is shared."""
     return tokenizer_pair.load_tokenizers(checkpoint.has, partial(_tokenizer, checkpoint))
-
-
-def _load(checkpoint: Checkpoint, device: torch.device | str) -> TrainedModel:
-    config = load_config_of(checkpoint)
-    source_tokenizer, target_tokenizer = load_tokenizers(checkpoint)
-    sizes = source_tokenizer.vocab_size, target_tokenizer.vocab_size
-    with torch.device(
-        "meta"
-    ):  # names and shapes only: allocates no memory, draws no random numbers
-        model = Transformer(config.model, *sizes)
-    try:
-        weights = checkpoint.model(expected=model.state_dict())
-    except DataError as error:
-        if not isinstance(error, DamagedError):
-            error.hint = error.hint or (
-                f"{CONFIG_FILE}, the tokenizers ({sizes[0]:,} source and {sizes[1]:,} target tokens) and "
-                "the weights must belong to one model: copy the whole checkpoint folder again"
-            )
-        raise
-    _put(weights, model)
-    return TrainedModel(
-        config=config,
-        model=model.to(device).eval(),
-        source_tokenizer=source_tokenizer,
-        target_tokenizer=target_tokenizer,
-        step=checkpoint.step,
-        folder=checkpoint.folder,
-    )
 
 
 @contextmanager
@@ -144,12 +99,44 @@ def _hint_on_bad_files() -> Iterator[None]:
         raise
 
 
-def _put(weights: Mapping[str, torch.Tensor], model: Transformer) -> None:
+@_hint_on_bad_files()
+def _load(folder: Path) -> TrainedModel:
+    checkpoint = open_checkpoint(folder)
+    config = _load_config(checkpoint)
+    source_tokenizer, target_tokenizer = load_tokenizers(checkpoint)
+    sizes = source_tokenizer.vocab_size, target_tokenizer.vocab_size
+    # On the meta device: names and shapes only, without memory and without random numbers.
+    with torch.device("meta"):
+        model = Transformer(config.model, *sizes)
+    try:
+        weights = checkpoint.model(expected=model.state_dict())
+    except DamagedError:
+        raise
+    except DataError as error:
+        error.hint = error.hint or (
+            f"{CONFIG_FILE}, the tokenizers ({sizes[0]:,} source and {sizes[1]:,} target tokens) and "
+            "the weights must belong to one model: copy the whole checkpoint folder again"
+        )
+        raise
     model.load_state_dict(weights, assign=True)
     tensors = [*model.parameters(), *model.buffers()]
-    assert not any(tensor.is_meta for tensor in tensors), (
-        "a tensor of the model is not in its state_dict"
+    assert not any(tensor.is_meta for tensor in tensors), "a tensor is not in the state_dict"
+    return TrainedModel(
+        config=config,
+        model=model.eval(),
+        source_tokenizer=source_tokenizer,
+        target_tokenizer=target_tokenizer,
+        step=checkpoint.step,
+        folder=folder,
     )
+
+
+def _load_config(checkpoint: Checkpoint) -> Config:
+    origin = str(checkpoint.folder / CONFIG_FILE)
+    settings = parse_yaml(_text(checkpoint, CONFIG_FILE, MAX_CONFIG_BYTES), origin)
+    if not isinstance(settings, dict):
+        raise DataError(f"{origin}: not a mapping of sections")
+    return check_settings(settings, origin)
 
 
 def _tokenizer(checkpoint: Checkpoint, name: str) -> Tokenizer:

@@ -1,15 +1,15 @@
 """`tfm data`: show the first pairs of a corpus, their tokens, and the report of the preparation."""
 
 import itertools
-import json
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from transformer_cli.commands.output import show
 from transformer_cli.config import SplitName, load_config
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.selection.held_out import held_out_pairs
+from transformer_cli.text.tokenizer import Tokenizer
 
 NUM_SHOWN = 10
 
@@ -25,24 +25,15 @@ def show_data(
             pairs = list(itertools.islice(prepared.train_text(), NUM_SHOWN))
         else:
             pairs = held_out_pairs(config, split)[:NUM_SHOWN]
-        report = prepared.report
-    if as_json:
-        shown = [{"source": pair.source, "target": pair.target} for pair in pairs]
-        json.dump(
-            {"report": report.to_json(), "split": split, "pairs": shown},
-            sys.stdout,
-            ensure_ascii=False,
-            indent=1,
-        )
-        sys.stdout.write("\n")
-        return
+    shown = [{"source": pair.source, "target": pair.target} for pair in pairs]
     lines = [f"{split}, the first {len(pairs)} pairs:"]
     for pair in pairs:
-        ids = (
-            prepared.source_tokenizer.encode(pair.source),
-            prepared.target_tokenizer.encode(pair.target),
-        )
-        tokens = prepared.source_tokenizer.tokens(ids[0]), prepared.target_tokenizer.tokens(ids[1])
-        lines += [f"  SOURCE  {pair.source}", f"          {' | '.join(tokens[0])}"]
-        lines += [f"  TARGET  {pair.target}", f"          {' | '.join(tokens[1])}"]
-    sys.stdout.write("\n".join([*lines, "", *report.lines()]) + "\n")
+        lines += _text_and_tokens("SOURCE", pair.source, prepared.source_tokenizer)
+        lines += _text_and_tokens("TARGET", pair.target, prepared.target_tokenizer)
+    facts = {"report": prepared.report.to_json(), "split": split, "pairs": shown}
+    show(facts, [*lines, "", *prepared.report.lines()], as_json=as_json)
+
+
+def _text_and_tokens(side: str, text: str, tokenizer: Tokenizer) -> list[str]:
+    tokens = tokenizer.tokens(tokenizer.encode(text))
+    return [f"  {side}  {text}", f"          {' | '.join(tokens)}"]

@@ -1,7 +1,6 @@
 """`tfm info`: the parameters, settings and files of a run, or of a config before its training."""
 
-import json
-import sys
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import torch
 
 from transformer_cli.checkpoint import Checkpoints, find_run, load_trained
 from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.commands.output import show
 from transformer_cli.config import Config, SequencesData, load_config, to_yaml
 from transformer_cli.errors import UsageError
 from transformer_cli.model.transformer import Transformer
@@ -40,16 +40,10 @@ def show_info(
             raise UsageError("--set goes with --config; the settings of a trained run are fixed")
         config, model, facts = _facts_of_run(find_run(run))
     if parameters:
-        facts["parameter_tree"] = {
-            name: list(value.shape) for name, value in model.named_parameters()
-        }
-    if as_json:
-        json.dump(
-            facts | {"settings": config.model_dump(mode="json")}, sys.stdout, ensure_ascii=False
-        )
-        sys.stdout.write("\n")
-    else:
-        sys.stdout.write("\n".join([*_lines(facts), "", to_yaml(config)]))
+        tree = {name: list(value.shape) for name, value in model.named_parameters()}
+        facts["parameter_tree"] = tree
+    lines = [*_lines(facts), "", to_yaml(config).removesuffix("\n")]
+    show(facts | {"settings": config.model_dump(mode="json")}, lines, as_json=as_json)
 
 
 def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
@@ -66,16 +60,12 @@ def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
     if run_folder is None:
         return trained.config, trained.model, facts
     checkpoints = Checkpoints(run_folder.path)
-    newest, best = checkpoints.newest_valid(), checkpoints.best()
-    if newest is not None:
+    if (newest := checkpoints.newest_valid()) is not None:
         facts["newest_step"] = newest.step
-    if best is not None:
-        facts |= {
-            "best_step": best.step,
-            f"best_{best.manifest.metric}": round(best.score or 0.0, 4),
-        }
-        scores = best.state().get("validation", {}).get("scores", [])
-        if scores:
+    if (best := checkpoints.best()) is not None:
+        facts["best_step"] = best.step
+        facts[f"best_{best.manifest.metric}"] = round(best.score or 0.0, 4)
+        if scores := best.state().get("validation", {}).get("scores"):
             facts["validation"] = {score["name"]: round(score["value"], 2) for score in scores}
     for path in (run_folder.metrics_file, run_folder.log_file, run_folder.tensorboard_folder):
         if path.exists():
@@ -111,7 +101,4 @@ def _lines(facts: dict[str, Any]) -> list[str]:
 
 
 def _row(name: str, shape: Sequence[int], width: int) -> str:
-    size = 1
-    for length in shape:
-        size *= length
-    return f"  {name:<{width}}  {' x '.join(map(str, shape)):>14}  {size:>14,}"
+    return f"  {name:<{width}}  {' x '.join(map(str, shape)):>14}  {math.prod(shape):>14,}"

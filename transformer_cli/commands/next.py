@@ -1,12 +1,11 @@
 """`tfm next`: the probabilities of the next target token, given a source and the beginning of its target."""
 
-import json
 import logging
-import sys
 from collections.abc import Sequence
 
 from torch import Tensor
 
+from transformer_cli.commands.output import show
 from transformer_cli.decoding import Translator
 from transformer_cli.errors import UsageError
 from transformer_cli.inference import load_run
@@ -28,17 +27,12 @@ def show_next(
     tokens = translator.pipeline.target_tokenizer.tokens(best.indices.tolist())
     rows = list(zip(tokens, best.values.tolist(), strict=True))
     rest = max(0.0, 1.0 - sum(probability for _, probability in rows))
-    if as_json:
-        expected = [{"symbol": name, "probability": value} for name, value in rows]
-        figures = {"source": source, "prefix": prefix, "next": expected, "rest": rest}
-        json.dump(figures, sys.stdout, ensure_ascii=False)
-        sys.stdout.write("\n")
-        return
+    expected = [{"symbol": name, "probability": value} for name, value in rows]
+    figures = {"source": source, "prefix": prefix, "next": expected, "rest": rest}
     lines = [f"{value:>8.4f}  {'█' * round(40 * value):<40}  {name}" for name, value in rows]
-    remaining = len(probabilities) - len(rows)
-    if remaining:
+    if remaining := len(probabilities) - len(rows):
         lines.append(f"{rest:>8.4f}  {remaining:,} others")
-    sys.stdout.write("\n".join(lines) + "\n")
+    show(figures, lines, as_json=as_json)
 
 
 def next_token_probabilities(translator: Translator, source: str, prefix: str) -> Tensor:

@@ -1,10 +1,11 @@
 """`tfm translate`: translate sentences, a file, or standard input, line by line."""
 
+import codecs
 import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -68,12 +69,12 @@ def _translations(
             yield from translator.translate(decoded_lines(file, str(sentences)))
     elif sentences is not None:
         yield from translator.translate(map(_as_text, sentences))
-    elif sys.stdin is not None and sys.stdin.isatty():
+    elif sys.stdin.isatty():
         logger.info("type a sentence and press Enter; Ctrl-D ends")
         for line in decoded_lines(sys.stdin.buffer, "standard input"):
             yield from translator.translate([line])
             sys.stdout.flush()
-    elif sys.stdin is not None:
+    else:
         yield from translator.translate(decoded_lines(sys.stdin.buffer, "standard input"))
 
 
@@ -89,8 +90,10 @@ def decoded_lines(file: BinaryIO, name: str) -> Iterator[str]:
     """
     num_replaced = 0
     has_warned = False
-    for number, raw in enumerate(_without_byte_order_mark(file), start=1):
-        if not has_warned and raw.startswith(UTF_16_MARKS):
+    for number, raw in enumerate(file, start=1):
+        line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
+        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        if not has_warned and line.startswith(UTF_16_MARKS):
             has_warned = True
             logger.warning(
                 "%s:%d: %s; its translation makes no sense; convert the text first: "
@@ -99,7 +102,6 @@ def decoded_lines(file: BinaryIO, name: str) -> Iterator[str]:
                 number,
                 UTF_16_FOUND,
             )
-        line = raw.removesuffix(b"\n").removesuffix(b"\r")
         try:
             yield line.decode("utf-8")
         except UnicodeDecodeError:
@@ -111,23 +113,16 @@ def decoded_lines(file: BinaryIO, name: str) -> Iterator[str]:
         )
 
 
-def _without_byte_order_mark(file: BinaryIO) -> Iterable[bytes]:
-    for number, raw in enumerate(file):
-        yield raw.removeprefix(b"\xef\xbb\xbf") if number == 0 else raw
-
-
 def _line(translation: Translation, *, as_json: bool) -> str:
     if not as_json:
         return translation.text
-    return json.dumps(
-        {
-            "source": translation.source,
-            "translation": translation.text,
-            "score": translation.score,
-            "alternatives": [alternative._asdict() for alternative in translation.alternatives],
-        },
-        ensure_ascii=False,
-    )
+    facts = {
+        "source": translation.source,
+        "translation": translation.text,
+        "score": translation.score,
+        "alternatives": [alternative._asdict() for alternative in translation.alternatives],
+    }
+    return json.dumps(facts, ensure_ascii=False)
 
 
 @contextmanager

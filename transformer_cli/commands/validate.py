@@ -2,11 +2,11 @@
 
 import json
 import logging
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.commands.output import show
 from transformer_cli.config import FilesData, SequencesData, SplitName
 from transformer_cli.config.data import FileCorpus
 from transformer_cli.data.fingerprint import changes, fingerprint
@@ -33,26 +33,21 @@ def run_validation(
     loaded = load_run(run, overrides)
     pairs = _pairs_of_files(*files) if files else _pairs_of_split(loaded, split)
     report = validate(loaded.translator, pairs, num_samples=loaded.config.validation.num_samples)
-    data = loaded.config.data
     rows = [] if files else exact_matches(loaded.translator, loaded.config)
     measured = f"{files[0]} / {files[1]}" if files else split
     name, decoding = loaded.trained.config.name, loaded.config.decoding
-    if as_json:
-        figures = {"run": name, "split": measured} | report.as_json()
-        del figures["num_target_tokens"]
-        if rows:
-            figures["exact_match"] = [row._asdict() for row in rows]
-        json.dump(figures, sys.stdout, ensure_ascii=False)
-        sys.stdout.write("\n")
-    else:
-        heading = (
-            f"run {name}  step {loaded.trained.step}  split {measured}  "
-            f"beam_size {decoding.beam_size}  length_penalty {decoding.length_penalty}"
-        )
-        lines = [heading, "", *_table(report)]
-        if isinstance(data, SequencesData) and not files:
-            lines += ["", *exact_match_table(rows, data.task)]
-        sys.stdout.write("\n".join(lines) + "\n")
+    figures = {"run": name, "split": measured} | report.as_json()
+    del figures["num_target_tokens"]
+    if rows:
+        figures["exact_match"] = [row._asdict() for row in rows]
+    heading = (
+        f"run {name}  step {loaded.trained.step}  split {measured}  "
+        f"beam_size {decoding.beam_size}  length_penalty {decoding.length_penalty}"
+    )
+    lines = [heading, "", *_table(report)]
+    if isinstance(loaded.config.data, SequencesData) and not files:
+        lines += ["", *exact_match_table(rows, loaded.config.data.task)]
+    show(figures, lines, as_json=as_json)
 
 
 def _pairs_of_split(loaded: LoadedRun, split: SplitName) -> list[SentencePair]:
@@ -80,12 +75,8 @@ def _warn_of_other_data(loaded: LoadedRun) -> None:
 
 
 def _pairs_of_files(source: Path, reference: Path) -> list[SentencePair]:
-    corpus = FileCorpus(
-        source_path=str(source.absolute()),
-        target_path=str(reference.absolute()),
-        split="test",
-        format="text",
-    )
+    of_source, of_target = str(source.absolute()), str(reference.absolute())
+    corpus = FileCorpus(source_path=of_source, target_path=of_target, split="test", format="text")
     data = FilesData(source="files", corpora=(corpus,))
     report = ReadingReport()
     pairs = list(read_pairs(data, "test", seed=0, report=report))
@@ -104,11 +95,6 @@ def _table(report: ValidationReport) -> list[str]:
         *((score.name, f"{score.value:.2f}", score.signature) for score in report.scores),
     ]
     lines = [f"{name:<12}{value:>10}  {note}".rstrip() for name, value, note in rows]
-    for sample in report.samples:
-        lines += [
-            "",
-            f"SOURCE     {sample.source}",
-            f"TARGET     {sample.target}",
-            f"PREDICTED  {sample.predicted}",
-        ]
+    for source, target, predicted in report.samples:
+        lines += ["", f"SOURCE     {source}", f"TARGET     {target}", f"PREDICTED  {predicted}"]
     return lines

@@ -1,7 +1,6 @@
 """The settings of exercises: synthetic tasks over random symbols, and losses that others publish."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -52,14 +51,6 @@ class SequencesData(DataSection):
                 "it must predict cannot learn where a sequence ends"
             )
         return self
-
-
-def check_sequence_lengths(lengths: Sequence[int], data: Any) -> None:
-    """Raise ValueError unless `validation.sequence_lengths` are lengths that the task of `data` has."""
-    if not isinstance(data, SequencesData):
-        raise ValueError("validation.sequence_lengths is for data.source: sequences")
-    if data.task == "drop-first" and 1 in lengths:
-        raise ValueError("validation.sequence_lengths: task drop-first needs lengths of 2 or more")
 
 
 class PublishedConfig(Section):

@@ -1,6 +1,5 @@
 """A tree of settings as a flat mapping, to compare two configs setting by setting."""
 
-from collections.abc import Iterable
 from typing import Any
 
 
@@ -13,14 +12,11 @@ def flat_settings(values: Any, name: str = "") -> dict[str, Any]:
         values: mappings, lists and plain values, as `model_dump(mode="json")` returns them.
         name: the dotted name of `values` itself.
     """
-    items: Iterable[tuple[Any, Any]]
-    if isinstance(values, dict):
-        items = values.items()
-    elif isinstance(values, list):
-        items = enumerate(values)
-    else:
+    if isinstance(values, list):
+        values = dict(enumerate(values))
+    if not isinstance(values, dict):
         return {name: values}
     flat: dict[str, Any] = {}
-    for key, value in items:
+    for key, value in values.items():
         flat |= flat_settings(value, f"{name}.{key}" if name else str(key))
     return flat

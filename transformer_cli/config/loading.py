@@ -10,21 +10,10 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from transformer_cli.config.refusal import describe, setting_paths
+from transformer_cli.config.refusal import refusal
 from transformer_cli.config.tree import Config
 from transformer_cli.config.yaml_reader import Mapping, parse_yaml
 from transformer_cli.errors import ConfigError, MissingInputError
-
-__all__ = [
-    "MAX_CONFIG_BYTES",
-    "check_settings",
-    "find_config",
-    "load_config",
-    "override_settings",
-    "setting_paths",
-    "shipped_configs",
-    "to_yaml",
-]
 
 MAX_CONFIG_BYTES = 1_000_000
 
@@ -57,8 +46,7 @@ def check_settings(settings: dict[str, Any], origin: str) -> Config:
     try:
         return Config.model_validate(settings)
     except ValidationError as error:
-        message, hint = describe(error, settings, origin)
-        raise ConfigError(message, hint=hint) from error
+        raise refusal(error, settings, origin) from error
 
 
 def override_settings(
@@ -70,10 +58,9 @@ def override_settings(
         ConfigError: an override is not allowed, or its value is not.
     """
     settings = parse_yaml(to_yaml(config), config.name)
-    for section in settings.values():  # these line numbers belong to no file of the user
+    for section in (settings, *settings.values()):
         if isinstance(section, Mapping):
-            section.lines.clear()
-    settings.lines.clear()
+            section.lines.clear()  # these line numbers belong to no file of the user
     for override in overrides:
         if not override.strip().startswith(tuple(allowed)):
             raise ConfigError(
@@ -109,11 +96,10 @@ def find_config(path: str | os.PathLike[str]) -> Path:
         if name in shipped:
             return shipped[name]
     close = difflib.get_close_matches(str(path), shipped, n=1, cutoff=0.5)
+    known = f"configs that come with tfm: {', '.join(sorted(shipped))}"
     raise MissingInputError(
         f"{path}: no such config: no file has this path, and no config that comes with tfm has this name",
-        hint=f"did you mean {close[0]}?"
-        if close
-        else f"configs that come with tfm: {', '.join(sorted(shipped))}",
+        hint=f"did you mean {close[0]}?" if close else known,
     )
 
 
@@ -130,7 +116,7 @@ def _read_text(file: Path) -> str:
     try:
         if file.stat().st_size > MAX_CONFIG_BYTES:
             raise ConfigError(
-                f"{file}: more than {MAX_CONFIG_BYTES:,} bytes, which is the limit for a config"
+                f"{file}: more than {MAX_CONFIG_BYTES:,} bytes, the limit for a config"
             )
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -154,34 +140,32 @@ def _apply_override(settings: dict[str, Any], override: str) -> None:
             f"--set {override}: no value after the =",
             hint=f"to remove a setting, write --set {key.strip()}=null",
         )
+    *parents, last = names
     section: Any = settings
-    for depth, name in enumerate(names[:-1]):
-        section = _enter(section, name, ".".join(names[: depth + 1]), override)
+    for depth, name in enumerate(parents, start=1):
+        section = _enter(section, name, ".".join(parents[:depth]), override)
     try:
         value = parse_yaml(text, "")
     except ConfigError as error:
         problem = re.sub(r"^(:\d+)?: ", "", error.message)  # an override has no line number
         raise ConfigError(f"--set {override}: {problem}") from error
     if isinstance(section, list):
-        index = _index(section, names[-1], key)
-        section[index] = value
+        section[_index(section, last, key)] = value
     elif isinstance(section, Mapping):
-        section[names[-1]] = value
-        section.lines[names[-1]] = f"--set {override}"
+        section[last] = value
+        section.lines[last] = f"--set {override}"
     else:
-        raise ConfigError(f"--set {override}: {'.'.join(names[:-1])} is not a section")
+        raise ConfigError(f"--set {override}: {'.'.join(parents)} is not a section")
 
 
 def _enter(section: Any, name: str, where: str, override: str) -> Any:
     if isinstance(section, list):
         return section[_index(section, name, where)]
-    if not isinstance(section, dict):
+    if not isinstance(section, Mapping):
         raise ConfigError(f"--set {where}: no such section")
     if section.get(name) is None:
         section[name] = Mapping()
-        section[name].lines = {}
-        if isinstance(section, Mapping):
-            section.lines[name] = f"--set {override}"
+        section.lines[name] = f"--set {override}"
     return section[name]
 
 
@@ -194,8 +178,5 @@ def _index(section: Sequence[Any], name: str, where: str) -> int:
 
 
 def _kind(value: Any) -> str:
-    return (
-        "nothing"
-        if value is None
-        else {"list": "a list", "str": "text"}.get(type(value).__name__, repr(value))
-    )
+    words = {"NoneType": "nothing", "list": "a list", "str": "text"}
+    return words.get(type(value).__name__, repr(value))

@@ -8,12 +8,6 @@ from transformer_cli.config.section import Depth, Positive, Probability, Section
 
 Norm = Literal["layernorm", "rmsnorm", "std_layernorm", "scalar_std_layernorm"]
 NormPlacement = Literal["pre", "post", "residual_of_normed"]
-Activation = Literal["relu", "gelu", "silu", "swiglu", "geglu", "reglu"]
-Positions = Literal["sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"]
-TiedEmbeddings = Literal["none", "target-output", "all"]
-Init = Literal["xavier", "pytorch", "small"]
-
-GATED_ACTIVATIONS = frozenset({"swiglu", "geglu", "reglu"})
 
 
 def _sizes(d_model: int, num_heads: int, d_ff: int, num_layers: int) -> dict[str, int | float]:
@@ -66,21 +60,23 @@ class ModelConfig(Section):
     """pre: x + f(norm(x)) (Xiong et al. 2020); post: norm(x + f(x)) (the paper); residual_of_normed: x + norm(f(x))."""
     final_norm: Switch | None = None
     """A norm after the last layer of the encoder and of the decoder; absent: true unless norm_placement is post."""
-    activation: Activation = "relu"
+    activation: Literal["relu", "gelu", "silu", "swiglu", "geglu", "reglu"] = "relu"
     """Activation function of the feed-forward network; swiglu, geglu and reglu multiply it with a second projection, the gate (Shazeer 2020)."""
     attention_bias: Switch = True
     """Biases in the query, key, value and output projections."""
     feed_forward_bias: Switch = True
     """Biases in the feed-forward network."""
-    positions: Positions = "sinusoidal"
+    positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"] = (
+        "sinusoidal"
+    )
     """Position encoding. sinusoidal: sines and cosines interleaved (the paper); sinusoidal_halves: first all sines, then all cosines (Marian); learned: one vector per position; rotary (Su et al. 2021); none."""
     scale_embeddings: Switch = True
     """Multiply embeddings by sqrt(d_model) (the paper, section 3.4)."""
-    tie_embeddings: TiedEmbeddings = "target-output"
+    tie_embeddings: Literal["none", "target-output", "all"] = "target-output"
     """Which tables share one set of weights (Press and Wolf 2017). target-output: the target embedding and the output projection; all: the source embedding too, which needs tokenizer.shared."""
     qk_norm: Switch = False
     """RMSNorm on the queries and keys of each head (Henry et al. 2020)."""
-    init: Init = "xavier"
+    init: Literal["xavier", "pytorch", "small"] = "xavier"
     """Initial weights. xavier: Xavier uniform for all matrices, embeddings included (Glorot and Bengio 2010); pytorch: the defaults of PyTorch; small: xavier, with the last matrix of each sub-layer divided by the square root of the number of sub-layers of its encoder or decoder, for deep models (Radford et al. 2019)."""
     output_bias: Switch = True
     """A bias in the output projection."""
@@ -125,7 +121,7 @@ class ModelConfig(Section):
     @property
     def is_gated(self) -> bool:
         """Whether the feed-forward network has a gate."""
-        return self.activation in GATED_ACTIVATIONS
+        return self.activation in ("swiglu", "geglu", "reglu")
 
     @property
     def has_final_norm(self) -> bool:

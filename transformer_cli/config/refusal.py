@@ -12,6 +12,7 @@ from transformer_cli.config.data import FilesData, HubData, PhrasebookData
 from transformer_cli.config.exercise_settings import SequencesData
 from transformer_cli.config.tree import Config
 from transformer_cli.config.yaml_reader import Mapping as ReadMapping
+from transformer_cli.errors import ConfigError
 
 Location = tuple[int | str, ...]
 
@@ -38,19 +39,15 @@ _PLAIN_REASONS = {
 
 
 class _Problem(NamedTuple):
-    """One invalid setting."""
-
     location: Location
     kind: str
     reason: str
     found: Any
 
 
-def describe(
-    error: ValidationError, settings: dict[str, Any], origin: str
-) -> tuple[str, str | None]:
-    """A message with one line per invalid setting, and a hint."""
-    lines, hints = [], []
+def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> ConfigError:
+    """An error whose message has one line per invalid setting."""
+    lines, hint = [], None
     for problem in _problems(error):
         where = ".".join(map(str, problem.location))
         text = f"{_place_of(settings, problem.location, origin)}: "
@@ -61,7 +58,7 @@ def describe(
                 text += f"; did you mean {suggestion}?"
         elif problem.kind == "missing":
             text += f"{where} is missing"
-            hints.append(f"add {where}; tfm info --config en-it.yaml shows a complete config")
+            hint = hint or f"add {where}; tfm info --config en-it.yaml shows a complete config"
         else:
             text += f"{where}: {problem.reason}" if where else problem.reason
             if not isinstance(problem.found, dict | BaseModel):
@@ -70,7 +67,7 @@ def describe(
                 text += f" (with {', '.join(overrides)})"
         lines.append(text)
     shown = lines[:10] + ([f"... and {len(lines) - 10} more"] if len(lines) > 10 else [])
-    return "\n".join(shown), hints[0] if hints else "docs/configuration.md lists every setting"
+    return ConfigError("\n".join(shown), hint=hint)
 
 
 def _problems(error: ValidationError) -> list[_Problem]:

@@ -5,12 +5,11 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from transformer_cli.config.exercise_settings import SequenceLength
-from transformer_cli.config.section import Count, Positive, Probability, Section, Switch
+from transformer_cli.config.section import Count, Positive, Probability, Section, Share, Switch
 
 Metric = Literal["loss", "perplexity", "bleu", "chrf", "ter", "cer", "wer"]
 ScoreName = Literal["bleu", "chrf", "ter", "cer", "wer"]
 SmoothedOver = Literal["vocabulary", "others"]
-Beta = Annotated[float, Field(strict=True, ge=0.0, lt=1.0)]
 
 LOWER_IS_BETTER = frozenset({"loss", "perplexity", "ter", "cer", "wer"})
 
@@ -20,11 +19,11 @@ class TrainingConfig(Section):
 
     optimizer: Literal["adam", "adamw"] = "adam"
     """adam (Kingma and Ba 2015), or adamw with decoupled weight decay (Loshchilov and Hutter 2019)."""
-    betas: tuple[Beta, Beta] = (0.9, 0.98)
+    betas: tuple[Probability, Probability] = (0.9, 0.98)
     """Decay rates of Adam's two moments (the paper, section 5.3)."""
     epsilon: Positive = 1e-9
     """Adam's epsilon (the paper, section 5.3)."""
-    weight_decay: Annotated[float, Field(strict=True, ge=0.0, le=1.0)] | None = None
+    weight_decay: Share | None = None
     """adamw: weight decay, multiplied by the learning rate at each update; absent: 0.01."""
     max_steps: Count | None = None
     """Stop after this many updates."""

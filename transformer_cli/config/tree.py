@@ -5,11 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from transformer_cli.config.data import FilesData, HubData, PhrasebookData, TokenizerConfig
-from transformer_cli.config.exercise_settings import (
-    PublishedConfig,
-    SequencesData,
-    check_sequence_lengths,
-)
+from transformer_cli.config.exercise_settings import PublishedConfig, SequencesData
 from transformer_cli.config.model import ModelConfig
 from transformer_cli.config.section import Section
 from transformer_cli.config.training import (
@@ -55,10 +51,12 @@ class Config(Section):
         metric = self.training.best_metric
         if metric not in ("loss", "perplexity", *self.validation.scores):
             raise ValueError(f"training.best_metric: {metric} is not among validation.scores")
-        return self
-
-    @model_validator(mode="after")
-    def _sequence_lengths_suit_the_task(self) -> Self:
-        if self.validation.sequence_lengths is not None:
-            check_sequence_lengths(self.validation.sequence_lengths, self.data)
+        lengths = self.validation.sequence_lengths
+        if lengths is not None:
+            if not isinstance(self.data, SequencesData):
+                raise ValueError("validation.sequence_lengths is for data.source: sequences")
+            if self.data.task == "drop-first" and 1 in lengths:
+                raise ValueError(
+                    "validation.sequence_lengths: task drop-first needs lengths of 2 or more"
+                )
         return self

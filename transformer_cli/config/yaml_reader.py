@@ -17,7 +17,9 @@ MAX_DEPTH = 20
 class Mapping(dict[str, Any]):
     """A mapping that knows the line of each key, or the override that set it; for messages."""
 
-    lines: dict[str, int | str]
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: dict[str, int | str] = {}
 
 
 class _Loader(yaml.SafeLoader):
@@ -38,7 +40,6 @@ class _Loader(yaml.SafeLoader):
 
     def construct_checked_mapping(self, node: yaml.MappingNode) -> Mapping:
         mapping = Mapping()
-        mapping.lines = {}
         for key_node, value_node in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):

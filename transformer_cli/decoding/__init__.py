@@ -1,22 +1,11 @@
 """Translation with a trained model: the text pipeline, engines, search, and the translator over them."""
 
-from transformer_cli.decoding.engine import Engine, Hypothesis, SpecialIds, TokenIds
-from transformer_cli.decoding.text_pipeline import (
-    Alternative,
-    PreparedLine,
-    TextPipeline,
-    Translation,
-)
-from transformer_cli.decoding.translator import Translator
-
-__all__ = [
-    "Alternative",
-    "Engine",
-    "Hypothesis",
-    "PreparedLine",
-    "SpecialIds",
-    "TextPipeline",
-    "TokenIds",
-    "Translation",
-    "Translator",
-]
+from transformer_cli.decoding.engine import Engine as Engine
+from transformer_cli.decoding.engine import Hypothesis as Hypothesis
+from transformer_cli.decoding.engine import SpecialIds as SpecialIds
+from transformer_cli.decoding.engine import TokenIds as TokenIds
+from transformer_cli.decoding.text_pipeline import Alternative as Alternative
+from transformer_cli.decoding.text_pipeline import PreparedLine as PreparedLine
+from transformer_cli.decoding.text_pipeline import TextPipeline as TextPipeline
+from transformer_cli.decoding.text_pipeline import Translation as Translation
+from transformer_cli.decoding.translator import Translator as Translator

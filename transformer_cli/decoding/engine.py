@@ -1,16 +1,17 @@
 """The interface of an engine: token ids and options in, hypotheses out.
 
-An engine is a trained model that is ready to translate. The translator above it knows only this interface,
-so that PyTorch, another library or several models together can do the work.
+The translator knows only this interface, so that PyTorch, another library or several models together can
+do the work.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
-
-from torch import Tensor
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:  # an engine of another library needs no PyTorch
+    from torch import Tensor
 
 TokenIds = tuple[int, ...]
 
@@ -64,15 +65,15 @@ class Engine(Protocol):
         """How probable given targets are: -log P(target | source), summed over all targets, in nats.
 
         Args:
-            sources: the token ids of each source.
+            sources: as in `translate`.
             targets: one for each source, as the model was trained to predict them.
             batch_tokens: the largest number of tokens in a batch, padding included.
         """
 
-    def next_token_probabilities(self, source: TokenIds, prefix: TokenIds) -> Tensor:
+    def next_token_probabilities(self, source: TokenIds, prefix: TokenIds) -> "Tensor":
         """(V,) probabilities of the token that follows the beginning of a target; they sum to 1.
 
         Args:
-            source: the token ids of the source.
+            source: as in `translate`.
             prefix: the first tokens of the target, without [SOS].
         """

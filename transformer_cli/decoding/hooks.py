@@ -31,16 +31,12 @@ class SearchHook(Protocol):
 
         Returns:
             (R, V), the same tensor or another of its dtype. -inf bans a token; a row of -inf alone ends its
-            hypothesis without a translation. No score may be greater than 0: the beam search ends a sentence
+            hypothesis without a translation. No score may be NaN or greater than 0: the beam search ends a sentence
             as soon as no open hypothesis can win, and it assumes that scores only fall.
         """
 
     def select(self, rows: Tensor) -> None:
-        """Row i becomes what row `rows[i]` was, as in `Scorer.select`.
-
-        Args:
-            rows: (R2,) int64, for any number of rows.
-        """
+        """Row i becomes what row `rows[i]` was: the same as `Scorer.select`."""
 
 
 class BannedTokens:

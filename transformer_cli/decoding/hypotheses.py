@@ -82,9 +82,8 @@ class Beams:
             log_probs: (b * slots, V), of the next token.
             eos_id: the token that finishes a hypothesis.
         """
-        num_sentences, num_slots = self._totals.shape
-        vocabulary = log_probs.shape[1]
-        candidates = log_probs.unflatten(0, (num_sentences, num_slots))
+        candidates = log_probs.unflatten(0, self._totals.shape)
+        _, num_slots, vocabulary = candidates.shape
         num_candidates = min(self._beam_size, num_slots * vocabulary)
         totals, places = top_k(candidates, self._totals, num_candidates)
         if num_candidates < self._beam_size:
@@ -103,25 +102,23 @@ class Beams:
 
     def _is_in_beam(self, scores: Tensor) -> Tensor:
         """(b, W) bool: True for a candidate among the W best, candidates and finished hypotheses together."""
-        rivals = torch.cat([self._finished, scores], dim=1)
-        order = rivals.argsort(dim=1, descending=True, stable=True)
-        is_in_beam = torch.zeros_like(rivals, dtype=torch.bool)
-        is_in_beam.scatter_(1, order[:, : self._beam_size], True)
+        rivals, best = self._rank_with_finished(scores)
+        is_in_beam = torch.zeros_like(rivals, dtype=torch.bool).scatter(1, best, True)
         return is_in_beam[:, self._beam_size :]
 
     def _keep_finished(self, scores: Tensor) -> None:
         """Add the candidates of the last step, (b, W); a score of -inf means: not finished."""
-        first_origin = (len(self._steps) - 1) * self._beam_size
-        origins = torch.arange(
-            first_origin, first_origin + self._beam_size, device=scores.device
-        ).expand_as(scores)
-        finished, order = torch.cat([self._finished, scores], dim=1).sort(
-            dim=1, descending=True, stable=True
-        )
-        self._finished = finished[:, : self._beam_size]
-        self._origins = torch.cat([self._origins, origins], dim=1).gather(
-            1, order[:, : self._beam_size]
-        )
+        slots = torch.arange(self._beam_size, device=scores.device)
+        origins = ((len(self._steps) - 1) * self._beam_size + slots).expand_as(scores)
+        rivals, best = self._rank_with_finished(scores)
+        self._finished = rivals.gather(1, best)
+        self._origins = torch.cat([self._origins, origins], dim=1).gather(1, best)
+
+    def _rank_with_finished(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """The scores of finished hypotheses, then of (b, W) candidates; and where the W best of them stand."""
+        rivals = torch.cat([self._finished, scores], dim=1)
+        order = rivals.argsort(dim=1, descending=True, stable=True)
+        return rivals, order[:, : self._beam_size]
 
     def continue_with(self, num_best: int) -> tuple[Tensor, Tensor] | None:
         """End each sentence whose `num_best` best are certain: no open hypothesis can be better.
@@ -144,15 +141,12 @@ class Beams:
             return None
         kept = rows_to_keep(is_open, num_open)
         if kept is not None:
-            self._keep_sentences(kept)
+            self._store_finished()
+            self._sentences, self._max_lengths = self._sentences[kept], self._max_lengths[kept]
+            self._totals = self._totals[kept]
+            self._finished, self._origins = self._finished[kept], self._origins[kept]
             rows, tokens = rows[kept], tokens[kept]
         return rows.flatten(), tokens.flatten()
-
-    def _keep_sentences(self, kept: Tensor) -> None:
-        self._store_finished()
-        self._sentences, self._max_lengths = self._sentences[kept], self._max_lengths[kept]
-        self._totals = self._totals[kept]
-        self._finished, self._origins = self._finished[kept], self._origins[kept]
 
     def _store_finished(self) -> None:
         self._all_finished[self._sentences] = self._finished

@@ -96,10 +96,8 @@ def beam_search(
 
     Args:
         scorer: one row per sentence; after the first step, `beam_size` rows per sentence.
-        special_ids: [SOS] begins, [EOS] ends, [PAD] fills. The search bans none of them: hooks do.
-        max_lengths: (B,) int64, on the scorer's device: the largest number of tokens, [EOS] included.
         options: beam size (which may be larger than the vocabulary), length penalty, `num_best`.
-        hooks: change the scores before each choice, in this order.
+        special_ids, max_lengths, hooks: as in `greedy_search`.
     """
     first_ids = torch.full_like(max_lengths, special_ids.sos_id)
     scores = _next_scores(scorer, hooks, first_ids)  # (B, V)

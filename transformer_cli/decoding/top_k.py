@@ -34,25 +34,21 @@ def top_k(scores: Tensor, offsets: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 def largest(scores: Tensor) -> tuple[Tensor, Tensor]:
     """The largest number of each row of (R, V) and its position: (R,), and (R,) int64."""
+    # Of equal numbers, `max` returns the first.
     width = scores.shape[1]
     num_blocks = width // BLOCK_WIDTH
     if num_blocks < 2:
-        return _first_largest(scores)
+        return scores.max(1)
     blocks = scores[:, : num_blocks * BLOCK_WIDTH].unflatten(1, (num_blocks, BLOCK_WIDTH))
     best_block = blocks.amax(-1).argmax(1, keepdim=True)  # (R, 1)
     block = blocks.gather(1, best_block.unsqueeze(-1).expand(-1, 1, BLOCK_WIDTH)).squeeze(1)
-    values, within = _first_largest(block)
+    values, within = block.max(1)
     positions = best_block.squeeze(1) * BLOCK_WIDTH + within
     if num_blocks * BLOCK_WIDTH < width:
-        rest, within = _first_largest(scores[:, num_blocks * BLOCK_WIDTH :])
+        rest, within = scores[:, num_blocks * BLOCK_WIDTH :].max(1)
         is_larger = rest > values
         values = rest.where(is_larger, values)
         positions = (num_blocks * BLOCK_WIDTH + within).where(is_larger, positions)
-    return values, positions
-
-
-def _first_largest(scores: Tensor) -> tuple[Tensor, Tensor]:
-    values, positions = scores.max(1)  # of equal numbers, `max` returns the first
     return values, positions
 
 

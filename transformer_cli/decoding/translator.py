@@ -36,13 +36,9 @@ class Translator:
 
     def _translate_window(self, lines: Sequence[str]) -> list[Translation]:
         prepared_lines = [self.pipeline.prepare(line) for line in lines]
-        num_cut = sum(len(prepared.parts) > 1 for prepared in prepared_lines)
-        if num_cut:
-            logger.warning(
-                "lines of more than %d tokens, translated in parts: %d",
-                self.pipeline.max_length,
-                num_cut,
-            )
+        if num_cut := sum(len(prepared.parts) > 1 for prepared in prepared_lines):
+            limit = self.pipeline.max_length
+            logger.warning("lines of more than %d tokens, translated in parts: %d", limit, num_cut)
         # Equal parts are translated once.
         parts = list(dict.fromkeys(part for line in prepared_lines for part in line.parts))
         hypotheses = dict(zip(parts, self.engine.translate(parts, self.decoding), strict=True))

@@ -1,6 +1,7 @@
 """The cross-attention weights of one translation: as a tensor and as a picture."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -34,14 +35,10 @@ def attention_picture(translator: Translator, source: str, predicted: str) -> "F
         pad_id=engine.special_ids.pad_id,
         sequence_format=engine.sequence_format,
     ).to(engine.machine.device)
-    weights = cross_attention(
-        engine.model, batch.source_ids, batch.source_mask, batch.decoder_input_ids
-    )
-    return draw_attention(
-        weights[-1, 0].mean(0),
-        pipeline.source_tokenizer.tokens(source_ids),
-        pipeline.target_tokenizer.tokens(target_ids),
-    )
+    inputs = batch.source_ids, batch.source_mask, batch.decoder_input_ids
+    weights = cross_attention(engine.model, *inputs)[-1, 0].mean(0)
+    source_tokens = pipeline.source_tokenizer.tokens(source_ids)
+    return draw_attention(weights, source_tokens, pipeline.target_tokenizer.tokens(target_ids))
 
 
 @torch.inference_mode()
@@ -67,16 +64,11 @@ def cross_attention(
     def capture(attention: MultiHeadAttention, inputs: tuple[Any, ...]) -> None:
         captured.append(attention.weights(*inputs))  # (B, H, T, S)
 
-    hooks = [
-        module.register_forward_pre_hook(capture)
-        for name, module in model.decoder.named_modules()
-        if name.endswith("cross_attention")
-    ]
-    try:
+    with ExitStack() as hooks:
+        for name, module in model.decoder.named_modules():
+            if name.endswith("cross_attention"):
+                hooks.enter_context(module.register_forward_pre_hook(capture))
         model(source_ids, source_mask, decoder_input_ids)
-    finally:
-        for hook in hooks:
-            hook.remove()
     return torch.stack(captured)
 
 
@@ -95,22 +87,16 @@ def draw_attention(
     width, height = 2.0 + 0.4 * len(source_tokens), 1.6 + 0.32 * len(target_tokens)
     figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
     axes = figure.add_subplot()
-    image = axes.imshow(
-        weights.float().cpu().numpy(), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto"
-    )
-    axes.set_xticks(
-        range(len(source_tokens)),
-        [_label(token) for token in source_tokens],
-        rotation=60,
-        ha="right",
-    )
-    axes.set_yticks(range(len(target_tokens)), [_label(token) for token in target_tokens])
+    shown = weights.float().cpu().numpy()
+    image = axes.imshow(shown, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    axes.set_xticks(range(len(source_tokens)), _labels(source_tokens), rotation=60, ha="right")
+    axes.set_yticks(range(len(target_tokens)), _labels(target_tokens))
     axes.set_xlabel("source")
     axes.set_ylabel("predicted target token")
     figure.colorbar(image, ax=axes, label="attention")
     return figure
 
 
-def _label(token: str) -> str:
-    """The token as matplotlib shows it: a dollar sign without the backslash would begin a formula."""
-    return token.strip().replace("$", r"\$") or "␣"
+def _labels(tokens: Sequence[str]) -> list[str]:
+    """The tokens for matplotlib, where a dollar sign without a backslash would begin a formula."""
+    return [token.strip().replace("$", r"\$") or "␣" for token in tokens]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from transformer_cli.config import Config, PublishedConfig, SequencesData
 from transformer_cli.data.pairs import SentencePair
@@ -67,9 +67,8 @@ def exact_match_table(rows: Sequence[ExactMatch], task: str) -> Iterator[str]:
     which = "its own" if task == "memorise" else "fresh"
     yield f"{task} on {which} sequences, generated, by length:"
     yield f"{'length':>10}{'sequences':>12}{'exact match':>14}{'right symbols':>16}"
-    for row in rows:
-        shares = f"{row.exact:>12.1f} %{row.symbols:>14.1f} %"
-        yield f"{row.length:>10}{row.num_sequences:>12}{shares}"
+    for length, num_sequences, exact, symbols in rows:
+        yield f"{length:>10}{num_sequences:>12}{exact:>12.1f} %{symbols:>14.1f} %"
 
 
 def published_table(published: PublishedConfig, metrics_file: Path) -> Iterator[str]:
@@ -79,9 +78,7 @@ def published_table(published: PublishedConfig, metrics_file: Path) -> Iterator[
         return
     records = list(read_json_lines(metrics_file))
     for kind, figures in wanted.items():
-        ours: dict[int, Any] = {
-            record["step"]: record["loss"] for record in records if record.get("kind") == kind
-        }
+        ours = {record["step"]: record["loss"] for record in records if record.get("kind") == kind}
         shown = [(step, ours[step], loss) for step, loss in figures if ours.get(step) is not None]
         if shown:
             yield f"{kind} loss beside what is published:"
@@ -92,13 +89,11 @@ def published_table(published: PublishedConfig, metrics_file: Path) -> Iterator[
 
 def _exact_match(translator: Translator, pairs: Sequence[SentencePair], length: int) -> ExactMatch:
     translations = translator.translate(pair.source for pair in pairs)
-    predicted = [translation.text.split() for translation in translations]
-    targets = [pair.target.split() for pair in pairs]
     num_exact = num_right = num_symbols = 0
-    for symbols, wanted in zip(predicted, targets, strict=True):
+    for pair, translation in zip(pairs, translations, strict=True):
+        symbols, wanted = translation.text.split(), pair.target.split()
         num_exact += symbols == wanted
         num_right += sum(map(str.__eq__, symbols, wanted))
         num_symbols += len(wanted)
-    return ExactMatch(
-        length, len(pairs), 100.0 * num_exact / len(pairs), 100.0 * num_right / num_symbols
-    )
+    exact, right = 100.0 * num_exact / len(pairs), 100.0 * num_right / num_symbols
+    return ExactMatch(length, len(pairs), exact, right)

@@ -11,6 +11,8 @@ from sacrebleu.metrics.ter import TER
 
 from transformer_cli.errors import DataError
 
+Lines = Sequence[str]
+
 # Languages that put no spaces between words: for these BLEU needs another tokenizer.
 _BLEU_TOKENIZERS = {
     "zh": "zh",
@@ -20,8 +22,6 @@ _BLEU_TOKENIZERS = {
     "km": "char",
     "my": "char",
 }
-_DEFAULT_BLEU_TOKENIZER = "13a"
-_ASIAN_LANGUAGES = ("zh", "ja")
 
 
 class Score(NamedTuple):
@@ -38,8 +38,8 @@ class Score(NamedTuple):
 
 
 def score_corpus(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
+    hypotheses: Lines,
+    references: Lines,
     names: Sequence[str],
     *,
     target_language: str | None = None,
@@ -69,47 +69,35 @@ def score_corpus(
     if not references:
         raise DataError("no sentence to score")
     language = (target_language or "").replace("_", "-").partition("-")[0].lower()
-    return [_SCORERS[name.lower()](hypotheses, references, language) for name in names]
+    return [_score(name, hypotheses, references, language) for name in names]
 
 
-def _bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:
-    tokenizer = _BLEU_TOKENIZERS.get(language, _DEFAULT_BLEU_TOKENIZER)
-    return _sacrebleu("BLEU", BLEU(tokenize=tokenizer), hypotheses, references)
+def _score(name: str, hypotheses: Lines, references: Lines, language: str) -> Score:
+    texts = hypotheses, references
+    match name.lower():
+        case "bleu":
+            tokenizer = _BLEU_TOKENIZERS.get(language, "13a")
+            return _sacrebleu("BLEU", BLEU(tokenize=tokenizer), *texts)
+        case "chrf":
+            return _sacrebleu("chrF", CHRF(), *texts)
+        case "ter":
+            is_asian = language in ("zh", "ja")
+            return _sacrebleu("TER", TER(normalized=is_asian, asian_support=is_asian), *texts)
+        case "cer":
+            return _error_rate("CER", "character", jiwer.process_characters, *texts)
+        case "wer":
+            return _error_rate("WER", "word", jiwer.process_words, *texts)
+    raise KeyError(name)
 
 
-def _chrf(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:
-    return _sacrebleu("chrF", CHRF(), hypotheses, references)
-
-
-def _ter(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:
-    is_asian = language in _ASIAN_LANGUAGES
-    return _sacrebleu(
-        "TER", TER(normalized=is_asian, asian_support=is_asian), hypotheses, references
-    )
-
-
-def _sacrebleu(
-    name: str, metric: Any, hypotheses: Sequence[str], references: Sequence[str]
-) -> Score:
+def _sacrebleu(name: str, metric: Any, hypotheses: Lines, references: Lines) -> Score:
     # A list with one list of references: sacrebleu would read each string of a flat list as a list.
     value = metric.corpus_score(list(hypotheses), [list(references)]).score
     return Score(name, float(value), metric.get_signature().format())
 
 
-def _cer(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:
-    return _error_rate("CER", "character", jiwer.process_characters, hypotheses, references)
-
-
-def _wer(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:
-    return _error_rate("WER", "word", jiwer.process_words, hypotheses, references)
-
-
 def _error_rate(
-    name: str,
-    unit: str,
-    process: Callable[..., Any],
-    hypotheses: Sequence[str],
-    references: Sequence[str],
+    name: str, unit: str, process: Callable[..., Any], hypotheses: Lines, references: Lines
 ) -> Score:
     """Errors of the whole corpus per 100 units (words or characters) of its references.
 
@@ -118,17 +106,11 @@ def _error_rate(
     empty too, else 100.
     """
     num_errors = num_units = 0
-    pairs = list(zip(hypotheses, references, strict=True))
-    real = [(hypothesis, reference) for hypothesis, reference in pairs if reference.strip()]
-    surplus = [
-        hypothesis
-        for hypothesis, reference in pairs
-        if not reference.strip() and hypothesis.strip()
-    ]
+    pairs = list(zip(references, hypotheses, strict=True))
+    real = [pair for pair in pairs if pair[0].strip()]
+    surplus = [text for reference, text in pairs if text.strip() and not reference.strip()]
     if real:
-        counts = process(
-            [reference for _, reference in real], [hypothesis for hypothesis, _ in real]
-        )
+        counts = process([reference for reference, _ in real], [text for _, text in real])
         num_errors = counts.substitutions + counts.deletions + counts.insertions
         num_units = counts.hits + counts.substitutions + counts.deletions
     if surplus:
@@ -136,12 +118,3 @@ def _error_rate(
     rate = num_errors / num_units if num_units else float(num_errors > 0)
     signature = f"nrefs:1|case:mixed|unit:{unit}|library:jiwer|version:{metadata.version('jiwer')}"
     return Score(name, 100.0 * rate, signature)
-
-
-_SCORERS: dict[str, Callable[[Sequence[str], Sequence[str], str], Score]] = {
-    "bleu": _bleu,
-    "chrf": _chrf,
-    "ter": _ter,
-    "cer": _cer,
-    "wer": _wer,
-}

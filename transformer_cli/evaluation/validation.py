@@ -81,20 +81,15 @@ def validate(
     num_samples = min(num_samples, len(pairs))
     shown = [i * len(pairs) // num_samples for i in range(num_samples)]
     translated = range(len(pairs)) if scores else shown
-    sources = [pairs[i].source for i in translated]
-    texts = [translation.text for translation in translator.translate(sources)]
+    translations = translator.translate(pairs[i].source for i in translated)
+    texts = [translation.text for translation in translations]
+    references = [pairs[i].target for i in translated]
+    language = translator.pipeline.data.target_language
     predicted = dict(zip(translated, texts, strict=True))
     return ValidationReport(
         loss=loss,
-        perplexity=_exp(loss),
-        scores=score_corpus(
-            texts,
-            [pairs[i].target for i in translated],
-            scores,
-            target_language=translator.pipeline.data.target_language,
-        )
-        if scores
-        else [],
+        perplexity=math.inf if loss > MAX_EXPONENT else math.exp(loss),
+        scores=score_corpus(texts, references, scores, target_language=language) if scores else [],
         num_sentences=len(pairs),
         num_target_tokens=num_target_tokens,
         samples=[Sample(pairs[i].source, pairs[i].target, predicted[i]) for i in shown],
@@ -118,21 +113,12 @@ def _encode(
 ) -> list[tuple[TokenIds, TokenIds]]:
     """The token ids of each pair, cut to the number that the model can read; without empty sides."""
     limit = pipeline.max_length
-    encoded = [
-        (
-            pipeline.source_ids(pipeline.normalize(pair.source)),
-            pipeline.target_ids(pipeline.normalize(pair.target)),
-        )
-        for pair in pairs
-    ]
-    num_cut = sum(max(map(len, sides)) > limit for sides in encoded)
-    if num_cut:
+    sources = (pipeline.source_ids(pipeline.normalize(pair.source)) for pair in pairs)
+    targets = (pipeline.target_ids(pipeline.normalize(pair.target)) for pair in pairs)
+    encoded = list(zip(sources, targets, strict=True))
+    if num_cut := sum(max(map(len, sides)) > limit for sides in encoded):
         logger.warning(
             "pairs of more than %d tokens, cut there to measure the loss: %d", limit, num_cut
         )
     cut = [(source_ids[:limit], target_ids[:limit]) for source_ids, target_ids in encoded]
     return [sides for sides in cut if all(sides)]
-
-
-def _exp(loss: float) -> float:
-    return math.inf if loss > MAX_EXPONENT else math.exp(loss)

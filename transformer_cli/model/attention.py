@@ -86,9 +86,8 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """(B, H, Q, C): the attention weights of `forward`, before dropout, for pictures."""
         keys, _ = self.keys_and_values(context, rotation)
-        return attention_weights(
-            self._queries(x, rotation), self._share_among_groups(keys), visible
-        )
+        queries = self._queries(x, rotation)
+        return attention_weights(queries, self._share_among_groups(keys), visible)
 
     def _queries(self, x: Tensor, rotation: Rotation | None) -> Tensor:
         """(B, Q, D) to (B, H, Q, K)."""
@@ -109,8 +108,7 @@ def attend_explicitly(
 
     Args:
         queries: (B, H, Q, K).
-        keys: (B, H, C, K).
-        values: (B, H, C, K).
+        keys, values: (B, H, C, K).
         visible: bool mask, broadcast to (B, H, Q, C). A query whose mask is all False gets zeros.
         dropout: acts on the weights.
 
@@ -123,15 +121,14 @@ def attend_fused(
     queries: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None, dropout: Dropout
 ) -> Tensor:
     """The same in one fused kernel, for GPUs."""
-    share = dropout.share if dropout.training else 0.0
+    probability = dropout.p if dropout.training else 0.0
     if visible is None:
-        return F.scaled_dot_product_attention(queries, keys, values, dropout_p=share)
+        return F.scaled_dot_product_attention(queries, keys, values, dropout_p=probability)
     # A large negative bias instead of the bool mask: PyTorch turns False into -inf, and the softmax of a row
     # of -inf alone is NaN.
-    bias = torch.zeros_like(visible, dtype=queries.dtype).masked_fill(
-        ~visible, _lowest(queries.dtype)
-    )
-    gathered = F.scaled_dot_product_attention(queries, keys, values, bias, dropout_p=share)
+    bias = torch.zeros_like(visible, dtype=queries.dtype)
+    bias = bias.masked_fill(~visible, _lowest(queries.dtype))
+    gathered = F.scaled_dot_product_attention(queries, keys, values, bias, dropout_p=probability)
     return gathered.where(visible.any(-1, keepdim=True), 0.0)
 
 

@@ -15,9 +15,7 @@ class LayerCache:
         # Contiguous, because attention reads them at each step.
         self.source = source[0].contiguous(), source[1].contiguous()  # both (R, G, S, K)
         self.source_visible = source_visible  # (R, 1, 1, S) bool
-        num_rows, num_kv_heads, _, width = source[0].shape
-        self._keys = source[0].new_empty(num_rows, num_kv_heads, 0, width)  # filled up to _length
-        self._values = self._keys
+        self._keys = self._values = source[0][:, :, :0]  # buffers, filled up to _length
         self._length = 0
 
     def extend_target(self, newest: KeysValues) -> KeysValues:

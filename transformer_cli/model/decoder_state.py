@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DecoderState:
-    """The beginnings of R targets, one per row, that grow by one token at each step.
+    """The beginnings of R targets, one per row: what a search uses as its `Scorer`.
 
     Keys and values are computed once: those of the source at the start, those of a target position when its
     token is appended.
@@ -24,23 +24,14 @@ class DecoderState:
         self._model = model
         self._layers = cast("list[DecoderLayer]", list(model.decoder.layers))
         visible = source_mask[:, None, None, :]
-        self._caches = [
-            LayerCache(layer.cross_attention.keys_and_values(memory), visible)
-            for layer in self._layers
-        ]
+        sources = (layer.cross_attention.keys_and_values(memory) for layer in self._layers)
+        self._caches = [LayerCache(source, visible) for source in sources]
         # (R,): the sentence that each row belongs to.
         self._sentences = torch.arange(len(memory), device=memory.device)
         self._length = 0
 
     def advance(self, last_ids: Tensor) -> Tensor:
-        """Append one token to each row.
-
-        Args:
-            last_ids: (R,) int64; [SOS] for all rows at the first step.
-
-        Returns:
-            (R, V) log-probabilities of the next token, float32 at least.
-        """
+        """Append one token, (R,) int64, to each row; returns (R, V) log-probabilities of the next token."""
         model = self._model
         x = model.embed_target(last_ids[:, None], self._length)  # (R, 1, D)
         rotation = model.rotation(x, self._length)
@@ -51,11 +42,7 @@ class DecoderState:
         return at_least_float32(logits).log_softmax(-1)
 
     def select(self, rows: Tensor) -> None:
-        """Row i becomes what row `rows[i]` was: this keeps, reorders, repeats and drops rows.
-
-        Args:
-            rows: (R2,) int64, for any number of rows.
-        """
+        """Row i becomes what row `rows[i]` was; `rows` is int64 and may be of any length."""
         sentences = self._sentences[rows]
         # A beam search reorders the rows of a sentence at each step. They all have the same source, so its keys
         # and values are copied only when whole sentences are dropped or repeated.

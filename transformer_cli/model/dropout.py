@@ -5,32 +5,24 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 
-class Dropout(nn.Module):
-    """In training, each value becomes zero with probability `share`, else it is divided by 1 - share.
+class Dropout(nn.Dropout):
+    """In training, each value becomes zero with probability p, else it is divided by 1 - p.
 
     Source: Srivastava et al. 2014.
     """
 
-    def __init__(self, share: float) -> None:
-        super().__init__()
-        self.share = share
-
     def forward(self, x: Tensor) -> Tensor:
         """A tensor of any shape to the same shape."""
-        if self.share == 0.0 or not self.training:
+        if self.p == 0.0 or not self.training:
             return x
         if x.device.type == "cpu" and not torch.compiler.is_compiling():
-            return _drop_on_cpu(x, self.share)
-        return F.dropout(x, self.share)
-
-    def extra_repr(self) -> str:
-        """The arguments that `print(module)` shows."""
-        return f"share={self.share}"
+            return _drop_on_cpu(x, self.p)
+        return F.dropout(x, self.p)
 
 
-def _drop_on_cpu(x: Tensor, share: float) -> Tensor:
+def _drop_on_cpu(x: Tensor, probability: float) -> Tensor:
     """Dropout from 16 random bits per value; PyTorch draws a float per value, in three times the time."""
-    num_dropped = min(round(share * 2**16), 2**16 - 1)  # out of 65,536 values of 16 bits
+    num_dropped = min(round(probability * 2**16), 2**16 - 1)  # out of 65,536 values of 16 bits
     words = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device)
     words.random_(-(2**63), None)
     bits = words.view(torch.int16)[: x.numel()].view(x.shape)

@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.config.model import NormPlacement
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.cache import LayerCache
 from transformer_cli.model.dropout import Dropout
@@ -15,7 +14,6 @@ from transformer_cli.model.norms import build_norm
 from transformer_cli.model.positions import Rotation
 
 Function = Callable[[Tensor], Tensor]
-
 
 _ACTIVATIONS: dict[str, Function] = {
     "relu": F.relu,
@@ -35,12 +33,10 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        has_bias = config.feed_forward_bias
-        self.up = nn.Linear(config.d_model, config.d_ff, bias=has_bias)
-        self.gate = (
-            nn.Linear(config.d_model, config.d_ff, bias=has_bias) if config.is_gated else None
-        )
-        self.down = nn.Linear(config.d_ff, config.d_model, bias=has_bias)
+        width, has_bias = config.d_model, config.feed_forward_bias
+        self.up = nn.Linear(width, config.d_ff, bias=has_bias)
+        self.gate = nn.Linear(width, config.d_ff, bias=has_bias) if config.is_gated else None
+        self.down = nn.Linear(config.d_ff, width, bias=has_bias)
         self.activation = _ACTIVATIONS[config.activation]
         self.dropout = Dropout(config.ff_dropout)
 
@@ -51,26 +47,22 @@ class FeedForward(nn.Module):
         return self.down(self.dropout(self.activation(self.gate(x)) * self.up(x)))
 
 
-def pre(x: Tensor, f: Function, norm: Function, dropout: Function) -> Tensor:
-    """Pre-norm. Source: Xiong et al. 2020."""
-    return x + dropout(f(norm(x)))
+def pre(x: Tensor, sublayer: Function, norm: Function, dropout: Function) -> Tensor:
+    """x + dropout(sublayer(norm(x))). Source: Xiong et al. 2020."""
+    return x + dropout(sublayer(norm(x)))
 
 
-def post(x: Tensor, f: Function, norm: Function, dropout: Function) -> Tensor:
-    """Post-norm. Source: Vaswani et al. 2017, section 3.1."""
-    return norm(x + dropout(f(x)))
+def post(x: Tensor, sublayer: Function, norm: Function, dropout: Function) -> Tensor:
+    """norm(x + dropout(sublayer(x))). Source: Vaswani et al. 2017, section 3.1."""
+    return norm(x + dropout(sublayer(x)))
 
 
-def residual_of_normed(x: Tensor, f: Function, norm: Function, dropout: Function) -> Tensor:
-    """Normalises the sub-layer's output only. Source: code of The Annotated Transformer, 2022 edition."""
-    return x + norm(dropout(f(x)))
+def residual_of_normed(x: Tensor, sublayer: Function, norm: Function, dropout: Function) -> Tensor:
+    """x + norm(dropout(sublayer(x))). Source: code of The Annotated Transformer, 2022 edition."""
+    return x + norm(dropout(sublayer(x)))
 
 
-_PLACEMENTS: dict[NormPlacement, Callable[[Tensor, Function, Function, Function], Tensor]] = {
-    "pre": pre,
-    "post": post,
-    "residual_of_normed": residual_of_normed,
-}
+_PLACEMENTS = {"pre": pre, "post": post, "residual_of_normed": residual_of_normed}
 
 
 class EncoderLayer(nn.Module):
@@ -79,11 +71,11 @@ class EncoderLayer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.self_attention = MultiHeadAttention(config)
-        self.self_attention_norm = build_norm(config.norm, config.d_model, config.norm_eps)
+        self.self_attention_norm = build_norm(config)
         self.feed_forward = FeedForward(config)
-        self.feed_forward_norm = build_norm(config.norm, config.d_model, config.norm_eps)
+        self.feed_forward_norm = build_norm(config)
         self.dropout = Dropout(config.dropout)
-        self.add = _PLACEMENTS[config.norm_placement]
+        self.residual = _PLACEMENTS[config.norm_placement]
 
     def forward(self, x: Tensor, visible: Tensor, rotation: Rotation | None = None) -> Tensor:
         """(B, S, D) to the same shape; the mask `visible` is bool and broadcasts to (B, H, S, S)."""
@@ -91,8 +83,8 @@ class EncoderLayer(nn.Module):
         def attend(x: Tensor) -> Tensor:
             return self.self_attention(x, x, visible, rotation)
 
-        x = self.add(x, attend, self.self_attention_norm, self.dropout)
-        return self.add(x, self.feed_forward, self.feed_forward_norm, self.dropout)
+        x = self.residual(x, attend, self.self_attention_norm, self.dropout)
+        return self.residual(x, self.feed_forward, self.feed_forward_norm, self.dropout)
 
 
 class DecoderLayer(nn.Module):
@@ -101,13 +93,13 @@ class DecoderLayer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.self_attention = MultiHeadAttention(config)
-        self.self_attention_norm = build_norm(config.norm, config.d_model, config.norm_eps)
+        self.self_attention_norm = build_norm(config)
         self.cross_attention = MultiHeadAttention(config)
-        self.cross_attention_norm = build_norm(config.norm, config.d_model, config.norm_eps)
+        self.cross_attention_norm = build_norm(config)
         self.feed_forward = FeedForward(config)
-        self.feed_forward_norm = build_norm(config.norm, config.d_model, config.norm_eps)
+        self.feed_forward_norm = build_norm(config)
         self.dropout = Dropout(config.dropout)
-        self.add = _PLACEMENTS[config.norm_placement]
+        self.residual = _PLACEMENTS[config.norm_placement]
 
     def forward(
         self,
@@ -133,7 +125,7 @@ class DecoderLayer(nn.Module):
         def attend_to_source(x: Tensor) -> Tensor:
             return self.cross_attention(x, memory, source_visible)
 
-        return self._add_all(x, attend_to_target, attend_to_source)
+        return self._apply_sublayers(x, attend_to_target, attend_to_source)
 
     def advance(self, x: Tensor, cache: LayerCache, rotation: Rotation | None = None) -> Tensor:
         """(R, 1, D) to the same shape: the newest target position only; the cache has the earlier ones."""
@@ -145,12 +137,14 @@ class DecoderLayer(nn.Module):
         def attend_to_source(x: Tensor) -> Tensor:
             return self.cross_attention.gather(x, cache.source, cache.source_visible)
 
-        return self._add_all(x, attend_to_target, attend_to_source)
+        return self._apply_sublayers(x, attend_to_target, attend_to_source)
 
-    def _add_all(self, x: Tensor, attend_to_target: Function, attend_to_source: Function) -> Tensor:
-        x = self.add(x, attend_to_target, self.self_attention_norm, self.dropout)
-        x = self.add(x, attend_to_source, self.cross_attention_norm, self.dropout)
-        return self.add(x, self.feed_forward, self.feed_forward_norm, self.dropout)
+    def _apply_sublayers(
+        self, x: Tensor, attend_to_target: Function, attend_to_source: Function
+    ) -> Tensor:
+        x = self.residual(x, attend_to_target, self.self_attention_norm, self.dropout)
+        x = self.residual(x, attend_to_source, self.cross_attention_norm, self.dropout)
+        return self.residual(x, self.feed_forward, self.feed_forward_norm, self.dropout)
 
 
 def causal_mask(num_positions: int, device: torch.device) -> Tensor:

@@ -3,14 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from transformer_cli.config.model import Norm
-
-
-class LayerNorm(nn.LayerNorm):
-    """g (x - mean) / sqrt(var + eps) + b (Ba et al. 2016)."""
-
-    def __init__(self, width: int, eps: float) -> None:
-        super().__init__(width, eps=eps)
+from transformer_cli.config import ModelConfig
 
 
 class RMSNorm(nn.Module):
@@ -51,17 +44,16 @@ class StdLayerNorm(nn.Module):
         return self.weight * (x - mean) / (std + self.eps) + self.bias
 
 
-def build_norm(norm: Norm, width: int, eps: float) -> nn.Module:
-    """The norm of that name."""
-    match norm:
+def build_norm(config: ModelConfig) -> nn.Module:
+    """The norm that the config names; layernorm: g (x - mean) / sqrt(var + eps) + b (Ba et al. 2016)."""
+    match config.norm:
         case "layernorm":
-            return LayerNorm(width, eps)
+            return nn.LayerNorm(config.d_model, config.norm_eps)
         case "rmsnorm":
-            return RMSNorm(width, eps)
-        case "std_layernorm":
-            return StdLayerNorm(width, eps)
-        case "scalar_std_layernorm":
-            return StdLayerNorm(width, eps, is_scalar=True)
+            return RMSNorm(config.d_model, config.norm_eps)
+        case "std_layernorm" | "scalar_std_layernorm":
+            is_scalar = config.norm == "scalar_std_layernorm"
+            return StdLayerNorm(config.d_model, config.norm_eps, is_scalar=is_scalar)
 
 
 def at_least_float32(x: Tensor) -> Tensor:

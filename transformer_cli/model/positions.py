@@ -25,9 +25,7 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """(B, T, D) to the same shape; the first of the T positions is number `start`."""
-        end = start + x.size(1)
-        waves = sines_and_cosines(_round_up(end), x.size(2), x.dtype, x.device)
-        sines, cosines = waves.sines[start:end], waves.cosines[start:end]
+        sines, cosines = rotation_at(start, x.size(1), x.size(2), x)
         if self.in_halves:
             return x + torch.cat([sines, cosines], dim=-1)
         return x + torch.stack([sines, cosines], dim=-1).flatten(-2)
@@ -73,14 +71,16 @@ def build_positions(config: ModelConfig) -> nn.Module:
 class Rotation(NamedTuple):
     """Sines and cosines of angles, one for each position and pair of columns."""
 
-    sines: Tensor  # (T, K / 2)
-    cosines: Tensor  # (T, K / 2)
+    sines: Tensor  # (T, K / 2); (T, D / 2) where they are added to embeddings
+    cosines: Tensor  # of the same shape
 
 
-def rotation_at(start: int, num_positions: int, head_width: int, like: Tensor) -> Rotation:
-    """The rotation of `num_positions` positions from `start` on, with device and dtype of `like`."""
+def rotation_at(start: int, num_positions: int, width: int, like: Tensor) -> Rotation:
+    """The angles of `num_positions` positions from `start` on, with device and dtype of `like`."""
     end = start + num_positions
-    sines, cosines = sines_and_cosines(_round_up(end), head_width, like.dtype, like.device)
+    # A power of two, 512 at least, so that few lengths are computed and cached.
+    num_cached = max(512, 1 << (end - 1).bit_length())
+    sines, cosines = sines_and_cosines(num_cached, width, like.dtype, like.device)
     return Rotation(sines[start:end], cosines[start:end])
 
 
@@ -110,8 +110,3 @@ def sines_and_cosines(
         positions = torch.arange(num_positions, dtype=torch.float64, device="cpu")
         angles = positions[:, None] * 10_000.0 ** (-columns / width)
         return Rotation(angles.sin().to(device, dtype), angles.cos().to(device, dtype))
-
-
-def _round_up(num_positions: int) -> int:
-    """The next power of two, 512 at least, so that few lengths are computed and cached."""
-    return max(512, 1 << (num_positions - 1).bit_length())

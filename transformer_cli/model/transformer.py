@@ -23,7 +23,7 @@ class Encoder(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
-        self.norm = _final_norm(config)
+        self.norm = build_norm(config) if config.has_final_norm else nn.Identity()
 
     def forward(self, x: Tensor, visible: Tensor, rotation: Rotation | None) -> Tensor:
         """(B, S, D) to the same shape."""
@@ -38,7 +38,7 @@ class Decoder(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
-        self.norm = _final_norm(config)
+        self.norm = build_norm(config) if config.has_final_norm else nn.Identity()
 
     def forward(
         self,
@@ -48,7 +48,7 @@ class Decoder(nn.Module):
         source_visible: Tensor,
         rotation: Rotation | None,
     ) -> Tensor:
-        """(B, T, D) to the same shape."""
+        """(B, T, D) to the same shape; arguments as in `DecoderLayer.forward`."""
         for layer in self.layers:
             x = layer(x, memory, target_visible, source_visible, rotation)
         return self.norm(x)
@@ -68,20 +68,16 @@ class Transformer(nn.Module):
                 hint="set tokenizer.shared: true, or model.tie_embeddings: target-output",
             )
         self.config = config
-        is_source_tied = config.tie_embeddings == "all"
-        is_target_tied = config.tie_embeddings != "none"
-        self.source_embedding = (
-            None if is_source_tied else nn.Embedding(source_vocab_size, config.d_model)
-        )
-        self.target_embedding = (
-            None if is_target_tied else nn.Embedding(target_vocab_size, config.d_model)
-        )
+        width, tied = config.d_model, config.tie_embeddings
+        # None for an embedding that is tied: it uses the weights of `output`.
+        self.source_embedding = None if tied == "all" else nn.Embedding(source_vocab_size, width)
+        self.target_embedding = nn.Embedding(target_vocab_size, width) if tied == "none" else None
         self.source_positions = build_positions(config)
         self.target_positions = build_positions(config)
         self.embedding_dropout = Dropout(config.embedding_dropout_share)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self.output = nn.Linear(config.d_model, target_vocab_size, bias=config.output_bias)
+        self.output = nn.Linear(width, target_vocab_size, bias=config.output_bias)
         initialize(self, config)
         nn.Module.register_load_state_dict_pre_hook(self, _drop_copies_of_tied_tables)
 
@@ -116,17 +112,11 @@ class Transformer(nn.Module):
 
     def embed_source(self, source_ids: Tensor) -> Tensor:
         """(B, S) int64 to (B, S, D)."""
-        table = (
-            self.output.weight if self.source_embedding is None else self.source_embedding.weight
-        )
-        return self._embed(source_ids, table, self.source_positions, 0)
+        return self._embed(source_ids, self.source_embedding, self.source_positions, 0)
 
     def embed_target(self, decoder_input_ids: Tensor, start: int = 0) -> Tensor:
         """(B, T) int64 to (B, T, D); the first of the T positions is number `start`."""
-        table = (
-            self.output.weight if self.target_embedding is None else self.target_embedding.weight
-        )
-        return self._embed(decoder_input_ids, table, self.target_positions, start)
+        return self._embed(decoder_input_ids, self.target_embedding, self.target_positions, start)
 
     def rotation(self, x: Tensor, start: int = 0) -> Rotation | None:
         """The rotation of the positions of x (B, T, D); None unless positions are rotary."""
@@ -134,8 +124,10 @@ class Transformer(nn.Module):
             return None
         return rotation_at(start, x.size(1), self.config.head_width, x)
 
-    def _embed(self, ids: Tensor, table: Tensor, positions: nn.Module, start: int) -> Tensor:
-        x = F.embedding(ids, table)
+    def _embed(
+        self, ids: Tensor, embedding: nn.Embedding | None, positions: nn.Module, start: int
+    ) -> Tensor:
+        x = F.embedding(ids, (self.output if embedding is None else embedding).weight)
         if self.config.scale_embeddings:
             x = x * math.sqrt(self.config.d_model)
         return self.embedding_dropout(positions(x, start))
@@ -152,9 +144,3 @@ def _drop_copies_of_tied_tables(
             table = state.setdefault(owner, state[copy])
             if torch.equal(table, state[copy]):
                 del state[copy]
-
-
-def _final_norm(config: ModelConfig) -> nn.Module:
-    if not config.has_final_norm:
-        return nn.Identity()
-    return build_norm(config.norm, config.d_model, config.norm_eps)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from transformer_cli.errors import CannotCreateError, StorageError, TfmError, TryAgainError
+from transformer_cli.errors import CannotCreateError, StorageError, TryAgainError
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 NOT_CREATABLE = frozenset({
@@ -64,7 +64,9 @@ class FileSystem:
         os.rmdir(path)
 
     def free_bytes(self, path: Path) -> int:
-        """Free space for this user; without limit where the file system does not report its size (FUSE)."""
+        """Free space for this user where `path` is or will be; no limit if the file system (FUSE) tells no size."""
+        while not path.exists() and path != path.parent:
+            path = path.parent
         status = os.statvfs(path)
         if status.f_blocks == 0:
             return sys.maxsize
@@ -76,59 +78,50 @@ REAL = FileSystem()
 
 @contextmanager
 def errors_explained(
-    path: Path, *, fs: FileSystem, creating: bool = False, needed_bytes: int | None = None
+    path: Path,
+    *,
+    fs: FileSystem,
+    creating: bool = False,
+    needed_bytes: int | None = None,
+    only_full_disk: bool = False,
 ) -> Iterator[None]:
-    """Turn every OSError in the block into a TfmError with a message, a hint and an exit code."""
+    """Turn every OSError in the block into a TfmError with a message, a hint and an exit code.
+
+    Args:
+        path: the file or folder that the message names.
+        fs: tells how much space is free.
+        creating: a name that cannot be created is a CannotCreateError.
+        needed_bytes: the size of what is written.
+        only_full_disk: explain only a full disk, in a block whose other errors may concern other files.
+    """
     try:
         yield
     except OSError as error:
-        raise _explanation(error, path, fs, creating, needed_bytes) from error
-
-
-@contextmanager
-def full_disk_explained(path: Path, *, fs: FileSystem) -> Iterator[None]:
-    """The same for a full disk only; any other OSError in the block may concern other files."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in NO_SPACE:
+        reason = error.strerror or str(error)
+        if error.errno in NO_SPACE:
+            raise TryAgainError(
+                f"{path}: {reason}: {_bytes(needed_bytes)} needed, {_free(path, fs)} free",
+                hint="free some space (a quota or ulimit -f may be the limit), then run the same command again",
+            ) from error
+        if only_full_disk:
             raise
-        raise _explanation(error, path, fs, creating=False, needed_bytes=None) from error
-
-
-def _explanation(
-    error: OSError, path: Path, fs: FileSystem, creating: bool, needed_bytes: int | None
-) -> TfmError:
-    reason = error.strerror or str(error)
-    if error.errno in NO_SPACE:
-        return TryAgainError(
-            f"{path}: {reason}: {_bytes(needed_bytes)} needed, {_free(path, fs)} free",
-            hint="free some space (a quota or ulimit -f may be the limit), then run the same command again",
-        )
-    if creating and error.errno in NOT_CREATABLE:
-        return CannotCreateError(
-            f"{path}: cannot be created: {reason}",
-            hint="choose a folder in which you have permission to write",
-        )
-    return StorageError(
-        f"{path}: {reason}",
-        hint="all earlier files are intact; check the disk, then run the same command again",
-    )
+        if creating and error.errno in NOT_CREATABLE:
+            raise CannotCreateError(
+                f"{path}: cannot be created: {reason}",
+                hint="choose a folder in which you have permission to write",
+            ) from error
+        raise StorageError(
+            f"{path}: {reason}",
+            hint="all earlier files are intact; check the disk, then run the same command again",
+        ) from error
 
 
 def _free(path: Path, fs: FileSystem) -> str:
     try:
-        return _bytes(fs.free_bytes(existing_ancestor(path)))
+        return _bytes(fs.free_bytes(path))
     except OSError:
         return _bytes(None)
 
 
 def _bytes(count: int | None) -> str:
     return "an unknown number of bytes" if count is None else f"{count:,} bytes"
-
-
-def existing_ancestor(path: Path) -> Path:
-    """The path itself if it exists, else the nearest folder above it that exists."""
-    while not path.exists() and path != path.parent:
-        path = path.parent
-    return path

@@ -47,13 +47,13 @@ def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
                 yield record
 
 
-def cut_json_lines(path: Path, *, after_step: int, fs: FileSystem = REAL) -> int:
+def cut_json_lines(path: Path, *, after_step: int) -> int:
     """Remove the objects of later steps, which a resumed run writes again; return their number."""
     records = list(read_json_lines(path))
     kept = [record for record in records if _step(record) <= after_step]
     if len(kept) < len(records):
         lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in kept)
-        replace_file(path, lines.encode(), fs=fs)
+        replace_file(path, lines.encode())
     return len(records) - len(kept)
 
 

@@ -13,13 +13,11 @@ from typing import Any, Self
 from filelock import lock_descriptor
 
 from transformer_cli.errors import TryAgainError
-from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
+from transformer_cli.storage.filesystem import REAL, errors_explained
 from transformer_cli.storage.writing import make_folders
 
 logger = logging.getLogger(__name__)
 
-LOCK_NAME = ".lock"
-HEARTBEAT_SECONDS = 4.0
 _UNSUPPORTED = frozenset(
     {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 )
@@ -37,58 +35,45 @@ class RunLock:
     heartbeat, so only its `lock_descriptor` is used, on a file that this class opens.
     """
 
-    def __init__(
-        self,
-        run_folder: Path,
-        *,
-        fs: FileSystem = REAL,
-        heartbeat_seconds: float = HEARTBEAT_SECONDS,
-    ) -> None:
-        self.path = run_folder / LOCK_NAME
-        self._fs = fs
+    def __init__(self, run_folder: Path, *, heartbeat_seconds: float = 4.0) -> None:
+        self.path = run_folder / ".lock"
         self._heartbeat_seconds = heartbeat_seconds
-        self._file: int | None = None
         self._released = threading.Event()
         self._heart = threading.Thread(target=self._beat, name="run lock heartbeat", daemon=True)
 
     def __enter__(self) -> Self:
-        make_folders(self.path.parent, fs=self._fs)
-        with errors_explained(self.path, fs=self._fs, creating=True):
+        make_folders(self.path.parent)
+        with errors_explained(self.path, fs=REAL, creating=True, needed_bytes=200):
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             self._file = os.open(self.path, flags, 0o666)
-        try:
-            self._take(self._file)
-        except BaseException:
-            os.close(self._file)
-            self._file = None
-            raise
+            try:
+                self._take()
+            except BaseException:
+                os.close(self._file)
+                raise
         self._heart.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._released.set()
-        if self._heart.is_alive():
-            self._heart.join()
-        if self._file is not None:
-            try:
-                os.ftruncate(self._file, 0)
-            except OSError as failure:
-                logger.warning("%s: could not be emptied: %s", self.path, failure.strerror)
-            finally:
-                os.close(self._file)
-                self._file = None
+        self._heart.join()
+        try:
+            os.ftruncate(self._file, 0)
+        except OSError as failure:
+            logger.warning("%s: could not be emptied: %s", self.path, failure.strerror)
+        finally:
+            os.close(self._file)
 
-    def _take(self, file: int) -> None:
-        with errors_explained(self.path, fs=self._fs, creating=True, needed_bytes=200):
-            is_locked = _try_lock(file)
-            holder = _read_record(file)
-            if is_locked is False:
-                raise self._refusal(holder)
-            if holder and (holder.get("host") != socket.gethostname() or is_locked is None):
-                self._watch(holder)
-            record = {"pid": os.getpid(), "host": socket.gethostname()}
-            os.ftruncate(file, 0)
-            os.pwrite(file, json.dumps(record).encode() + b"\n", 0)
+    def _take(self) -> None:
+        is_locked = _try_lock(self._file)
+        holder = _read_record(self._file)
+        if is_locked is False:
+            raise self._refusal(holder)
+        if holder and (holder.get("host") != socket.gethostname() or is_locked is None):
+            self._watch(holder)
+        record = {"pid": os.getpid(), "host": socket.gethostname()}
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, json.dumps(record).encode() + b"\n", 0)
 
     def _watch(self, holder: dict[str, Any]) -> None:
         """Raise TryAgainError if the holder changes the file's time: then its process is alive."""
@@ -111,7 +96,6 @@ class RunLock:
     def _beat(self) -> None:
         while not self._released.wait(self._heartbeat_seconds):
             try:
-                assert self._file is not None
                 os.utime(self._file)
             except OSError as error:
                 logger.warning("%s: heartbeat failed: %s", self.path, error.strerror)

@@ -3,24 +3,19 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from transformer_cli.errors import DataError
-from transformer_cli.storage.writing import WrittenFile
 
 MANIFEST_NAME = "MANIFEST.json"
 FORMAT_VERSION = 1
 MAX_MANIFEST_BYTES = 1 << 20
 MAX_FILES = 64
 _CHECKSUM = "manifest_sha256"
-
 _BARE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
-
-BareName = Annotated[str, Field(pattern=_BARE_NAME)]
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class DamagedError(DataError):
@@ -34,9 +29,9 @@ class _Strict(BaseModel):
 class ListedFile(_Strict):
     """One file of the folder."""
 
-    name: BareName
+    name: Annotated[str, Field(pattern=_BARE_NAME)]
     size: Annotated[int, Field(ge=0, le=2**50)]
-    sha256: Digest
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Manifest(_Strict):
@@ -60,11 +55,6 @@ class Manifest(_Strict):
         """The manifest as JSON, with a checksum over its own text."""
         fields = self.model_dump(mode="json")
         return _readable({**fields, _CHECKSUM: _digest(_compact(fields))})
-
-
-def listed(files: Sequence[WrittenFile]) -> tuple[ListedFile, ...]:
-    """The entries of a manifest for files that were just written."""
-    return tuple(ListedFile(name=file.name, size=file.size, sha256=file.sha256) for file in files)
 
 
 def parse_manifest(data: bytes, origin: str) -> Manifest:

@@ -35,10 +35,6 @@ class SealedFolder:
         self._folder = folder
         self._files = {file.name: file for file in manifest.files}
 
-    def size(self, name: str) -> int:
-        """Size of a file in bytes."""
-        return self._files[name].size
-
     def verify(self) -> None:
         """Read every file.
 
@@ -82,7 +78,7 @@ def open_sealed(path: Path) -> Iterator[SealedFolder]:
         DamagedError: a file is missing, added or damaged.
         StorageError: the folder cannot be read.
     """
-    with _read_errors(path):
+    try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             manifest = _read_manifest(folder, path)
@@ -93,6 +89,10 @@ def open_sealed(path: Path) -> Iterator[SealedFolder]:
             yield SealedFolder(path, folder, manifest)
         finally:
             os.close(folder)
+    except NotADirectoryError as error:
+        raise DamagedError(f"{path}: not a folder") from error
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _read_manifest(folder: int, path: Path) -> Manifest:
@@ -136,13 +136,3 @@ def _check_size(file: FileIO, path: Path, listed: ListedFile) -> None:
     size = os.fstat(file.fileno()).st_size
     if size != listed.size:
         raise DamagedError(f"{path / listed.name}: {size:,} bytes instead of {listed.size:,}")
-
-
-@contextmanager
-def _read_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except NotADirectoryError as error:
-        raise DamagedError(f"{path}: not a folder") from error
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror}") from error

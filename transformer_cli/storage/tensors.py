@@ -11,11 +11,11 @@ types and shapes with those of the model before it allocates memory. The tests c
 
 import itertools
 import json
-import math
+import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from io import FileIO
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -45,15 +45,6 @@ assert sys.byteorder == "little", (
 )
 
 
-class StoredTensor(NamedTuple):
-    """One tensor of a header; its bytes lie from `begin` to `end` after the header."""
-
-    dtype: torch.dtype
-    shape: tuple[int, ...]
-    begin: int
-    end: int
-
-
 def tensors_content(tensors: Mapping[str, Tensor]) -> Content:
     """The content of a safetensors file; tensors on a GPU are copied to the CPU one at a time."""
     _require_separate_memory(tensors)
@@ -79,62 +70,35 @@ def tensors_content(tensors: Mapping[str, Tensor]) -> Content:
     return Content(8 + len(text) + end, chunks)
 
 
-def read_header(file: FileIO, size: int, origin: str) -> dict[str, StoredTensor]:
-    """The names, types, shapes and places of a file's tensors; the file is then at the first one.
+def read_tensors(file: FileIO, expected: Mapping[str, Tensor], origin: str) -> dict[str, Tensor]:
+    """Read the tensors of a model from a safetensors file; the whole header is checked first.
+
+    Args:
+        file: at its beginning.
+        expected: tensors with the names, types and shapes that the file must have, on any device.
+        origin: what messages call the file.
 
     Raises:
-        DataError: the file is not safetensors, or its tensors have gaps, overlaps or bytes behind them.
+        DataError: the file is not safetensors, or its tensors are not the expected ones, or they have
+            gaps, overlaps or bytes behind them.
+        DamagedError: the file became shorter while it was read.
     """
-    length = int.from_bytes(file.read(8), "little")
-    if size < 8 or length > min(size - 8, MAX_HEADER_BYTES):
-        raise DataError(
-            f"{origin}: not a safetensors file: a header of {length:,} bytes in a file of {size:,}"
-        )
-    try:
-        entries = _HEADER.validate_python(_parse(file.read(length), origin))
-    except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(str(part) for part in problem["loc"])
-        raise DataError(f"{origin}: {where[:200]}: {problem['msg']}") from error
-    stored = {name: _stored(name, entry, origin) for name, entry in entries.items()}
-    position = 0
-    for name, tensor in sorted(stored.items(), key=lambda item: item[1][2:]):
-        if tensor.begin != position:
-            raise DataError(
-                f"{origin}: {name}: a gap or an overlap at byte {position:,} of the data"
-            )
-        position = tensor.end
-    if position != size - 8 - length:
-        raise DataError(
-            f"{origin}: {size - 8 - length:,} bytes of data, but the header lists {position:,}"
-        )
-    return stored
-
-
-def require_expected(
-    stored: Mapping[str, StoredTensor], expected: Mapping[str, Tensor], origin: str
-) -> None:
-    """Raise DataError unless a header lists exactly the tensors of a model, which may be on any device."""
-    for name in sorted(expected.keys() - stored.keys()):
+    header, num_bytes = _read_header(file, origin)
+    for name in sorted(expected.keys() - header.keys()):
         raise DataError(f"{origin}: {name} is missing")
-    for name in sorted(stored.keys() - expected.keys()):
+    for name in sorted(header.keys() - expected.keys()):
         raise DataError(f"{origin}: {name[:200]!r} is not a tensor of this model")
-    for name, tensor in stored.items():
-        wanted = expected[name]
-        if (tensor.dtype, tensor.shape) != (wanted.dtype, tuple(wanted.shape)):
-            raise DataError(
-                f"{origin}: {name} is {_kind(tensor.dtype, tensor.shape)}"
-                f" instead of {_kind(wanted.dtype, wanted.shape)}"
-            )
+    names = sorted(header, key=lambda name: header[name].data_offsets)
+    end = 0
+    for name in names:
+        _check_entry(header[name], expected[name], end, f"{origin}: {name}")
+        end += expected[name].nbytes
+    if end != num_bytes:
+        raise DataError(f"{origin}: {num_bytes:,} bytes of data, but the header lists {end:,}")
 
-
-def read_tensors(
-    file: FileIO, stored: Mapping[str, StoredTensor], origin: str
-) -> dict[str, Tensor]:
-    """Read the tensors of a header; the file stands at the end of the header."""
     tensors = {}
-    for name, place in sorted(stored.items(), key=lambda item: item[1][2:]):
-        tensors[name] = torch.empty(place.shape, dtype=place.dtype)
+    for name in names:
+        tensors[name] = torch.empty(expected[name].shape, dtype=expected[name].dtype)
         rest = _bytes_of(tensors[name])
         while rest:
             count = file.readinto(rest)
@@ -159,37 +123,45 @@ class _Entry(BaseModel):
 
     dtype: Annotated[str, Field(max_length=8)]
     shape: Annotated[list[Annotated[int, Field(ge=0, le=2**40)]], Field(max_length=8)]
-    data_offsets: Annotated[
-        list[Annotated[int, Field(ge=0, le=2**50)]], Field(min_length=2, max_length=2)
-    ]
+    data_offsets: Annotated[list[Annotated[int, Field(ge=0, le=2**50)]], Field(max_length=2)]
 
 
 _HEADER = TypeAdapter(dict[str, _Entry])
 
 
-def _parse(text: bytes, origin: str) -> Any:
+def _read_header(file: FileIO, origin: str) -> tuple[dict[str, _Entry], int]:
+    """The entries of the header, and the number of bytes behind it."""
+    size = os.fstat(file.fileno()).st_size
+    length = int.from_bytes(file.read(8), "little")
+    if size < 8 or length > min(size - 8, MAX_HEADER_BYTES):
+        raise DataError(
+            f"{origin}: not a safetensors file: a header of {length:,} bytes in a file of {size:,}"
+        )
     try:
-        header = parse_json(text, origin)
+        header = parse_json(file.read(length), origin)
+        if isinstance(header, dict):
+            header.pop("__metadata__", None)
+        return _HEADER.validate_python(header), size - 8 - length
     except DamagedError as error:
         raise DataError(f"{origin}: not a safetensors file: its header is not JSON") from error
-    if isinstance(header, dict):
-        header.pop("__metadata__", None)
-    return header
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        raise DataError(f"{origin}: {where[:200]}: {problem['msg']}") from error
 
 
-def _stored(name: str, entry: _Entry, origin: str) -> StoredTensor:
-    if entry.dtype not in DTYPES:
-        raise DataError(f"{origin}: {name[:200]}: the type {entry.dtype!r} is not supported")
-    dtype = DTYPES[entry.dtype]
-    begin, end = entry.data_offsets
-    if end - begin != math.prod(entry.shape) * dtype.itemsize:
+def _check_entry(entry: _Entry, expected: Tensor, begin: int, origin: str) -> None:
+    dtype = DTYPES.get(entry.dtype, entry.dtype)
+    if (dtype, entry.shape) != (expected.dtype, list(expected.shape)):
         raise DataError(
-            f"{origin}: {name[:200]}: {end - begin:,} bytes cannot be {_kind(dtype, entry.shape)}"
+            f"{origin} is {_kind(dtype, entry.shape)} instead of {_kind(expected.dtype, expected.shape)}"
         )
-    return StoredTensor(dtype, tuple(entry.shape), begin, end)
+    wanted = [begin, begin + expected.nbytes]
+    if entry.data_offsets != wanted:
+        raise DataError(f"{origin}: the header places it at {entry.data_offsets}, not at {wanted}")
 
 
-def _kind(dtype: torch.dtype, shape: Any) -> str:
+def _kind(dtype: torch.dtype | str, shape: Iterable[int]) -> str:
     return f"{list(shape)} {str(dtype).removeprefix('torch.')}"
 
 

@@ -10,19 +10,14 @@ import hashlib
 import itertools
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from transformer_cli.errors import TryAgainError
-from transformer_cli.storage.filesystem import (
-    REAL,
-    FileSystem,
-    errors_explained,
-    existing_ancestor,
-    full_disk_explained,
-)
+from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
+from transformer_cli.storage.manifest import MANIFEST_NAME, ListedFile
 
 logger = logging.getLogger(__name__)
 
@@ -44,15 +39,6 @@ class Content:
         return cls(len(data), lambda: (data,))
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenFile:
-    """The name, size and checksum of a file, for the manifest."""
-
-    name: str
-    size: int
-    sha256: str
-
-
 def make_folders(path: Path, *, fs: FileSystem = REAL) -> None:
     """Make a folder and the missing folders above it; each new name is flushed to disk."""
     missing = list(itertools.takewhile(lambda folder: not folder.is_dir(), (path, *path.parents)))
@@ -69,7 +55,7 @@ def make_folders(path: Path, *, fs: FileSystem = REAL) -> None:
 def require_space(folder: Path, num_bytes: int, *, fs: FileSystem = REAL) -> None:
     """Raise TryAgainError if fewer bytes are free on the file system of `folder`, which need not exist yet."""
     with errors_explained(folder, fs=fs):
-        free = fs.free_bytes(existing_ancestor(folder))
+        free = fs.free_bytes(folder)
     if free < num_bytes:
         raise TryAgainError(
             f"{folder}: not enough space: {num_bytes:,} bytes needed, {free:,} bytes free",
@@ -80,7 +66,7 @@ def require_space(folder: Path, num_bytes: int, *, fs: FileSystem = REAL) -> Non
 def write_folder(
     final: Path,
     files: Mapping[str, Content],
-    seal: Callable[[Sequence[WrittenFile]], tuple[str, bytes]],
+    seal: Callable[[tuple[ListedFile, ...]], bytes],
     *,
     aside: Path | None = None,
     fs: FileSystem = REAL,
@@ -90,27 +76,27 @@ def write_folder(
     Args:
         final: the name of the folder; its parent exists.
         files: file names and contents.
-        seal: returns the name and the bytes of the manifest, after the other files were written.
+        seal: returns the bytes of the manifest, after the other files were written.
         aside: the new name of a folder that has the final name already.
     """
     num_bytes = sum(content.num_bytes for content in files.values()) + SPARE_BYTES
     require_space(final.parent, num_bytes, fs=fs)
-    partial = _hidden(TEMPORARY, final)
-    with _removed_on_failure(partial, fs):
+    with _temporary(final, fs) as partial:
         with errors_explained(partial, fs=fs, creating=True, needed_bytes=num_bytes):
             fs.make_folder(partial)
         with errors_explained(final, fs=fs, needed_bytes=num_bytes):
-            written = [_write_new(partial / name, content, fs) for name, content in files.items()]
-            manifest_name, manifest = seal(written)
-            _write_new(partial / manifest_name, Content.of(manifest), fs)
+            written = []
+            for name, content in files.items():
+                digest = _write_new(partial / name, content, fs)
+                written.append(ListedFile(name=name, size=content.num_bytes, sha256=digest))
+            _write_new(partial / MANIFEST_NAME, Content.of(seal(tuple(written))), fs)
             fs.flush_path(partial)
             _place(partial, final, aside, fs)
 
 
 def replace_file(path: Path, data: bytes, *, fs: FileSystem = REAL) -> None:
     """Replace the content of a file: a reader sees the old content or the new, never a part."""
-    partial = _hidden(TEMPORARY, path)
-    with _removed_on_failure(partial, fs):
+    with _temporary(path, fs) as partial:
         with errors_explained(path, fs=fs, creating=True, needed_bytes=len(data)):
             _write_new(partial, Content.of(data), fs)
         with errors_explained(path, fs=fs):
@@ -120,11 +106,10 @@ def replace_file(path: Path, data: bytes, *, fs: FileSystem = REAL) -> None:
 @contextmanager
 def staged_file(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
     """An empty temporary file for any library to write to; at the end of the block it becomes `path`."""
-    partial = _hidden(TEMPORARY, path)
-    with _removed_on_failure(partial, fs):
+    with _temporary(path, fs) as partial:
         with errors_explained(path, fs=fs, creating=True):
             fs.close(fs.create_file(partial))
-        with full_disk_explained(path, fs=fs):
+        with errors_explained(path, fs=fs, only_full_disk=True):
             yield partial
         with errors_explained(path, fs=fs):
             fs.flush_path(partial)
@@ -134,20 +119,18 @@ def staged_file(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
 @contextmanager
 def staged_folder(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
     """A temporary folder for any library to fill; at the end of the block it replaces `path`."""
-    partial = _hidden(TEMPORARY, path)
-    with _removed_on_failure(partial, fs):
+    with _temporary(path, fs) as partial:
         with errors_explained(path, fs=fs, creating=True):
             fs.make_folder(partial)
-        with full_disk_explained(path, fs=fs):
+        with errors_explained(path, fs=fs, only_full_disk=True):
             yield partial
         with errors_explained(path, fs=fs):
             for folder, _, names in os.walk(partial, topdown=False):
                 for name in (*names, ""):
                     fs.flush_path(Path(folder, name))
-            old = _hidden(TRASH, path)
-            has_old = path.exists()
-            _place(partial, path, old if has_old else None, fs)
-            if has_old:
+            old = _hidden(TRASH, path) if path.exists() else None
+            _place(partial, path, old, fs)
+            if old is not None:
                 _remove_tree(old, fs)
 
 
@@ -205,9 +188,11 @@ def _hidden(prefix: str, path: Path) -> Path:
 
 
 @contextmanager
-def _removed_on_failure(partial: Path, fs: FileSystem) -> Iterator[None]:
+def _temporary(path: Path, fs: FileSystem) -> Iterator[Path]:
+    """A temporary name for `path`; if the block fails, the file or folder of this name is deleted."""
+    partial = _hidden(TEMPORARY, path)
     try:
-        yield
+        yield partial
     except BaseException:
         _remove_leftover(partial, fs)
         raise
@@ -222,7 +207,8 @@ def _remove_leftover(partial: Path, fs: FileSystem) -> None:
         logger.warning("%s: could not be removed: %s", partial, error.strerror)
 
 
-def _write_new(path: Path, content: Content, fs: FileSystem) -> WrittenFile:
+def _write_new(path: Path, content: Content, fs: FileSystem) -> str:
+    """Write and flush a file; return its SHA-256."""
     digest, size = hashlib.sha256(), 0
     file = fs.create_file(path)
     try:
@@ -238,7 +224,7 @@ def _write_new(path: Path, content: Content, fs: FileSystem) -> WrittenFile:
     finally:
         fs.close(file)
     assert size == content.num_bytes, f"{path}: {size} bytes written, {content.num_bytes} announced"
-    return WrittenFile(path.name, size, digest.hexdigest())
+    return digest.hexdigest()
 
 
 def _place(partial: Path, final: Path, aside: Path | None, fs: FileSystem) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from transformer_cli.checkpoint import Checkpoints, Retention, RunLock, load_tokenizers
+from transformer_cli.checkpoint import Checkpoints, Retention, load_tokenizers
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RUNS, RunFolder
 from transformer_cli.config import Config, load_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
@@ -21,7 +21,7 @@ from transformer_cli.runtime import (
     prepare_machine,
     signals_as_requests,
 )
-from transformer_cli.storage import make_folders, replace_file
+from transformer_cli.storage import RunLock, make_folders, replace_file
 from transformer_cli.training.alarms import Alarms
 from transformer_cli.training.callbacks import Callback, Callbacks
 from transformer_cli.training.progress import is_finished, limits_reached

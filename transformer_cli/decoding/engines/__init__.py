@@ -1,5 +1,3 @@
 """Engines: each file runs trained models with one library, behind the interface of `decoding/engine.py`."""
 
-from transformer_cli.decoding.engines.pytorch import PyTorchEngine
-
-__all__ = ["PyTorchEngine"]
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine as PyTorchEngine

@@ -1,0 +1,12 @@
+"""What a command shows on standard output: one JSON object for programs, or lines for people."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def show(facts: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
+    """Write the facts as one line of JSON, or the lines."""
+    shown = [json.dumps(facts, ensure_ascii=False)] if as_json else lines
+    sys.stdout.write("\n".join(shown) + "\n")
