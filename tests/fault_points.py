@@ -30,7 +30,7 @@ POINTS = {
     "verification": "transformer_cli.checkpoint.checkpoints:Checkpoints._verify_saved",
     "rotation": "transformer_cli.checkpoint.checkpoints:Checkpoints._rotate",
     "report": "transformer_cli.training.recorders:append_json_line",
-    "encoding": "transformer_cli.data.preparation:encode_pairs",
+    "encoding": "transformer_cli.data.preparation:encode_pair",
     "translation": "transformer_cli.decoding.translator:Translator.translate",
 }
 DISK = "transformer_cli.storage.filesystem:FileSystem."

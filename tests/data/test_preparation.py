@@ -144,7 +144,7 @@ def test_the_pairs_can_be_trained_on(corpus: Path, folder: Path) -> None:
     )
     with Updates(train, order) as updates:
         seen: Counter[tuple[int, ...]] = Counter()
-        while updates.epoch == 0:
+        while updates.position.epoch == 0:
             for batch in next(updates):
                 seen.update(
                     tuple(row[mask].tolist())
@@ -177,7 +177,6 @@ def test_several_corpora_keep_their_pairs_apart_for_their_weights(
 def test_the_report_counts_what_became_of_each_pair(corpus: Path, folder: Path) -> None:
     report = prepare_data(config_of(corpus), folder).report
     assert report.num_pairs == {"train": 4, "validation": 2, "test": 1}
-    assert report.num_leaked == 1
     cleaning = {what: (count, example) for what, count, example in report.cleaning}
     assert cleaning["pairs read"][0] == 7
     assert cleaning["pairs kept"][0] == 4
@@ -193,7 +192,7 @@ def test_a_held_out_pair_is_found_in_training_text_that_cleaning_alters(
     write(corpus / "val.tsv", [("Caff\u00e8\u0007.", "Coffee.")])
     write(corpus / "train.tsv", [*TRAIN, ("Caffe\u0300.", "\ufeffCoffee.")])
     report = prepare_data(config_of(corpus), folder).report
-    assert report.num_leaked == 1
+    assert ("dropped: leakage", 1) in [row[:2] for row in report.cleaning]
 
 
 def test_the_report_counts_tokens_and_unknown_words(corpus: Path, folder: Path) -> None:
@@ -319,7 +318,7 @@ def test_before_training_has_begun_every_change_is_accepted(corpus: Path, folder
     add_pairs(corpus)
     config = config_of(corpus, tokenizer={"kind": "bpe", "vocab_size": 300})
     data = prepare_data(config, folder, has_begun=False)
-    assert data.source_tokenizer.kind == "bpe"
+    assert '"type": "BPE"' in data.source_tokenizer.to_json()
     assert texts(data)[-1] == ("Il topo beve.", "The mouse drinks.")
 
 

@@ -18,7 +18,6 @@ def test_tokens_are_counted_without_the_end_symbol() -> None:
 def test_an_empty_report_has_rates_and_lines_all_the_same() -> None:
     report = DataReport()
     assert report.source.train.unknown_rate == 0.0
-    assert report.num_leaked == 0
     assert report.lines()
 
 
@@ -34,7 +33,6 @@ def test_a_report_comes_back_from_its_file() -> None:
     )
     report.count([TokenPair([5, 0, 3], [6, 3])], "train")
     assert DataReport.from_json(json.loads(json.dumps(report.to_json()))) == report
-    assert report.num_leaked == 1
 
 
 def test_rows_that_count_nothing_are_not_told() -> None:

@@ -4,11 +4,11 @@ import unicodedata
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer as Engine
+from tokenizers import Tokenizer as HuggingFaceTokenizer
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.errors import ConfigError, DataError, TryAgainError
-from transformer_cli.text.tokenizer import Tokenizer, engine_failures_explained, train_tokenizer
+from transformer_cli.text.tokenizer import Tokenizer, tokenizer_errors_explained, train_tokenizer
 from transformer_cli.text.word_split import SPECIALS
 
 TEXTS = [
@@ -80,18 +80,10 @@ def test_subwords_know_every_text_and_give_it_back(text: str, kind: str) -> None
 def test_words_met_before_do_not_change_the_ids(words: list[str], kind: str) -> None:
     text = " ".join(words)
     # The library encodes the whole text and has no cache of words.
-    engine = Engine.from_str(TOKENIZERS[kind].to_json())
+    engine = HuggingFaceTokenizer.from_str(TOKENIZERS[kind].to_json())
     engine.encode_special_tokens = True
     for _ in range(2):
         assert TOKENIZERS[kind].encode(text) == engine.encode(text).ids
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_batch_has_the_ids_of_its_texts(kind: str) -> None:
-    tokenizer = TOKENIZERS[kind]
-    batch = tokenizer.encode_batch(TEXTS)
-    assert batch == [tokenizer.encode(text) for text in TEXTS]
-    assert tokenizer.decode_batch(batch) == TEXTS
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -188,7 +180,7 @@ def test_a_lone_surrogate_is_replaced() -> None:
 
 
 def test_the_cache_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transformer_cli.text.tokenizer.MAX_KNOWN_WORDS", 5)
+    monkeypatch.setattr("transformer_cli.text.tokenizer.MAX_CACHED_WORDS", 5)
     tokenizer = Tokenizer.from_json(TOKENIZERS["bpe"].to_json())
     text = " ".join(f"w{number}x" for number in range(100))
     assert tokenizer.decode(tokenizer.encode(text)) == text
@@ -224,21 +216,21 @@ class PanicException(BaseException):
 def test_a_panic_of_the_engine_becomes_an_error(error: BaseException) -> None:
     with (
         pytest.raises(DataError, match=f"cannot be built: {error}"),
-        engine_failures_explained("cannot be built"),
+        tokenizer_errors_explained("cannot be built"),
     ):
         raise error
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), ConfigError("no")])
 def test_other_errors_stay_what_they_are(error: BaseException) -> None:
-    with pytest.raises(type(error)), engine_failures_explained("cannot be built"):
+    with pytest.raises(type(error)), tokenizer_errors_explained("cannot be built"):
         raise error
 
 
 def test_a_panic_for_lack_of_memory_is_an_error_to_try_again() -> None:
     with (
         pytest.raises(TryAgainError, match="out of memory"),
-        engine_failures_explained("cannot be built"),
+        tokenizer_errors_explained("cannot be built"),
     ):
         raise PanicException(
             "The global thread pool has not been initialized: ThreadPoolBuildError"

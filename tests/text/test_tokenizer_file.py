@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer as Engine
+from tokenizers import Tokenizer as HuggingFaceTokenizer
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.errors import DataError
@@ -31,20 +31,21 @@ def test_a_written_tokenizer_reads_back_the_same(kind: str) -> None:
     tokenizer = TOKENIZERS[kind]
     reloaded = Tokenizer.from_json(tokenizer.to_json())
     assert reloaded.to_json() == tokenizer.to_json()
-    assert reloaded.encode_batch(TEXTS) == tokenizer.encode_batch(TEXTS)
+    for text in TEXTS:
+        assert reloaded.encode(text) == tokenizer.encode(text)
     assert reloaded.vocab_size == tokenizer.vocab_size
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_file_is_what_the_library_itself_would_write(kind: str) -> None:
     ours = parts_of(kind)
-    theirs = json.loads(Engine.from_str(TOKENIZERS[kind].to_json()).to_str())
+    theirs = json.loads(HuggingFaceTokenizer.from_str(TOKENIZERS[kind].to_json()).to_str())
     assert ours == theirs
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_library_itself_encodes_and_decodes_the_same(kind: str) -> None:
-    engine = Engine.from_str(TOKENIZERS[kind].to_json())
+    engine = HuggingFaceTokenizer.from_str(TOKENIZERS[kind].to_json())
     engine.encode_special_tokens = True
     for text in TEXTS:
         ids = engine.encode(text).ids

@@ -1,13 +1,12 @@
 import pytest
-from tokenizers import Tokenizer, models
 
-from transformer_cli.text.word_split import install, is_one_piece, stands_alone
+from transformer_cli.text.tokenizer_file import EMPTY_MODELS, build
+from transformer_cli.text.word_split import can_be_encoded_alone, is_one_piece
 
 
-def pieces(text: str, kind: str = "wordlevel") -> list[str]:
+def pieces(text: str, kind: str = "WordLevel") -> list[str]:
     """How a text is cut, before any vocabulary."""
-    engine = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
-    install(engine, kind)
+    engine = build(EMPTY_MODELS[kind])
     assert engine.normalizer is not None
     assert engine.pre_tokenizer is not None
     cut = engine.pre_tokenizer.pre_tokenize_str(engine.normalizer.normalize_str(text))
@@ -42,7 +41,7 @@ def test_a_text_is_cut_into_words_that_own_their_space_and_single_marks(text: st
     assert pieces(text) == CUTS[text]
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("kind", ["BPE", "Unigram"])
 def test_subwords_keep_runs_of_unspaced_scripts_whole_and_part_digits(kind: str) -> None:
     # Ġ is how the space byte is written.
     assert pieces("ab 105", kind) == ["Ġab", "Ġ1", "0", "5"]
@@ -54,8 +53,10 @@ def test_subwords_keep_runs_of_unspaced_scripts_whole_and_part_digits(kind: str)
     ("word", "is_alone"),
     [("casa", True), ("casa.", True), ("3.", False), ("l'", False), ("Obst-", False), ("(", False), ("“", False), ("$", False), ("5", True), (")", True)],
 )  # fmt: skip
-def test_a_word_stands_alone_unless_it_takes_away_the_next_space(word: str, is_alone: bool) -> None:
-    assert stands_alone(word) is is_alone
+def test_a_word_can_be_encoded_alone_unless_it_takes_away_the_next_space(
+    word: str, is_alone: bool
+) -> None:
+    assert can_be_encoded_alone(word) is is_alone
 
 
 def test_a_piece_reaches_over_no_edge() -> None:

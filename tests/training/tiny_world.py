@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from transformer_cli.config import ModelConfig, TrainingConfig
-from transformer_cli.data.batches.encoded import PairList, TokenPair
+from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.data.batches.order import Budget, EpochOrder
 from transformer_cli.data.batches.updates import Updates
 from transformer_cli.model.transformer import Transformer
@@ -20,6 +20,8 @@ from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.progress import Progress
 from transformer_cli.training.step import StepReport
+
+from ..data.pair_list import PairList
 
 MACHINE = Machine(torch.device("cpu"), torch.float32)
 MODEL = ModelConfig(d_model=8, num_heads=2, d_ff=16, encoder_layers=1, decoder_layers=1)

@@ -11,7 +11,7 @@ from transformer_cli.config import FilesData, SequencesData, SplitName
 from transformer_cli.config.data import FileCorpus
 from transformer_cli.data.fingerprint import changes, fingerprint
 from transformer_cli.data.pairs import ReadingReport, SentencePair
-from transformer_cli.data.preparation import held_out_pairs
+from transformer_cli.data.selection.held_out import held_out_pairs
 from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.errors import DataError
 from transformer_cli.evaluation.exercises import exact_match_table, exact_matches

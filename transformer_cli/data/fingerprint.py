@@ -1,6 +1,5 @@
 """The fingerprint of prepared data: the settings and files from which it was made."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,11 +7,11 @@ from pathlib import Path
 from transformer_cli.config import Config
 from transformer_cli.config.flat_settings import flat_settings
 from transformer_cli.data.sources import corpus
-from transformer_cli.errors import DataError
+from transformer_cli.data.sources.decompression import file_digest
+from transformer_cli.errors import DataError, TfmError
 
 FILE_NAME = "fingerprint.json"
 VERSION = "1"  # of the preparation; raised if the same config would give other ids
-_TOKENIZER = "tokenizer."
 # These settings say where the corpus lies, or how the pairs are used later; they do not change the ids.
 _WITHOUT_EFFECT = ("root", "weight", "max_dropped_share")
 
@@ -37,7 +36,7 @@ def fingerprint(config: Config) -> dict[str, str]:
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """One line for each setting or file that differs, with both values."""
     return [
-        f"{name}: {_change(before.get(name), now.get(name))}"
+        f"{name}: was {_short(before.get(name))}, now {_short(now.get(name))}"
         for name in sorted({*before, *now})
         if before.get(name) != now.get(name)
     ]
@@ -45,7 +44,7 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 def seal(folder: Path, made_from: Mapping[str, str]) -> None:
     """Write the fingerprint of a folder, and the checksums of its files."""
-    files = {file.name: _checksum(file) for file in sorted(folder.iterdir())}
+    files = {file.name: file_digest(file) for file in sorted(folder.iterdir())}
     content = {"made_from": dict(made_from), "files": files}
     (folder / FILE_NAME).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
@@ -55,8 +54,8 @@ def read_seal(folder: Path) -> dict[str, str] | None:
     try:
         content = json.loads((folder / FILE_NAME).read_bytes())
         made_from, files = content["made_from"], content["files"]
-        is_whole = all(_checksum(folder / name) == digest for name, digest in files.items())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        is_whole = all(file_digest(folder / name) == digest for name, digest in files.items())
+    except (TfmError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     is_text = isinstance(made_from, dict) and all(isinstance(v, str) for v in made_from.values())
     return made_from if is_whole and is_text else None
@@ -64,8 +63,7 @@ def read_seal(folder: Path) -> dict[str, str] | None:
 
 def needs_other_tokenizers(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
     """Whether a setting of the tokenizers changed, so that they would have to be trained again."""
-    settings = {name for name in {*before, *now} if name.startswith(_TOKENIZER)}
-    return any(before.get(name) != now.get(name) for name in settings)
+    return any(change.startswith("tokenizer.") for change in changes(before, now))
 
 
 def refusal(folder: Path, before: Mapping[str, str], now: Mapping[str, str]) -> DataError:
@@ -79,16 +77,7 @@ def refusal(folder: Path, before: Mapping[str, str], now: Mapping[str, str]) -> 
     )
 
 
-def _change(before: str | None, now: str | None) -> str:
-    return f"was {_short(before)}, now {_short(now)}"
-
-
 def _short(value: str | None) -> str:
     if value is None:
         return "not there"
     return f"{value[:12]}..." if len(value) == 64 else value
-
-
-def _checksum(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()

@@ -1,9 +1,9 @@
 """Sentence pairs: the type, a digest to compare them by, and a report on reading them."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from transformer_cli.text.normalization import compose
 
@@ -25,12 +25,27 @@ def pair_digest(pair: SentencePair) -> bytes:
     return blake2b(b"%d:%b%b" % (len(source), source, target), digest_size=16).digest()
 
 
+Row = tuple[str, int, str]
+"""A row of a table for people: what was counted, number of pairs, an example."""
+
+
 @dataclass(slots=True)
 class Finding:
     """A number of pairs, and an example: the place or the text of the first of them."""
 
     count: int = 0
     example: str = ""
+
+
+def finding_rows(title: str, findings: Mapping[str, Finding]) -> list[Row]:
+    """One row for each kind of finding."""
+    return [(f"{title}: {what}", one.count, one.example) for what, one in findings.items()]
+
+
+def table_lines(rows: Sequence[Row]) -> list[str]:
+    """The rows as lines of text, in columns."""
+    width = max((len(what) for what, _, _ in rows), default=0)
+    return [f"  {what:{width}} {count:>10,}  {example}".rstrip() for what, count, example in rows]
 
 
 @dataclass(slots=True)
@@ -45,7 +60,7 @@ class ReadingReport:
     """Other split -> number of pairs that were drawn for it, and so not returned."""
     skipped: dict[str, Finding] = field(default_factory=dict)
     """Reason why pairs were not returned -> their number, and the place of the first."""
-    noticed: dict[str, Finding] = field(default_factory=dict)
+    unusual: dict[str, Finding] = field(default_factory=dict)
     """Unusual property of returned pairs -> their number, and the place of the first."""
 
     @property
@@ -53,49 +68,23 @@ class ReadingReport:
         return sum(finding.count for finding in self.skipped.values())
 
     def skip(self, reason: str, place: str) -> None:
-        _add(self.skipped, reason, place)
+        self.skipped.setdefault(reason, Finding(example=place)).count += 1
 
-    def leave_to(self, split: str) -> None:
+    def notice(self, what: str, place: str) -> None:
+        self.unusual.setdefault(what, Finding(example=place)).count += 1
+
+    def count_other_split(self, split: str) -> None:
         """Count a pair that was drawn for another split."""
         self.drawn[split] = self.drawn.get(split, 0) + 1
 
-    def notice(self, what: str, place: str) -> None:
-        _add(self.noticed, what, place)
-
-    def table(self) -> list[tuple[str, int, str]]:
-        """Rows of a table for people: what was counted, number of pairs, place of the first."""
+    def table(self) -> list[Row]:
+        """What became of the rows of the files, with the place of the first of each kind."""
         return [
             ("rows read", self.num_rows, ""),
-            *(
-                (f"skipped: {what}", found.count, found.example)
-                for what, found in self.skipped.items()
-            ),
+            *finding_rows("skipped", self.skipped),
             *(
                 (f"drawn for {split}", count, "")
                 for split, count in sorted(self.drawn.items(), reverse=True)
             ),
-            *(
-                (f"kept: {what}", found.count, found.example)
-                for what, found in self.noticed.items()
-            ),
+            *finding_rows("kept", self.unusual),
         ]
-
-    def to_json(self) -> dict[str, Any]:
-        """The report as a dictionary for a JSON file."""
-        return {
-            "num_rows": self.num_rows,
-            "num_read": self.num_read,
-            "skipped": dict(_plain(self.skipped)),
-            "drawn": dict(self.drawn),
-            "noticed": dict(_plain(self.noticed)),
-        }
-
-
-def _add(findings: dict[str, Finding], what: str, place: str) -> None:
-    finding = findings.setdefault(what, Finding(example=place))
-    finding.count += 1
-
-
-def _plain(findings: dict[str, Finding]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for what, finding in findings.items():
-        yield what, {"count": finding.count, "example": finding.example}

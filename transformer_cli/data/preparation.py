@@ -12,17 +12,22 @@ from transformer_cli.data import fingerprint as fingerprints
 from transformer_cli.data.batches.encoded import (
     EncodedCorpus,
     TokenPair,
-    encode_pairs,
+    encode_pair,
     write_encoded,
 )
 from transformer_cli.data.batches.order import epoch_order, padding_share
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.report import DataReport
-from transformer_cli.data.selection.cleaning import CleaningReport, check_dropped_share, clean
+from transformer_cli.data.selection.cleaning import (
+    CleaningReport,
+    check_dropped_share,
+    clean,
+    excerpt,
+)
 from transformer_cli.data.selection.held_out import (
+    HeldOutSplits,
     all_held_out_pairs,
     held_out_digests,
-    held_out_pairs,
 )
 from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.data.text_file import (
@@ -35,20 +40,13 @@ from transformer_cli.data.text_file import (
 from transformer_cli.errors import DataError
 from transformer_cli.storage import make_folders, staged_folder
 from transformer_cli.text.sequence_format import SequenceFormat
-from transformer_cli.text.tokenizer import (
-    MAX_CHARACTERS_PER_TOKEN,
-    Tokenizer,
-    train_tokenizer,
-)
+from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, Tokenizer, train_tokenizer
 from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers, tokenizer_files
-from transformer_cli.text.vocabulary import SANE_CHARACTERS
-
-__all__ = ["PreparedData", "encode_pairs", "held_out_pairs", "prepare_data"]
+from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
 
 logger = logging.getLogger(__name__)
 
 TRAIN, TEXT, VALIDATION, REPORT = "train.arrow", "text.arrow", "validation.jsonl", "report.json"
-EXCERPT_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +64,7 @@ class PreparedData:
     def train_text(self) -> Iterator[SentencePair]:
         """The cleaned training pairs, read from the corpus again."""
         held_out = all_held_out_pairs(self.config)
-        pairs = chain.from_iterable(split.pairs for split in held_out.values())
-        digests = held_out_digests(self.config, pairs)
-        return _cleaned(self.config, digests, ReadingReport(), CleaningReport())
+        return _cleaned(self.config, held_out, ReadingReport(), CleaningReport())
 
 
 def prepare_data(
@@ -116,9 +112,11 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
     held_out = all_held_out_pairs(config)
     report.num_pairs = {split: len(found.pairs) for split, found in held_out.items()}
     report.held_out = {split: found.table() for split, found in held_out.items()}
-    pairs = chain.from_iterable(found.pairs for found in held_out.values())
     text = folder / TEXT
-    _write_cleaned_text(config, text, held_out_digests(config, pairs), report)
+    reading, cleaning = ReadingReport(), CleaningReport()
+    write_text(text, _cleaned(config, held_out, reading, cleaning))
+    check_dropped_share(cleaning, config.data.cleaning, reading)
+    report.reading, report.cleaning = reading.table(), cleaning.table()
     if tokenizers is None:
         tokenizers = _train_tokenizers(config, text)
     vocab_sizes = [tokenizer.vocab_size for tokenizer in tokenizers]
@@ -129,7 +127,8 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
     _check_lengths(config, report)
     report.num_pairs = {"train": report.source.train.num_sentences, **report.num_pairs}
     validation = held_out["validation"].pairs
-    encoded = encode_pairs(validation, *tokenizers, SequenceFormat.of(config.data))
+    sequence_format = SequenceFormat.of(config.data)
+    encoded = (encode_pair(pair, *tokenizers, sequence_format) for pair in validation)
     report.count(encoded, "validation")
     train = EncodedCorpus.open(folder / TRAIN, num_corpora=_num_corpora(config))
     order = epoch_order(
@@ -142,19 +141,11 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
 
 
 def _cleaned(
-    config: Config, held_out: set[bytes], reading: ReadingReport, cleaning: CleaningReport
+    config: Config, held_out: HeldOutSplits, reading: ReadingReport, cleaning: CleaningReport
 ) -> Iterator[SentencePair]:
     pairs = read_pairs(config.data, "train", seed=config.seed, report=reading)
-    return clean(pairs, config.data.cleaning, cleaning, held_out=held_out)
-
-
-def _write_cleaned_text(
-    config: Config, path: Path, held_out: set[bytes], report: DataReport
-) -> None:
-    reading, cleaning = ReadingReport(), CleaningReport()
-    write_text(path, _cleaned(config, held_out, reading, cleaning))
-    check_dropped_share(cleaning, config.data.cleaning, reading)
-    report.reading, report.cleaning = reading.table(), cleaning.table()
+    digests = held_out_digests(config, held_out)
+    return clean(pairs, config.data.cleaning, cleaning, held_out=digests)
 
 
 def _train_tokenizers(config: Config, text: Path) -> Tokenizers:
@@ -162,8 +153,7 @@ def _train_tokenizers(config: Config, text: Path) -> Tokenizers:
     if config.tokenizer.shared:
         shared = train_tokenizer(chain(*sides), config.tokenizer)
         return shared, shared
-    source, target = (train_tokenizer(side, config.tokenizer) for side in sides)
-    return source, target
+    return train_tokenizer(sides[0], config.tokenizer), train_tokenizer(sides[1], config.tokenizer)
 
 
 def _encoded(
@@ -173,34 +163,23 @@ def _encoded(
     report: DataReport,
 ) -> Iterator[tuple[list[TokenPair], list[int]]]:
     """Pairs as ids, and the number of their corpus; pairs that are too long are left out."""
-    sequence_format = SequenceFormat.of(config.data)
+    sequence_format, max_length = SequenceFormat.of(config.data), config.model.max_length
     # A line with more characters than this has too many tokens; encoding it would cost seconds and gigabytes.
-    most_characters = max(SANE_CHARACTERS, MAX_CHARACTERS_PER_TOKEN * config.model.max_length)
+    max_characters = max(MAX_LEARNED_CHARACTERS, MAX_CHARACTERS_PER_TOKEN * max_length)
     for pairs in chunks:
-        kept, corpora, sane = [], [], []
+        kept, corpora = [], []
         for pair in pairs:
-            if max(len(pair.source), len(pair.target)) > most_characters:
-                _count_too_long(pair, report)
+            ids = None
+            if max(len(pair.source), len(pair.target)) <= max_characters:
+                ids = encode_pair(pair, *tokenizers, sequence_format)
+            if ids and max(len(ids.source_ids), len(ids.target_ids)) <= max_length:
+                kept.append(ids)
+                corpora.append(pair.corpus)
             else:
-                sane.append(pair)
-        for pair, ids in zip(sane, encode_pairs(sane, *tokenizers, sequence_format), strict=True):
-            if max(len(ids.source_ids), len(ids.target_ids)) > config.model.max_length:
-                _count_too_long(pair, report)
-                continue
-            kept.append(ids)
-            corpora.append(pair.corpus)
+                report.num_too_long += 1
+                report.longest_example = report.longest_example or excerpt(pair)
         report.count(kept, "train")
         yield kept, corpora
-
-
-def _count_too_long(pair: SentencePair, report: DataReport) -> None:
-    report.num_too_long += 1
-    report.longest_example = report.longest_example or _excerpt(pair)
-
-
-def _excerpt(pair: SentencePair) -> str:
-    longer = max(pair.source, pair.target, key=len)
-    return longer if len(longer) <= EXCERPT_CHARACTERS else f"{longer[:EXCERPT_CHARACTERS]}..."
 
 
 def _check_lengths(config: Config, report: DataReport) -> None:
@@ -234,10 +213,10 @@ def _write_tokenizers(config: Config, folder: Path, tokenizers: Tokenizers) -> N
 
 
 def _read_tokenizers(folder: Path) -> Tokenizers:
-    def load(name: str) -> Tokenizer:
-        return Tokenizer.from_json((folder / name).read_text(encoding="utf-8"))
-
-    return load_tokenizers(lambda name: (folder / name).exists(), load)
+    return load_tokenizers(
+        lambda name: (folder / name).exists(),
+        lambda name: Tokenizer.from_json((folder / name).read_text(encoding="utf-8")),
+    )
 
 
 def _are_those_of(folder: Path, tokenizers: Tokenizers | None) -> bool:

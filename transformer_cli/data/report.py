@@ -7,9 +7,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.data.pairs import Row, table_lines
 from transformer_cli.text.tokenizer import Tokenizer
-
-Row = tuple[str, int, str]  # what happened, number of pairs, an example
 
 
 @dataclass(slots=True)
@@ -66,22 +65,17 @@ class DataReport:
     padding_share: float = 0.0
     """Share of padding among the tokens of training batches."""
 
-    @property
-    def num_leaked(self) -> int:
-        """Number of training pairs dropped because they are held-out pairs."""
-        return sum(count for what, count, _ in self.cleaning if what == "dropped: leakage")
-
-    def count(self, pairs: Sequence[TokenPair], split: str) -> None:
+    def count(self, pairs: Iterable[TokenPair], split: str) -> None:
         """Add encoded pairs to the numbers of a split."""
-        for side, report in enumerate((self.source, self.target)):
-            tokens: TokenCount = getattr(report, split)
-            for pair in pairs:
-                tokens.add(pair[side])
+        counts: list[TokenCount] = [getattr(side, split) for side in (self.source, self.target)]
+        for pair in pairs:
+            for tokens, ids in zip(counts, pair, strict=True):
+                tokens.add(ids)
 
     def lines(self) -> list[str]:
         """Lines for people."""
         splits = ", ".join(f"{split} {count:,}" for split, count in self.num_pairs.items())
-        too_long = (
+        lost = (
             "dropped: more tokens than model.max_length",
             self.num_too_long,
             self.longest_example,
@@ -89,14 +83,18 @@ class DataReport:
         return [
             f"pairs: {splits}",
             *_table("reading the training split", self.reading),
-            *_table("cleaning the training split", self.cleaning),
+            *_table("cleaning the training split", [*self.cleaning, lost]),
             *(
                 line
                 for split, rows in self.held_out.items()
                 for line in _table(f"reading and cleaning the {split} split", rows)
             ),
-            *_table("", [too_long]),
-            *self._tokenizer_lines(),
+            f"{'tokens':10}{'vocabulary':>12}{'per sentence':>14}{'unknown':>10}{'in validation':>15}",
+            *(
+                f"  {name:8}{side.vocab_size:>12,}{side.train.tokens_per_sentence:>14.1f}"
+                f"{side.train.unknown_rate:>10.2%}{side.validation.unknown_rate:>15.2%}"
+                for name, side in (("source", self.source), ("target", self.target))
+            ),
             f"padding: {self.padding_share:.1%} of a training batch",
         ]
 
@@ -109,23 +107,8 @@ class DataReport:
         """The report from the values of `to_json`."""
         return TypeAdapter(cls).validate_python(values)
 
-    def _tokenizer_lines(self) -> list[str]:
-        head = f"{'tokens':10}{'vocabulary':>12}{'per sentence':>14}{'unknown':>10}{'in validation':>15}"
-        return [
-            head,
-            *(
-                f"  {name:8}{side.vocab_size:>12,}{side.train.tokens_per_sentence:>14.1f}"
-                f"{side.train.unknown_rate:>10.2%}{side.validation.unknown_rate:>15.2%}"
-                for name, side in (("source", self.source), ("target", self.target))
-            ),
-        ]
-
 
 def _table(title: str, rows: Sequence[Row]) -> list[str]:
     """A table of the rows whose number is not 0."""
-    told = [(what, count, example) for what, count, example in rows if count]
-    if not told:
-        return []
-    width = max(len(what) for what, _, _ in told)
-    lines = [f"  {what:{width}} {count:>10,}  {example}".rstrip() for what, count, example in told]
-    return [f"{title}:", *lines] if title else lines
+    lines = table_lines([row for row in rows if row[1]])
+    return [f"{title}:", *lines] if lines else []

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from transformer_cli.data.pairs import SentencePair
 
@@ -28,21 +29,22 @@ def write_text(path: Path, pairs: Iterable[SentencePair]) -> None:
 
 def read_text(path: Path) -> Iterator[list[SentencePair]]:
     """The pairs of an Arrow file, 10,000 at a time."""
-    import pyarrow as pa
-
-    with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
-        for batch in reader:
-            columns = (column.to_pylist() for column in batch.columns)
-            yield list(map(SentencePair._make, zip(*columns, strict=True)))
+    for batch in _read_batches(path):
+        columns = (column.to_pylist() for column in batch.columns)
+        yield list(map(SentencePair._make, zip(*columns, strict=True)))
 
 
 def read_side(path: Path, side: str) -> Iterator[str]:
     """The column `source` or `target` of an Arrow file."""
+    for batch in _read_batches(path):
+        yield from batch.column(side).to_pylist()
+
+
+def _read_batches(path: Path) -> Iterator[Any]:
     import pyarrow as pa
 
     with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
-        for batch in reader:
-            yield from batch.column(side).to_pylist()
+        yield from reader
 
 
 def write_validation_pairs(path: Path, pairs: Iterable[SentencePair]) -> None:

@@ -115,7 +115,7 @@ class TextPipeline:
 
     def _texts(self, hypotheses: Sequence[Hypothesis]) -> list[Alternative]:
         """The texts of the hypotheses of one part, all different; of equal texts, the best score."""
-        texts = self.target_tokenizer.decode_batch([hypothesis.ids for hypothesis in hypotheses])
+        texts = [self.target_tokenizer.decode(hypothesis.ids) for hypothesis in hypotheses]
         best: dict[str, float] = {}
         for text, hypothesis in zip(texts, hypotheses, strict=True):
             best.setdefault(text.translate(_LINE_BREAKS), hypothesis.score)

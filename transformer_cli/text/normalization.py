@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from itertools import chain
 
 from transformer_cli.config.data import CleaningConfig
 
@@ -48,7 +49,8 @@ def _order_marks(text: str) -> str:
     """
     ordered: list[str] = []
     marks: list[str] = []
-    for character in _decompose(text):
+    decomposed = (unicodedata.normalize("NFD", character) for character in text)
+    for character in chain.from_iterable(decomposed):
         if unicodedata.combining(character):
             marks.append(character)
             continue
@@ -57,7 +59,3 @@ def _order_marks(text: str) -> str:
         ordered.append(character)
     ordered.extend(sorted(marks, key=unicodedata.combining))
     return "".join(ordered)
-
-
-def _decompose(text: str) -> str:
-    return "".join(unicodedata.normalize("NFD", character) for character in text)

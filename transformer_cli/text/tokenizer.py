@@ -1,20 +1,17 @@
 """The tokenizer: text to token ids, and token ids to text."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
-
-from tokenizers import Tokenizer as Engine
-from tokenizers import models
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.errors import DataError, TfmError, TryAgainError, is_out_of_memory
 from transformer_cli.text import tokenizer_file
 from transformer_cli.text.vocabulary import learn_model
-from transformer_cli.text.word_split import SPECIALS, UNK, install, stands_alone
+from transformer_cli.text.word_split import SPECIALS, UNK, can_be_encoded_alone
 
-MAX_KNOWN_WORDS = 500_000
-MAX_KNOWN_CHARACTERS = 40
+MAX_CACHED_WORDS = 500_000
+MAX_CACHED_CHARACTERS = 40
 # A text with more characters than this for each token of `max_length` is too long; encoding it is skipped.
 MAX_CHARACTERS_PER_TOKEN = 64
 
@@ -27,33 +24,32 @@ class Tokenizer:
     def __init__(self, model: dict[str, Any]) -> None:
         """Build a tokenizer from the `model` entry of a tokenizer.json, which was checked before."""
         self._model = model
-        self.kind: str = model["type"].lower()
-        self._engine = Engine(_engine_model(model))
-        install(self._engine, self.kind)
+        self._engine = tokenizer_file.build(model)
         self.vocab_size: int = self._engine.get_vocab_size()
         self._pieces = [self._engine.id_to_token(index) for index in range(self.vocab_size)]
         # A word includes the space before it, and most unknown tokens are words.
         self._shown = ["" if piece in SPECIALS else piece for piece in self._pieces]
         self._shown[self.unk_id] = f" {UNK}"
-        self._first_words = _KnownWords(self._encode_whole)
-        self._later_words = _KnownWords(self._encode_later_word)
+        self._first_words = _WordCache(self._encode_whole)
+        self._later_words = _WordCache(self._encode_later_word)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without special tokens; the string `[EOS]` in a text is ordinary text."""
-        return self.encode_batch([text])[0]
-
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, as `encode` gives them."""
-        return [self._encode_by_words(text) for text in texts]
+        # The ids of words are cached; joined, they are the ids that `_encode_whole` gives.
+        first, *others = text.split(" ")
+        known = self._later_words
+        try:
+            ids = self._first_words[first].copy()
+            for word in others:
+                ids += known[word]
+        except KeyError:
+            return self._encode_whole(text)
+        return ids
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; [PAD], [SOS] and [EOS] are left out, [UNK] is shown."""
         shown = self._shown
         return self._engine.decoder.decode([shown[index] for index in ids])
-
-    def decode_batch(self, sequences: Iterable[Iterable[int]]) -> list[str]:
-        """The text of each sequence of ids."""
-        return [self.decode(ids) for ids in sequences]
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """A short readable name of each token, for pictures and samples."""
@@ -70,7 +66,7 @@ class Tokenizer:
         Raises:
             DataError: `to_json` cannot have written this content.
         """
-        with engine_failures_explained("the tokenizer cannot be built"):
+        with tokenizer_errors_explained("the tokenizer cannot be built"):
             return cls(tokenizer_file.read(text))
 
     def _encode_whole(self, text: str) -> list[int]:
@@ -81,18 +77,6 @@ class Tokenizer:
     def _encode_later_word(self, word: str) -> list[int]:
         return self._encode_whole(f"a {word}")[len(self._first_words["a"]) :]
 
-    def _encode_by_words(self, text: str) -> list[int]:
-        """The same ids as `_encode_whole`, joined from cached ids of words where possible."""
-        first, *others = text.split(" ")
-        known = self._later_words
-        try:
-            ids = self._first_words[first].copy()
-            for word in others:
-                ids += known[word]
-        except KeyError:
-            return self._encode_whole(text)
-        return ids
-
     def _name(self, index: int) -> str:
         if index < len(SPECIALS):
             return SPECIALS[index]
@@ -100,7 +84,7 @@ class Tokenizer:
         return text.strip(" ") or "␣"
 
 
-class _KnownWords(dict[str, list[int]]):
+class _WordCache(dict[str, list[int]]):
     """A cache from words to ids; KeyError for a word that must be encoded together with its text."""
 
     def __init__(self, encode: Callable[[str], list[int]]) -> None:
@@ -108,9 +92,9 @@ class _KnownWords(dict[str, list[int]]):
         self._encode = encode
 
     def __missing__(self, word: str) -> list[int]:
-        if not 0 < len(word) <= MAX_KNOWN_CHARACTERS or not stands_alone(word):
+        if not 0 < len(word) <= MAX_CACHED_CHARACTERS or not can_be_encoded_alone(word):
             raise KeyError(word)
-        if len(self) >= MAX_KNOWN_WORDS:
+        if len(self) >= MAX_CACHED_WORDS:
             self.clear()
         ids = self[word] = self._encode(word)
         return ids
@@ -127,7 +111,7 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
         ConfigError: `vocab_size` is too small for this kind of tokenizer.
         DataError: the texts give an empty vocabulary.
     """
-    with engine_failures_explained("no vocabulary can be learned from this text"):
+    with tokenizer_errors_explained("no vocabulary can be learned from this text"):
         tokenizer = Tokenizer(learn_model(texts, config))
     if tokenizer.vocab_size <= len(SPECIALS):
         raise DataError(
@@ -138,7 +122,7 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
 
 
 @contextmanager
-def engine_failures_explained(what: str) -> Iterator[None]:
+def tokenizer_errors_explained(what: str) -> Iterator[None]:
     """Turn errors of the `tokenizers` library into `TfmError`; its Rust panics are no `Exception`."""
     try:
         yield
@@ -150,13 +134,3 @@ def engine_failures_explained(what: str) -> Iterator[None]:
         if is_out_of_memory(error):
             raise TryAgainError(f"{what}: out of memory", hint="close other programs") from error
         raise DataError(f"{what}: {error}") from error
-
-
-def _engine_model(model: dict[str, Any]) -> models.Model:
-    if model["type"] == "WordLevel":
-        return models.WordLevel(model["vocab"], unk_token=UNK)
-    if model["type"] == "BPE":
-        merges = [(left, right) for left, right in model["merges"]]
-        return models.BPE(model["vocab"], merges, unk_token=UNK)
-    pieces = [(piece, float(score)) for piece, score in model["vocab"]]
-    return models.Unigram(pieces, unk_id=SPECIALS.index(UNK), byte_fallback=False)

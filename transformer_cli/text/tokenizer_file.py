@@ -8,6 +8,8 @@ import json
 import math
 from typing import Any
 
+from tokenizers import Tokenizer as HuggingFaceTokenizer
+
 from transformer_cli.errors import DataError
 from transformer_cli.storage.manifest import without_duplicates
 from transformer_cli.text.word_split import SPECIALS, UNK, components
@@ -15,10 +17,11 @@ from transformer_cli.text.word_split import SPECIALS, UNK, components
 MAX_CHARACTERS = 150_000_000
 MAX_ENTRIES = 1_000_000
 MAX_PIECE_CHARACTERS = 1_000_000
-# The parts of a model beside its vocabulary, merges or scores.
-SETTINGS: dict[str, dict[str, Any]] = {
-    "WordLevel": {"unk_token": UNK},
+# Each kind of model before learning; `vocab` and `merges` are what it learns.
+EMPTY_MODELS: dict[str, dict[str, Any]] = {
+    "WordLevel": {"type": "WordLevel", "unk_token": UNK, "vocab": {}},
     "BPE": {
+        "type": "BPE",
         "dropout": None,
         "unk_token": UNK,
         "continuing_subword_prefix": None,
@@ -26,20 +29,26 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "fuse_unk": False,
         "byte_fallback": False,
         "ignore_merges": False,
+        "vocab": {},
+        "merges": [],
     },
-    "Unigram": {"unk_id": SPECIALS.index(UNK), "byte_fallback": False},
+    # The library refuses a Unigram model without an entry; `unk_id` is an index into `vocab`.
+    "Unigram": {"type": "Unigram", "unk_id": 0, "byte_fallback": False, "vocab": [[UNK, 0.0]]},
 }
-LEARNED = {"WordLevel": ("vocab",), "BPE": ("vocab", "merges"), "Unigram": ("vocab",)}
+_LEARNED = ("vocab", "merges")
 
 
-def model_entry(kind: str, learned: dict[str, Any]) -> dict[str, Any]:
-    """The `model` of a tokenizer.json, from the learned vocabulary, merges or scores."""
-    return {"type": kind, **SETTINGS[kind], **{name: learned[name] for name in LEARNED[kind]}}
+def build(model: dict[str, Any], *, keeps_marks_with_words: bool = False) -> HuggingFaceTokenizer:
+    """A tokenizer of the `tokenizers` library; the model was checked by `read`, or is made here."""
+    parts = components(model["type"], keeps_marks_with_words=keeps_marks_with_words)
+    tokenizer = HuggingFaceTokenizer.from_str(json.dumps({**parts, "model": model}))
+    tokenizer.encode_special_tokens = True  # `[EOS]` in a text is plain text; not stored in files
+    return tokenizer
 
 
 def write(model: dict[str, Any]) -> str:
     """The content of a tokenizer.json."""
-    parts = {**components(model["type"].lower()), "model": model}
+    parts = {**components(model["type"]), "model": model}
     return json.dumps(parts, ensure_ascii=False, indent=1) + "\n"
 
 
@@ -59,14 +68,14 @@ def read(text: str) -> dict[str, Any]:
         raise _refusal("there is no model in it")
     model = parts["model"]
     kind = model.get("type")
-    if kind not in ("WordLevel", "BPE", "Unigram"):
+    if not isinstance(kind, str) or kind not in EMPTY_MODELS:
         raise _refusal(f"a model of type {_short(kind)}, only WordLevel, BPE and Unigram are known")
-    _check_equal({**components(kind.lower()), "model": model}, parts, "")
-    _check_equal(
-        {"type": kind, **SETTINGS[kind], **{name: model.get(name) for name in LEARNED[kind]}},
-        model,
-        "model.",
-    )
+    _check_equal({**components(kind), "model": model}, parts, "")
+    expected = {
+        name: model.get(name) if name in _LEARNED else value
+        for name, value in EMPTY_MODELS[kind].items()
+    }
+    _check_equal(expected, model, "model.")
     if kind == "Unigram":
         _check_scores(model["vocab"])
     else:
@@ -129,11 +138,8 @@ def _check_merges(merges: Any, vocabulary: dict[str, int]) -> None:
     if not isinstance(merges, list) or len(merges) > len(vocabulary):
         raise _refusal("model.merges is not a list of at most one merge per entry")
     for merge in merges:
-        if not (
-            isinstance(merge, list)
-            and len(merge) == 2
-            and all(isinstance(part, str) for part in merge)
-        ):
+        is_pair = isinstance(merge, list) and len(merge) == 2
+        if not is_pair or not all(isinstance(part, str) for part in merge):
             raise _refusal(f"model.merges holds {_short(merge)}, not two pieces")
         if not {merge[0], merge[1], merge[0] + merge[1]} <= vocabulary.keys():
             raise _refusal(

@@ -5,18 +5,18 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tokenizers import Tokenizer as Engine
-from tokenizers import models, pre_tokenizers, trainers
+from tokenizers import pre_tokenizers, trainers
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.errors import ConfigError
-from transformer_cli.text.tokenizer_file import MAX_ENTRIES, model_entry
-from transformer_cli.text.word_split import SPECIALS, UNK, install, is_one_piece
+from transformer_cli.text.tokenizer_file import EMPTY_MODELS, MAX_ENTRIES, build
+from transformer_cli.text.word_split import SPECIALS, UNK, is_one_piece
 
 SUBWORD_VOCAB_SIZE = 8000
 # Longer texts are cut: a word of a million characters would make a tokenizer.json that is refused.
-SANE_CHARACTERS = 10_000
+MAX_LEARNED_CHARACTERS = 10_000
 _PIECES = re.compile(r"(?s).{1,999}(?:\s|\Z)|.{1,1000}")  # ends at white space if possible
+_TRAINER: dict[str, Any] = {"special_tokens": list(SPECIALS), "show_progress": False}
 _BYTES = pre_tokenizers.ByteLevel.alphabet()
 
 
@@ -26,7 +26,7 @@ def learn_model(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]
     Raises:
         ConfigError: `vocab_size` is too small for this kind of tokenizer.
     """
-    texts = _of_sane_length(texts)
+    texts = _cut_long_texts(texts)
     if config.kind == "wordlevel":
         return _learn_words(texts, config)
     vocab_size = config.vocab_size or SUBWORD_VOCAB_SIZE
@@ -42,10 +42,10 @@ def learn_model(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]
     return _learn_scores(texts, vocab_size)
 
 
-def _of_sane_length(texts: Iterable[str]) -> Iterator[str]:
+def _cut_long_texts(texts: Iterable[str]) -> Iterator[str]:
     """Cut very long texts: time and memory of training grow with the square of a text's length."""
     for text in texts:
-        if len(text) <= SANE_CHARACTERS:
+        if len(text) <= MAX_LEARNED_CHARACTERS:
             yield text
         else:
             yield from _PIECES.findall(text)
@@ -53,24 +53,17 @@ def _of_sane_length(texts: Iterable[str]) -> Iterator[str]:
 
 def _learn_words(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]:
     trainer = trainers.WordLevelTrainer(
-        vocab_size=min(config.vocab_size or MAX_ENTRIES, MAX_ENTRIES),
-        min_frequency=config.min_frequency,
-        special_tokens=list(SPECIALS),
-        show_progress=False,
+        vocab_size=config.vocab_size or MAX_ENTRIES, min_frequency=config.min_frequency, **_TRAINER
     )
-    return _learn(models.WordLevel({}, unk_token=UNK), trainer, texts)
+    return _learn("WordLevel", trainer, texts)
 
 
 def _learn_merges(texts: Iterable[str], vocab_size: int, min_frequency: int) -> dict[str, Any]:
     """Byte-pair encoding (Sennrich et al. 2016); no token reaches beyond a word."""
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        min_frequency=min_frequency,
-        special_tokens=list(SPECIALS),
-        initial_alphabet=_BYTES,
-        show_progress=False,
+        vocab_size=vocab_size, min_frequency=min_frequency, initial_alphabet=_BYTES, **_TRAINER
     )
-    return _learn(models.BPE(unk_token=UNK), trainer, texts)
+    return _learn("BPE", trainer, texts)
 
 
 def _learn_scores(texts: Iterable[str], vocab_size: int) -> dict[str, Any]:
@@ -81,24 +74,20 @@ def _learn_scores(texts: Iterable[str], vocab_size: int) -> dict[str, Any]:
     them, each word is also given once before a full stop, and subwords with punctuation are removed.
     """
     trainer = trainers.UnigramTrainer(
-        vocab_size=vocab_size,
-        special_tokens=list(SPECIALS),
-        initial_alphabet=_BYTES,
-        unk_token=UNK,
-        show_progress=False,
+        vocab_size=vocab_size, initial_alphabet=_BYTES, unk_token=UNK, **_TRAINER
     )
-    learned = _learn(models.Unigram(), trainer, _then_each_word_with_a_mark(texts))
+    learned = _learn("Unigram", trainer, _then_each_word_with_a_mark(texts))
     pieces = {piece: score for piece, score in learned["vocab"] if is_one_piece(piece)}
-    learned["vocab"] = [[special, 0.0] for special in SPECIALS] + _settled(pieces)
+    learned["vocab"] = [[special, 0.0] for special in SPECIALS] + _rounded_scores(pieces)
     return learned
 
 
-def _learn(model: models.Model, trainer: trainers.Trainer, texts: Iterable[str]) -> dict[str, Any]:
-    engine = Engine(model)
-    kind = type(model).__name__
-    install(engine, kind.lower(), keeps_marks_with_words=kind == "Unigram")
-    engine.train_from_iterator(texts, trainer)
-    return model_entry(kind, json.loads(engine.to_str())["model"])
+def _learn(kind: str, trainer: trainers.Trainer, texts: Iterable[str]) -> dict[str, Any]:
+    empty = EMPTY_MODELS[kind]
+    tokenizer = build(empty, keeps_marks_with_words=kind == "Unigram")
+    tokenizer.train_from_iterator(texts, trainer)
+    learned = json.loads(tokenizer.to_str())["model"]
+    return {name: learned[name] for name in empty}
 
 
 def _then_each_word_with_a_mark(texts: Iterable[str]) -> Iterator[str]:
@@ -109,16 +98,16 @@ def _then_each_word_with_a_mark(texts: Iterable[str]) -> Iterator[str]:
     yield from (f"{word}." for word in sorted(words) if word[-1].isalpha())
 
 
-def _settled(pieces: dict[str, float]) -> list[list[Any]]:
+def _rounded_scores(pieces: dict[str, float]) -> list[list[Any]]:
     """Subwords with scores that do not depend on the trainer's order of additions, which varies.
 
     The order changes the last digits, which are rounded away. Bytes that occur in no text get random
     scores a little above the lowest; they are set to the lowest.
     """
-    for special in SPECIALS:
-        pieces.pop(special, None)
     lowest = min(pieces.values())
     by_chance = {byte for byte in _BYTES if pieces[byte] <= lowest + 1e-4 * len(_BYTES)}
-    settled = [(piece, lowest if piece in by_chance else score) for piece, score in pieces.items()]
-    rounded = [[piece, round(score, 4)] for piece, score in settled]
+    rounded = [
+        [piece, round(lowest if piece in by_chance else score, 4)]
+        for piece, score in pieces.items()
+    ]
     return sorted(rounded, key=lambda entry: (-entry[1], entry[0]))

@@ -7,10 +7,9 @@ so that a word has the same vocabulary entry everywhere. If the text has a space
 that space is a piece of its own. Inserting and removing use the same patterns, so no space is lost.
 """
 
-from functools import cache
 from typing import Any
 
-from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
+from tokenizers import Regex, decoders, pre_tokenizers
 
 UNK, PAD, SOS, EOS = SPECIALS = ("[UNK]", "[PAD]", "[SOS]", "[EOS]")
 
@@ -34,8 +33,8 @@ _NO_SPACE_INSIDE = "|".join(
     )
 )
 _BEFORE_WORD = rf"(?= *{_WORD_START})"
-_PUT_IN = rf"(?:{_NO_SPACE_INSIDE}){_BEFORE_WORD}"
-_TAKE_OUT = rf"(?:\A|{_NO_SPACE_INSIDE}) {_BEFORE_WORD}"
+_INSERT_SPACE = rf"(?:{_NO_SPACE_INSIDE}){_BEFORE_WORD}"
+_REMOVE_SPACE = rf"(?:\A|{_NO_SPACE_INSIDE}) {_BEFORE_WORD}"
 _FIRST_IS_MARK = rf"\A (?! *{_WORD_START})"
 
 _WORD = rf" ?{_LETTER}{_IN_WORD}*(?:{_APOSTROPHE}(?= {_LETTER}))?"  # l' and acqua are two words
@@ -46,15 +45,21 @@ _WORDS = "|".join(
 _SUBWORDS = "|".join(
     (_WORD, r" ?\p{N}", rf" ?[{_UNSPACED}][{_UNSPACED}\p{{M}}]*", rf"{_APOSTROPHE}{_CLITIC}", _MARK)
 )
+_SUBWORD_CUT = pre_tokenizers.Split(Regex(_SUBWORDS), "isolated")
 _SUBWORDS_WITH_MARKS = rf"{_WORD}(?: ?[^\s\p{{L}}\p{{N}}])+|{_SUBWORDS}"
 
-
+_BYTE_LEVEL = {
+    "type": "ByteLevel",
+    "add_prefix_space": False,
+    "trim_offsets": True,
+    "use_regex": False,
+}
 # After a word that ends in one of these, no space is expected before the next word.
 _OPENERS = frozenset("'\u2019\u2018\"“„«¿¡(-/\u2013$€£¥")
 _SEPARATORS = frozenset(".,:")  # after a digit only
 
 
-def stands_alone(word: str) -> bool:
+def can_be_encoded_alone(word: str) -> bool:
     """Whether the text after a word and a space is split in the same way without that word.
 
     True is always right; False may be wrong, which costs only time: the word is not cached.
@@ -64,98 +69,48 @@ def stands_alone(word: str) -> bool:
     return word[-1] not in _OPENERS
 
 
-def is_byte_level(kind: str) -> bool:
-    """Whether tokens consist of bytes, so that no text is unknown."""
-    return kind != "wordlevel"
-
-
 def is_one_piece(piece: str) -> bool:
     """Whether splitting into words keeps this entry of a byte-level vocabulary in one piece."""
     text = decoders.ByteLevel().decode([piece])
     # U+FFFD replaces an incomplete character: the entry has some of its bytes.
-    return len(_subword_cut().pre_tokenize_str(text)) == 1 or "\ufffd" in text
+    return len(_SUBWORD_CUT.pre_tokenize_str(text)) == 1 or "\ufffd" in text
 
 
-@cache
-def _subword_cut() -> pre_tokenizers.PreTokenizer:
-    return pre_tokenizers.Split(Regex(_SUBWORDS), "isolated")
+def components(kind: str, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
+    """The entries of a tokenizer.json for this kind: everything except the model.
 
-
-def install(tokenizer: Tokenizer, kind: str, *, keeps_marks_with_words: bool = False) -> None:
-    """Set normalizer, splitting, joining and special tokens of a tokenizer of this kind."""
-    pattern = _SUBWORDS_WITH_MARKS if keeps_marks_with_words else _split_pattern(kind)
-    split = pre_tokenizers.Split(Regex(pattern), "isolated")
-    join = [decoders.Fuse(), decoders.Replace(Regex(_TAKE_OUT), "")]
-    tokenizer.normalizer = normalizers.Sequence(
-        [
-            normalizers.NFC(),
-            normalizers.Prepend(" "),
-            normalizers.Replace(Regex(_FIRST_IS_MARK), ""),
-            normalizers.Replace(Regex(_PUT_IN), " "),
-        ]
-    )
-    if is_byte_level(kind):
-        to_bytes = pre_tokenizers.ByteLevel(
-            add_prefix_space=False, trim_offsets=True, use_regex=False
-        )
-        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, to_bytes])
-        join = [decoders.ByteLevel(), decoders.Replace(Regex(_TAKE_OUT), "")]
-    else:
-        tokenizer.pre_tokenizer = split
-    tokenizer.decoder = decoders.Sequence(join)
-    tokenizer.add_special_tokens(list(SPECIALS))
-    tokenizer.encode_special_tokens = True  # `[EOS]` in a text is plain text; not stored in files
-
-
-def components(kind: str) -> dict[str, Any]:
-    """What `install` sets, as entries of a tokenizer.json: everything except the model."""
-    split = {
-        "type": "Split",
-        "pattern": {"Regex": _split_pattern(kind)},
-        "behavior": "Isolated",
-        "invert": False,
-    }
-    byte_level = {
-        "type": "ByteLevel",
-        "add_prefix_space": False,
-        "trim_offsets": True,
-        "use_regex": False,
-    }
-    normalizers_in_order = [
+    Args:
+        keeps_marks_with_words: leave punctuation joined to the word before it; only for learning subwords.
+    """
+    is_bytes = kind != "WordLevel"  # tokens consist of bytes, so that no text is unknown
+    subwords = _SUBWORDS_WITH_MARKS if keeps_marks_with_words else _SUBWORDS
+    pattern = {"Regex": subwords if is_bytes else _WORDS}
+    split = {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
+    to_bytes = {"type": "Sequence", "pretokenizers": [split, _BYTE_LEVEL]}
+    normalizers = [
         {"type": "NFC"},
         {"type": "Prepend", "prepend": " "},
         _replace(_FIRST_IS_MARK, ""),
-        _replace(_PUT_IN, " "),
+        _replace(_INSERT_SPACE, " "),
     ]
-    is_bytes = is_byte_level(kind)
+    matching = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     # The ByteLevel decoder ignores these settings, but the file format requires them.
-    first_join = (
-        {**byte_level, "add_prefix_space": True, "use_regex": True}
-        if is_bytes
-        else {"type": "Fuse"}
-    )
+    join_bytes = {**_BYTE_LEVEL, "add_prefix_space": True, "use_regex": True}
+    join = join_bytes if is_bytes else {"type": "Fuse"}
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [_added_token(index, text) for index, text in enumerate(SPECIALS)],
-        "normalizer": {"type": "Sequence", "normalizers": normalizers_in_order},
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, byte_level]}
-        if is_bytes
-        else split,
+        "added_tokens": [
+            {"id": index, "content": text, **matching, "special": True}
+            for index, text in enumerate(SPECIALS)
+        ],
+        "normalizer": {"type": "Sequence", "normalizers": normalizers},
+        "pre_tokenizer": to_bytes if is_bytes else split,
         "post_processor": None,
-        "decoder": {"type": "Sequence", "decoders": [first_join, _replace(_TAKE_OUT, "")]},
+        "decoder": {"type": "Sequence", "decoders": [join, _replace(_REMOVE_SPACE, "")]},
     }
-
-
-def _split_pattern(kind: str) -> str:
-    return _SUBWORDS if is_byte_level(kind) else _WORDS
 
 
 def _replace(pattern: str, content: str) -> dict[str, Any]:
     return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
-
-
-def _added_token(index: int, text: str) -> dict[str, Any]:
-    matching = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    return {"id": index, "content": text, **matching, "special": True}

@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.data.batches.encoded import (
     EncodedCorpus,
-    PairList,
     TokenPair,
-    encode_pairs,
+    encode_pair,
     write_encoded,
 )
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.text.sequence_format import SequenceFormat
 from transformer_cli.text.tokenizer import train_tokenizer
+
+from ..pair_list import PairList
 
 IDS = st.lists(st.integers(0, 70_000), max_size=6)
 CHUNKS = st.lists(st.lists(st.builds(TokenPair, IDS, IDS), max_size=5), min_size=1, max_size=4)
@@ -83,8 +84,8 @@ def test_ids_are_views_of_the_mapped_file(tmp_path: Path) -> None:
 def test_both_sides_end_with_the_end_symbol_unless_there_is_none() -> None:
     source, target = (train_tokenizer([text], TokenizerConfig()) for text in ("a b", "c d e"))
     pairs = [SentencePair("a b", "e"), SentencePair("b", "c d")]
-    with_end = encode_pairs(pairs, source, target, SequenceFormat())
-    without = encode_pairs(pairs, source, target, SequenceFormat(has_end=False))
-    for pair, ended, bare in zip(pairs, with_end, without, strict=True):
+    for pair in pairs:
+        ended = encode_pair(pair, source, target, SequenceFormat())
+        bare = encode_pair(pair, source, target, SequenceFormat(has_end=False))
         assert bare == (source.encode(pair.source), target.encode(pair.target))
         assert ended == ([*bare.source_ids, source.eos_id], [*bare.target_ids, target.eos_id])

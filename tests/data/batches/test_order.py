@@ -183,7 +183,6 @@ def test_pairs_meet_other_pairs_in_the_next_epoch() -> None:
 def test_starting_inside_an_epoch_gives_its_rest(pool_size: int) -> None:
     plan = order(pool_size=pool_size)
     whole = as_lists(plan.batches(2))
-    assert plan.num_batches(2) == len(whole)
     for first in (0, 1, len(whole) // 2, len(whole) - 1, len(whole)):
         assert as_lists(plan.batches(2, first=first)) == whole[first:]
 

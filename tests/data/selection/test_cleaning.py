@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config.data import CleaningConfig, FilesData
+from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
 from transformer_cli.data.selection.cleaning import (
     CleaningReport,
     check_dropped_share,
     clean,
-    pair_digest,
 )
-from transformer_cli.data.sources.corpus import ReadingReport, SentencePair, read_pairs
+from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.errors import DataError
 
 GOOD = SentencePair("The sea is blue.", "Il mare è blu.")
@@ -183,7 +183,7 @@ def test_a_corpus_that_loses_too_much_is_refused_with_the_table_of_reasons() -> 
     pairs = [SentencePair("same", "same"), SentencePair("", ""), GOOD]
     _, report = _clean(pairs, CleaningConfig())
     with pytest.raises(DataError, match=r"lost 2 of its 3 pairs.*allows 50%") as caught:
-        check_dropped_share(report, CleaningConfig())
+        check_dropped_share(report, CleaningConfig(), ReadingReport())
     assert caught.value.exit_code == 65
     assert "dropped: drop_equal" in caught.value.message
     assert "same | same" in caught.value.message
@@ -192,7 +192,7 @@ def test_a_corpus_that_loses_too_much_is_refused_with_the_table_of_reasons() -> 
 
 def test_a_corpus_that_loses_no_more_than_is_allowed_passes() -> None:
     _, report = _clean([SentencePair("same", "same"), GOOD], CleaningConfig())
-    check_dropped_share(report, CleaningConfig(max_dropped_share=0.5))
+    check_dropped_share(report, CleaningConfig(max_dropped_share=0.5), ReadingReport())
 
 
 def test_a_corpus_of_which_nothing_is_left_is_refused_whatever_is_allowed() -> None:
@@ -200,7 +200,7 @@ def test_a_corpus_of_which_nothing_is_left_is_refused_whatever_is_allowed() -> N
     for pairs in ([], [SentencePair("same", "same")]):
         _, report = _clean(pairs, rules)
         with pytest.raises(DataError, match="no training pair is left"):
-            check_dropped_share(report, rules)
+            check_dropped_share(report, rules, ReadingReport())
 
 
 def test_pairs_that_reading_skipped_count_as_lost() -> None:

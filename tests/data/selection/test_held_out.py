@@ -4,10 +4,12 @@ from typing import Any
 import pytest
 
 from transformer_cli.config import Config
-from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.data.selection.cleaning import pair_digest
+from transformer_cli.data.selection.cleaning import CleaningReport
 from transformer_cli.data.selection.held_out import (
+    HeldOutSplit,
+    HeldOutSplits,
     all_held_out_pairs,
     held_out_digests,
     held_out_pairs,
@@ -119,10 +121,14 @@ def test_all_held_out_splits_are_those_that_the_config_has(tmp_path: Path) -> No
 
 def test_digests_mark_held_out_pairs_unless_the_task_is_to_memorise(tmp_path: Path) -> None:
     pairs = [SentencePair("c", "d"), SentencePair("Caf\u00e9", "f")]
-    files = config_of({"source": "files", "corpora": [{"path": "a.tsv"}]})
-    assert held_out_digests(files, pairs) == {pair_digest(pair) for pair in pairs}
+    held_out: HeldOutSplits = {
+        split: HeldOutSplit([pair], ReadingReport(), ReadingReport(), CleaningReport())
+        for split, pair in zip(("validation", "test"), pairs, strict=True)
+    }
+    for data in ({"source": "files", "corpora": [{"path": "a.tsv"}]}, {"source": "phrasebook"}):
+        assert held_out_digests(config_of(data), held_out) == {pair_digest(pair) for pair in pairs}
     memorised = config_of({"source": "sequences", "task": "memorise"})
-    assert held_out_digests(memorised, pairs) == set()
+    assert held_out_digests(memorised, held_out) == set()
 
 
 def test_a_small_corpus_may_have_no_test_pair(tmp_path: Path) -> None:

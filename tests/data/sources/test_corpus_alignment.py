@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from transformer_cli.config.data import FilesData
-from transformer_cli.data.sources.corpus import ReadingReport, SentencePair, read_pairs
+from transformer_cli.data.pairs import ReadingReport, SentencePair
+from transformer_cli.data.sources.corpus import read_pairs
 
 ANY = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60

@@ -153,7 +153,7 @@ def test_bad_bytes_can_be_replaced(bad: bytes) -> None:
     pairs, report = _decode(bad, "città".encode(), "replace")
     assert pairs == [(bad.decode(errors="replace"), "città")]
     assert "\ufffd" in pairs[0][0]
-    assert report.noticed["not UTF-8, bad bytes replaced by U+FFFD"].count == 1
+    assert report.unusual["not UTF-8, bad bytes replaced by U+FFFD"].count == 1
 
 
 @pytest.mark.parametrize("sides", [(b"a\0", b"b"), (b"a", b"\0b")])
@@ -186,7 +186,7 @@ def test_unusual_text_is_kept_and_reported(text: str, what: str) -> None:
     for side, sides in enumerate([(text, "good"), ("good", text)]):
         pairs, report = _decode(*(side.encode() for side in sides))
         assert pairs == [sides]
-        assert {name: found.example for name, found in report.noticed.items()} == {
+        assert {name: found.example for name, found in report.unusual.items()} == {
             what: f"{PLACES[side]}:7"
         }
 
@@ -194,4 +194,4 @@ def test_unusual_text_is_kept_and_reported(text: str, what: str) -> None:
 def test_ordinary_text_is_not_reported() -> None:
     pairs, report = _decode("Perché? 👩\u200d🚀".encode(), b"Why?")
     assert pairs == [("Perché? 👩\u200d🚀", "Why?")]
-    assert (report.num_rows, report.skipped, report.noticed) == (1, {}, {})
+    assert (report.num_rows, report.skipped, report.unusual) == (1, {}, {})

@@ -146,7 +146,7 @@ def test_every_kind_of_parquet_text_is_read(kind: str, tmp_path: Path) -> None:
     text = pyarrow.array(["città", "sì"] * 2000)
     column = text.dictionary_encode() if kind == "dictionary" else text.cast(kind)
     pairs = _parquet(tmp_path, {"en": column, "it": column})
-    assert [pair.line for pair in pairs] == list(range(1, 4001))
+    assert [pair.line_number for pair in pairs] == list(range(1, 4001))
     assert {(pair.source, pair.target) for pair in pairs} == {
         ("città".encode(),) * 2,
         ("sì".encode(),) * 2,

@@ -1,14 +1,15 @@
-"""Sentence pairs as token ids: in a list, or in a memory-mapped Arrow file."""
+"""Sentence pairs as token ids, in a memory-mapped Arrow file."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer_cli.data.batches.order import Indices
+from transformer_cli.data.pairs import SentencePair
 from transformer_cli.text.sequence_format import SequenceFormat
 from transformer_cli.text.tokenizer import Tokenizer
 
@@ -20,52 +21,6 @@ class TokenPair(NamedTuple):
     target_ids: Sequence[int] | NDArray[np.integer[Any]]
 
 
-class TextPair(Protocol):
-    """A pair of texts, such as a `SentencePair`."""
-
-    @property
-    def source(self) -> str: ...
-    @property
-    def target(self) -> str: ...
-
-
-class EncodedPairs(Protocol):
-    """Encoded pairs to make batches from: a `PairList` or an `EncodedCorpus`."""
-
-    @property
-    def corpus_sizes(self) -> Sequence[int]:
-        """Number of pairs of each corpus; the corpora are stored one after the other."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> TokenPair: ...
-    def lengths(self, indices: Indices, /) -> tuple[Indices, Indices]:
-        """Number of source tokens and number of target tokens of the pairs at these indices."""
-
-
-class PairList:
-    """Pairs of one corpus, in memory."""
-
-    def __init__(self, pairs: Iterable[TokenPair]) -> None:
-        self._pairs = list(pairs)
-        self._lengths = np.array([(len(s), len(t)) for s, t in self._pairs], np.int64).reshape(
-            -1, 2
-        )
-
-    @property
-    def corpus_sizes(self) -> Sequence[int]:
-        return (len(self._pairs),)
-
-    def __len__(self) -> int:
-        return len(self._pairs)
-
-    def __getitem__(self, index: int) -> TokenPair:
-        return self._pairs[index]
-
-    def lengths(self, indices: Indices) -> tuple[Indices, Indices]:
-        """Number of source tokens and number of target tokens of the pairs at these indices."""
-        return self._lengths[indices, 0], self._lengths[indices, 1]
-
-
 class EncodedCorpus:
     """Pairs in a memory-mapped Arrow file; only the parts that are read are loaded.
 
@@ -74,13 +29,11 @@ class EncodedCorpus:
         num_corpora: how many corpora there are; the last ones may have no pairs.
     """
 
-    def __init__(self, table: Any, *, num_corpora: int = 1) -> None:
+    def __init__(self, table: Any, *, num_corpora: int) -> None:
         self._source_ids = _Lists(table.column("source_ids"))
         self._target_ids = _Lists(table.column("target_ids"))
-        sizes = np.zeros(num_corpora, np.int64)
-        for chunk in table.column("corpus").chunks:
-            sizes += np.bincount(chunk.to_numpy(), minlength=num_corpora)
-        self.corpus_sizes: Sequence[int] = sizes.tolist()
+        corpora = table.column("corpus").to_numpy()
+        self.corpus_sizes: list[int] = np.bincount(corpora, minlength=num_corpora).tolist()
 
     @classmethod
     def open(cls, path: Path, *, num_corpora: int = 1) -> "EncodedCorpus":
@@ -139,12 +92,8 @@ def write_encoded(
     import pyarrow as pa
 
     id_type = pa.uint16() if vocab_size <= 2**16 else pa.uint32()
-    columns = {
-        "source_ids": pa.list_(id_type),
-        "target_ids": pa.list_(id_type),
-        "corpus": pa.uint16(),
-    }
-    schema = pa.schema(columns)
+    ids = pa.list_(id_type)
+    schema = pa.schema({"source_ids": ids, "target_ids": ids, "corpus": pa.uint16()})
     last_corpus = 0
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
         for pairs, corpora in chunks:
@@ -168,19 +117,14 @@ def _lists(sequences: Sequence[Any], id_type: Any) -> Any:
     return pa.ListArray.from_arrays(offsets, values)
 
 
-def encode_pairs(
-    pairs: Sequence[TextPair],
+def encode_pair(
+    pair: SentencePair,
     source_tokenizer: Tokenizer,
     target_tokenizer: Tokenizer,
     sequence_format: SequenceFormat,
-) -> list[TokenPair]:
-    """The ids of each pair, in the same order."""
-    sources = source_tokenizer.encode_batch([pair.source for pair in pairs])
-    targets = target_tokenizer.encode_batch([pair.target for pair in pairs])
-    return [
-        TokenPair(
-            sequence_format.with_end(source, source_tokenizer.eos_id),
-            sequence_format.with_end(target, target_tokenizer.eos_id),
-        )
-        for source, target in zip(sources, targets, strict=True)
-    ]
+) -> TokenPair:
+    """The ids of a pair, each side with [EOS] if the format has one."""
+    return TokenPair(
+        sequence_format.with_end(source_tokenizer.encode(pair.source), source_tokenizer.eos_id),
+        sequence_format.with_end(target_tokenizer.encode(pair.target), target_tokenizer.eos_id),
+    )

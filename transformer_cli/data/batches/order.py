@@ -55,24 +55,15 @@ class EpochOrder:
 
     def batches(self, epoch: int, *, first: int = 0) -> Iterator[Indices]:
         """Yield the indices of the pairs of each batch of an epoch, starting at batch `first`."""
-        batches = itertools.chain.from_iterable(
-            self._pool_batches(epoch, pool) for pool in range(self._num_pools())
-        )
-        return itertools.islice(batches, first, None)
-
-    def num_batches(self, epoch: int) -> int:
-        """Number of batches of an epoch; counting them takes as long as planning the epoch."""
-        return sum(1 for _ in self.batches(epoch))
+        pools = (self._pool_batches(epoch, pool) for pool in range(self._num_pools()))
+        return itertools.islice(itertools.chain.from_iterable(pools), first, None)
 
     def num_pairs(self) -> int:
         """Number of pairs that an epoch visits, repeated visits included."""
-        return sum(_num_visits(size, weight) for size, weight in self._corpora())
+        return sum(map(_num_visits, self.sizes, self.weights))
 
     def _num_pools(self) -> int:
         return math.ceil(self.num_pairs() / self.pool_size)
-
-    def _corpora(self) -> Iterator[tuple[int, float]]:
-        return zip(self.sizes, self.weights, strict=True)
 
     def _pool_batches(self, epoch: int, pool: int) -> list[Indices]:
         num_pairs, num_pools = self.num_pairs(), self._num_pools()
@@ -83,7 +74,7 @@ class EpochOrder:
         longest = np.maximum(source_lengths, target_lengths)
         # A stable sort leaves pairs of equal length shuffled, so batches differ from epoch to epoch.
         by_length = np.argsort(longest, kind="stable")
-        batches = np.split(pairs[by_length], _cuts(longest[by_length], self.budget))
+        batches = np.split(pairs[by_length], _batch_boundaries(longest[by_length], self.budget))
         shuffled = permute(np.arange(len(batches)), len(batches), (self.seed, epoch, 1, pool))
         return [batches[index] for index in shuffled]
 
@@ -91,7 +82,7 @@ class EpochOrder:
         """Map visit numbers to pair indices; each corpus has its full repetitions, then a random part."""
         pairs = np.empty_like(visits)
         first_visit = first_pair = 0
-        for corpus, (size, weight) in enumerate(self._corpora()):
+        for corpus, (size, weight) in enumerate(zip(self.sizes, self.weights, strict=True)):
             num_visits = _num_visits(size, weight)
             here = (visits >= first_visit) & (visits < first_visit + num_visits)
             within = visits[here] - first_visit
@@ -168,7 +159,7 @@ def _num_visits(size: int, weight: float) -> int:
     return whole * size + math.ceil(round((weight - whole) * size, 6))
 
 
-def _cuts(longest: Indices, budget: Budget) -> list[int]:
+def _batch_boundaries(longest: Indices, budget: Budget) -> list[int]:
     """Indices at which to cut pairs into batches within the budget; pairs are sorted by their longer side."""
     if budget.tokens is None:
         return list(range(budget.sentences or 1, len(longest), budget.sentences or 1))

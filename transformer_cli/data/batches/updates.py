@@ -4,12 +4,13 @@ import queue
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, Self
 
 from transformer_cli.data.batches.batch import Batch, collate
-from transformer_cli.data.batches.encoded import EncodedPairs
+from transformer_cli.data.batches.encoded import EncodedCorpus
 from transformer_cli.data.batches.order import EpochOrder, Indices
 from transformer_cli.text.sequence_format import SequenceFormat
 from transformer_cli.text.tokenizer import Tokenizer
@@ -41,7 +42,7 @@ class Updates(Iterator[list[Batch]]):
 
     def __init__(
         self,
-        pairs: EncodedPairs,
+        pairs: EncodedCorpus,
         order: EpochOrder,
         *,
         accumulate: int = 1,
@@ -51,11 +52,9 @@ class Updates(Iterator[list[Batch]]):
     ) -> None:
         if not order.num_pairs():
             raise ValueError("there is no pair to make batches from")
-        self._order = order
         self._collator = _Collator(pairs, order, accumulate, sequence_format, pin_memory)
         self._position = Position(*position)
-        self._num_batches: tuple[int, int] | None = None
-        self._ahead: _Ahead | None = None
+        self._prefetcher: _Prefetcher | None = None
 
     @property
     def position(self) -> Position:
@@ -63,41 +62,31 @@ class Updates(Iterator[list[Batch]]):
         return self._position
 
     @property
-    def epoch(self) -> int:
-        """Number of epochs that were returned completely."""
-        return self._position.epoch
-
-    @property
     def num_batches(self) -> int:
-        """Number of batches of the current epoch."""
-        if self._num_batches is None or self._num_batches[0] != self.epoch:
-            self._num_batches = (self.epoch, self._order.num_batches(self.epoch))
-        return self._num_batches[1]
+        """Number of batches of the current epoch; counting them takes as long as planning the epoch."""
+        return sum(1 for _ in self._collator.order.batches(self._position.epoch))
 
     def __next__(self) -> list[Batch]:
-        if self._ahead is None:
-            self._ahead = _Ahead(self._collator.updates(self._position), UPDATES_AHEAD)
-        update, self._position = next(self._ahead)
+        if self._prefetcher is None:
+            self._prefetcher = _Prefetcher(self._collator.updates(self._position))
+        update, self._position = next(self._prefetcher)
         return update
-
-    def close(self) -> None:
-        """Stop the thread; the next update starts a new thread at `position`."""
-        if self._ahead is not None:
-            self._ahead.close()
-            self._ahead = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        """Stop the thread; the next update starts a new thread at `position`."""
+        if self._prefetcher is not None:
+            self._prefetcher.close()
+            self._prefetcher = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Collator:
     """Makes the updates; the thread refers to this object only, so `Updates` can be garbage-collected."""
 
-    pairs: EncodedPairs
+    pairs: EncodedCorpus
     order: EpochOrder
     accumulate: int
     sequence_format: SequenceFormat
@@ -128,11 +117,11 @@ class _Collator:
         return batch.pin_memory() if self.pin_memory else batch
 
 
-class _Ahead(Iterator[tuple[list[Batch], Position]]):
+class _Prefetcher(Iterator[tuple[list[Batch], Position]]):
     """Reads items from an iterator in a thread, a few in advance, and returns them in order."""
 
-    def __init__(self, items: Iterator[tuple[list[Batch], Position]], num_ahead: int) -> None:
-        self._queue: _Queue = queue.Queue(num_ahead)
+    def __init__(self, items: Iterator[tuple[list[Batch], Position]]) -> None:
+        self._queue: _Queue = queue.Queue(UPDATES_AHEAD)
         self._is_stopped = threading.Event()
         arguments = (items, self._queue, self._is_stopped)
         self._thread = threading.Thread(target=_fill, args=arguments, name="batches", daemon=True)
@@ -155,7 +144,7 @@ _Queue = queue.Queue[tuple[list[Batch], Position] | BaseException]
 
 
 def _fill(items: Iterator[Any], waiting: _Queue, is_stopped: threading.Event) -> None:
-    """The thread's function; it does not refer to `_Ahead`, so garbage collection of `_Ahead` stops it."""
+    """The thread's function; it does not refer to `_Prefetcher`, so garbage collection of `_Prefetcher` stops it."""
     try:
         for item in items:
             _put(item, waiting, is_stopped)
@@ -167,7 +156,5 @@ def _fill(items: Iterator[Any], waiting: _Queue, is_stopped: threading.Event) ->
 
 def _put(item: Any, waiting: _Queue, is_stopped: threading.Event) -> None:
     while not is_stopped.is_set():
-        try:
+        with suppress(queue.Full):
             return waiting.put(item, timeout=0.1)
-        except queue.Full:
-            continue

@@ -3,19 +3,19 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 from transformer_cli.config.data import CleaningConfig
-from transformer_cli.data.pairs import Finding, ReadingReport, SentencePair, pair_digest
-from transformer_cli.errors import DataError
-from transformer_cli.text.normalization import (
-    compose,
-    is_blank,
-    normalize,
-    remove_control_characters,
+from transformer_cli.data.pairs import (
+    Finding,
+    ReadingReport,
+    Row,
+    SentencePair,
+    finding_rows,
+    pair_digest,
+    table_lines,
 )
-
-__all__ = ["CleaningReport", "check_dropped_share", "clean", "normalize", "pair_digest"]
+from transformer_cli.errors import DataError
+from transformer_cli.text.normalization import compose, is_blank, remove_control_characters
 
 # Characters added to both lengths before their ratio is taken, so that short sentences may differ more.
 _RATIO_MARGIN = 15
@@ -37,34 +37,14 @@ class CleaningReport:
     def num_dropped(self) -> int:
         return sum(finding.count for finding in self.dropped.values())
 
-    def table(self) -> list[tuple[str, int, str]]:
-        """Rows of a table for people: what was counted, number of pairs, the first pair."""
+    def table(self) -> list[Row]:
+        """What became of the pairs, with the first pair of each kind."""
         return [
             ("pairs read", self.num_read, ""),
-            *(
-                ("altered: " + rule, found.count, found.example)
-                for rule, found in self.altered.items()
-            ),
-            *(
-                ("dropped: " + rule, found.count, found.example)
-                for rule, found in self.dropped.items()
-            ),
+            *finding_rows("altered", self.altered),
+            *finding_rows("dropped", self.dropped),
             ("pairs kept", self.num_kept, ""),
         ]
-
-    def to_json(self) -> dict[str, Any]:
-        """The report as a dictionary for a JSON file."""
-        return {
-            "num_read": self.num_read,
-            "num_kept": self.num_kept,
-            **{
-                kind: {
-                    rule: {"count": found.count, "example": found.example}
-                    for rule, found in findings.items()
-                }
-                for kind, findings in (("altered", self.altered), ("dropped", self.dropped))
-            },
-        }
 
 
 def clean(
@@ -80,8 +60,13 @@ def clean(
         report: counts what the rules do; it is complete when the last pair was taken.
         held_out: digests (`pair_digest`) of validation and test pairs, which are dropped as leakage.
     """
-    alterations = [(alter, _counted(report.altered, rule)) for rule, alter in _alterations(rules)]
-    drops = [(drop, _counted(report.dropped, rule)) for rule, drop in _drops(rules, held_out)]
+    alterations = [
+        (alter, report.altered.setdefault(rule, Finding())) for rule, alter in _alterations(rules)
+    ]
+    drops = [
+        (must_drop, report.dropped.setdefault(rule, Finding()))
+        for rule, must_drop in _drops(rules, held_out)
+    ]
     for pair in pairs:
         report.num_read += 1
         for alter, finding in alterations:
@@ -89,12 +74,12 @@ def clean(
             altered = SentencePair(alter(source), alter(target), corpus)
             if altered != pair:
                 finding.count += 1
-                finding.example = finding.example or _excerpt(pair)
+                finding.example = finding.example or excerpt(pair)
                 pair = altered
         for must_drop, finding in drops:
             if must_drop(pair):
                 finding.count += 1
-                finding.example = finding.example or _excerpt(pair)
+                finding.example = finding.example or excerpt(pair)
                 break
         else:
             report.num_kept += 1
@@ -102,7 +87,7 @@ def clean(
 
 
 def check_dropped_share(
-    report: CleaningReport, rules: CleaningConfig, reading: ReadingReport | None = None
+    report: CleaningReport, rules: CleaningConfig, reading: ReadingReport
 ) -> None:
     """Raise an error if `clean` dropped too many pairs of a corpus; for use after its last pair.
 
@@ -112,19 +97,15 @@ def check_dropped_share(
     Raises:
         DataError: no pair is left, or more than `max_dropped_share` of the pairs were dropped.
     """
-    num_skipped = reading.num_skipped if reading else 0
-    num_dropped, num_pairs = report.num_dropped + num_skipped, report.num_read + num_skipped
+    num_dropped = reading.num_skipped + report.num_dropped
+    num_pairs = reading.num_skipped + report.num_read
     if not report.num_kept:
         problem = "no training pair is left"
     elif num_dropped > rules.max_dropped_share * num_pairs:
         problem = f"data.cleaning.max_dropped_share allows {rules.max_dropped_share:.0%}"
     else:
         return
-    rows = [*(reading.table() if reading else []), *report.table()]
-    width = max(len(what) for what, _, _ in rows)
-    table = "\n".join(
-        f"  {what:{width}}  {count:>9,}  {example}".rstrip() for what, count, example in rows
-    )
+    table = "\n".join(table_lines([*reading.table(), *report.table()]))
     raise DataError(
         f"the training corpus lost {num_dropped:,} of its {num_pairs:,} pairs, {problem}:\n{table}",
         hint="look at the examples (tfm data shows more); change the rule that dropped too much "
@@ -149,65 +130,45 @@ def _drops(
     if rules.drop_equal:
         yield "drop_equal", lambda pair: pair.source == pair.target
     if rules.min_words is not None:
-        yield "min_words", _has_too_few_words(rules.min_words)
+        yield "min_words", _on_either_side(lambda text, n: len(text.split()) < n, rules.min_words)
     if rules.max_words is not None:
-        yield "max_words", _has_too_many_words(rules.max_words)
+        yield "max_words", _on_either_side(_has_more_words, rules.max_words)
     if rules.max_characters is not None:
-        yield "max_characters", _has_too_many_characters(rules.max_characters)
-    if rules.max_length_ratio is not None:
-        yield "max_length_ratio", _has_unlike_lengths(rules.max_length_ratio)
+        yield "max_characters", _on_either_side(lambda text, n: len(text) > n, rules.max_characters)
+    if (max_ratio := rules.max_length_ratio) is not None:
+        yield "max_length_ratio", lambda pair: _has_unlike_lengths(pair, max_ratio)
     digest = lru_cache(maxsize=1)(pair_digest)  # two rules use the digest of the same pair
     if held_out:
         yield "leakage", lambda pair: digest(pair) in held_out
     if rules.drop_duplicates:
-        yield "drop_duplicates", _was_seen_before(digest)
+        seen: set[bytes] = set()
+        yield "drop_duplicates", lambda pair: _is_repeated(digest(pair), seen)
 
 
-def _has_too_few_words(limit: int) -> Callable[[SentencePair], bool]:
-    return lambda pair: len(pair.source.split()) < limit or len(pair.target.split()) < limit
-
-
-def _has_too_many_words(limit: int) -> Callable[[SentencePair], bool]:
-    def has_too_many(text: str) -> bool:
-        # Counting words is slow, and more than `limit` words need more than 2 * `limit` characters.
-        return len(text) >= 2 * limit and len(text.split()) > limit
-
-    return lambda pair: has_too_many(pair.source) or has_too_many(pair.target)
-
-
-def _has_too_many_characters(limit: int) -> Callable[[SentencePair], bool]:
-    return lambda pair: len(pair.source) > limit or len(pair.target) > limit
-
-
-def _has_unlike_lengths(limit: float) -> Callable[[SentencePair], bool]:
-    def has_unlike_lengths(pair: SentencePair) -> bool:
-        source_length = len(pair.source) + _RATIO_MARGIN
-        target_length = len(pair.target) + _RATIO_MARGIN
-        return source_length > limit * target_length or target_length > limit * source_length
-
-    return has_unlike_lengths
-
-
-def _was_seen_before(
-    digest: Callable[[SentencePair], bytes],
+def _on_either_side(
+    applies: Callable[[str, int], bool], limit: int
 ) -> Callable[[SentencePair], bool]:
-    seen: set[bytes] = set()
-
-    def was_seen_before(pair: SentencePair) -> bool:
-        pair_hash = digest(pair)
-        if pair_hash in seen:
-            return True
-        seen.add(pair_hash)
-        return False
-
-    return was_seen_before
+    return lambda pair: applies(pair.source, limit) or applies(pair.target, limit)
 
 
-def _counted(findings: dict[str, Finding], rule: str) -> Finding:
-    return findings.setdefault(rule, Finding())
+def _has_more_words(text: str, limit: int) -> bool:
+    # Counting words is slow, and more than `limit` words need more than 2 * `limit` characters.
+    return len(text) >= 2 * limit and len(text.split()) > limit
 
 
-def _excerpt(pair: SentencePair) -> str:
+def _has_unlike_lengths(pair: SentencePair, limit: float) -> bool:
+    lengths = len(pair.source) + _RATIO_MARGIN, len(pair.target) + _RATIO_MARGIN
+    return max(lengths) > limit * min(lengths)
+
+
+def _is_repeated(digest: bytes, seen: set[bytes]) -> bool:
+    num_seen = len(seen)
+    seen.add(digest)
+    return len(seen) == num_seen
+
+
+def excerpt(pair: SentencePair) -> str:
+    """The beginning of both sides, for a report."""
     sides = (
         text if len(text) <= _EXAMPLE_CHARACTERS else text[: _EXAMPLE_CHARACTERS - 1] + "…"
         for text in (pair.source, pair.target)

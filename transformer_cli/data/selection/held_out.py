@@ -1,15 +1,21 @@
 """Held-out pairs: the validation and test splits, which no model is trained on."""
 
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from typing import get_args
 
-from transformer_cli.config import CleaningConfig, Config, FilesData, HubData, SplitName
-from transformer_cli.data.pairs import ReadingReport, SentencePair
-from transformer_cli.data.selection.cleaning import CleaningReport, clean, pair_digest
-from transformer_cli.data.sources.corpus import has_split, may_leak, read_pairs
+from transformer_cli.config import (
+    CleaningConfig,
+    Config,
+    FilesData,
+    HubData,
+    SequencesData,
+    SplitName,
+)
+from transformer_cli.data.pairs import ReadingReport, Row, SentencePair, finding_rows, pair_digest
+from transformer_cli.data.selection.cleaning import CleaningReport, clean
+from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -29,13 +35,15 @@ class HeldOutSplit:
     """For corpora without `split`, whose splits are drawn; it counts the rows of all splits."""
     cleaning: CleaningReport
 
-    def table(self) -> list[tuple[str, int, str]]:
-        """Rows of a table for people: what was counted, number of pairs, an example.
+    def table(self) -> list[Row]:
+        """What became of the pairs.
 
-        `drawn_reading` is left out: the training split reads the same rows, and the table of the
-        training split has them.
+        `drawn_reading` is left out: the training split reads the same rows, and its table has them.
         """
         return [*self.reading.table()[1:], *self.cleaning.table()[1:-1]]
+
+
+HeldOutSplits = dict[SplitName, HeldOutSplit]
 
 
 def held_out_pairs(config: Config, split: SplitName) -> list[SentencePair]:
@@ -48,7 +56,7 @@ def held_out_pairs(config: Config, split: SplitName) -> list[SentencePair]:
         DataError: the config has no such split, or the split has no pair.
     """
     found = _read(config, split)
-    _refuse_nothing(config, found, split)
+    _require_pairs(config, found, split)
     for reason, finding in found.reading.skipped.items():
         logger.warning(
             "%s split: skipped: %s: %d, first at %s", split, reason, finding.count, finding.example
@@ -56,7 +64,7 @@ def held_out_pairs(config: Config, split: SplitName) -> list[SentencePair]:
     return found.pairs
 
 
-def all_held_out_pairs(config: Config) -> dict[SplitName, HeldOutSplit]:
+def all_held_out_pairs(config: Config) -> HeldOutSplits:
     """The validation split, and the test split if the config has one.
 
     The validation split has at least one pair; a test split that is drawn may have none.
@@ -64,8 +72,8 @@ def all_held_out_pairs(config: Config) -> dict[SplitName, HeldOutSplit]:
     Raises:
         DataError: the config has no validation split, or the split has no pair.
     """
-    found: dict[SplitName, HeldOutSplit] = {"validation": _read(config, "validation")}
-    _refuse_nothing(config, found["validation"], "validation")
+    found: HeldOutSplits = {"validation": _read(config, "validation")}
+    _require_pairs(config, found["validation"], "validation")
     if has_split(config.data, "test"):
         found["test"] = _read(config, "test")
     return found
@@ -87,20 +95,18 @@ def _read(config: Config, split: SplitName) -> HeldOutSplit:
     return found
 
 
-def _refuse_nothing(config: Config, found: HeldOutSplit, split: SplitName) -> None:
+def _require_pairs(config: Config, found: HeldOutSplit, split: SplitName) -> None:
     if found.pairs:
         return
-    skipped = found.drawn_reading.skipped.items()
-    rows = [*((f"skipped: {what}", one.count) for what, one in skipped)]
-    rows += [(what, count) for what, count, _ in found.table() if count]
-    lost = "; ".join(f"{what}: {count:,}" for what, count in rows)
+    rows = [*finding_rows("skipped", found.drawn_reading.skipped), *found.table()]
+    lost = "; ".join(f"{what}: {count:,}" for what, count, _ in rows if count)
     raise DataError(
         f"the config has no {split} pairs" + (f"; {lost}" if lost else ""),
-        hint=_hint_of_nothing(config, found, split),
+        hint=_hint_for_empty_split(config, found, split),
     )
 
 
-def _hint_of_nothing(config: Config, found: HeldOutSplit, split: SplitName) -> str | None:
+def _hint_for_empty_split(config: Config, found: HeldOutSplit, split: SplitName) -> str | None:
     data = config.data
     if not isinstance(data, FilesData | HubData):
         return None
@@ -143,9 +149,14 @@ def _num_different_drawn(config: Config) -> int:
     return len(different)
 
 
-def held_out_digests(config: Config, pairs: Iterable[SentencePair]) -> set[bytes]:
-    """Digests to find held-out pairs among training pairs; empty for the synthetic tasks."""
-    return {pair_digest(pair) for pair in pairs} if may_leak(config.data) else set()
+def held_out_digests(config: Config, held_out: HeldOutSplits) -> set[bytes]:
+    """Digests to find held-out pairs among training pairs; empty for the synthetic tasks.
+
+    Those keep their splits apart where they can; in `memorise` all splits have the same pairs.
+    """
+    if isinstance(config.data, SequencesData):
+        return set()
+    return {pair_digest(pair) for found in held_out.values() for pair in found.pairs}
 
 
 def _is_drawn(config: Config, pair: SentencePair) -> bool:

@@ -14,9 +14,9 @@ from transformer_cli.config import (
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.selection.splits import draw_split
 from transformer_cli.data.sources import sequences
+from transformer_cli.data.sources.hub import fingerprint_hub, read_hub
+from transformer_cli.data.sources.local_files import fingerprint_files, read_files
 from transformer_cli.errors import ConfigError, DataError
-
-__all__ = ["ReadingReport", "SentencePair", "fingerprint", "has_split", "may_leak", "read_pairs"]
 
 
 def read_pairs(
@@ -41,15 +41,10 @@ def read_pairs(
         DataError: the config has no such split, or a corpus is empty or cannot be read.
     """
     if not has_split(data, split):
-        raise DataError(
-            f"the config has no {split} split",
-            hint=f"add a corpus with split: {split} under data.corpora"
-            + (
-                ""
-                if split == "train"
-                else f", or set data.{split}_share above 0 to draw pairs from corpora without split"
-            ),
-        )
+        hint = f"add a corpus with split: {split} under data.corpora"
+        if split != "train":
+            hint += f", or set data.{split}_share above 0 to draw pairs from corpora without split"
+        raise DataError(f"the config has no {split} split", hint=hint)
     report = ReadingReport() if report is None else report
     if isinstance(data, PhrasebookData | SequencesData):
         for pair in _generated_pairs(data, split, seed):
@@ -74,14 +69,6 @@ def has_split(data: DataConfig, split: SplitName) -> bool:
     )
 
 
-def may_leak(data: DataConfig) -> bool:
-    """Whether held-out pairs must be removed from the training pairs: for all data but synthetic tasks.
-
-    Those keep their splits apart where they can; in `memorise` all splits have the same pairs.
-    """
-    return not isinstance(data, SequencesData)
-
-
 def fingerprint(data: DataConfig, *, seed: int) -> dict[str, str]:
     """Name -> SHA-256 of each source of the pairs, so that a resumed run notices a change.
 
@@ -94,21 +81,13 @@ def fingerprint(data: DataConfig, *, seed: int) -> dict[str, str]:
         return {"phrasebook": sha256(text.encode()).hexdigest()}
     if isinstance(data, SequencesData):
         return {f"sequences: {data.task}": sequences.fingerprint(data, seed=seed)}
-    if isinstance(data, FilesData):
-        from transformer_cli.data.sources.local_files import fingerprint_files
-
-        return {
-            name: digest
-            for index in range(len(data.corpora))
-            for name, digest in fingerprint_files(data, index).items()
-        }
-    from transformer_cli.data.sources.hub import fingerprint_hub
-
-    return {
-        name: digest
-        for index in range(len(data.corpora))
-        for name, digest in fingerprint_hub(data, index).items()
-    }
+    digests: dict[str, str] = {}
+    for index in range(len(data.corpora)):
+        if isinstance(data, FilesData):
+            digests |= fingerprint_files(data, index)
+        else:
+            digests |= fingerprint_hub(data, index)
+    return digests
 
 
 def _generated_pairs(
@@ -129,25 +108,18 @@ def _generated_pairs(
 def _corpus_pairs(
     data: FilesData | HubData, index: int, split: SplitName, report: ReadingReport
 ) -> Iterator[SentencePair]:
-    from transformer_cli.data.sources.hub import read_hub
-    from transformer_cli.data.sources.local_files import read_files
-
     if isinstance(data, FilesData):
         rows = read_files(data, index, report)
     else:
         rows = read_hub(data, index, report)
-    is_given = data.corpora[index].split is not None
+    given = data.corpora[index].split
     for source, target in rows:
         pair = SentencePair(source, target, index)
-        drawn = (
-            split
-            if is_given
-            else draw_split(
-                pair, validation_share=data.validation_share, test_share=data.test_share
-            )
+        drawn = given or draw_split(
+            pair, validation_share=data.validation_share, test_share=data.test_share
         )
         if drawn == split:
             report.num_read += 1
             yield pair
         else:
-            report.leave_to(drawn)
+            report.count_other_split(drawn)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from transformer_cli.config.data import FilesData, HubData
 from transformer_cli.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -37,6 +38,12 @@ class Fields(NamedTuple):
     target_language: str
     setting: str
     """The entry of the config that names them, such as data.corpora.0."""
+
+    @classmethod
+    def of(cls, data: FilesData | HubData, index: int) -> "Fields":
+        """The fields of `data.corpora[index]`."""
+        corpus, languages = data.corpora[index], (data.source_language, data.target_language)
+        return cls(corpus.source_field, corpus.target_field, *languages, f"data.corpora.{index}")
 
 
 def field_paths(names: Sequence[str], fields: Fields, where: str) -> tuple[str, str]:
@@ -105,18 +112,18 @@ def unknown_field(name: str, found: Sequence[str], fields: Fields, where: str) -
     )
 
 
-def tell_of_likely_header(source: str, target: str, fields: Fields, path: str) -> None:
+def warn_of_likely_header(source: str, target: str, fields: Fields, path: str) -> None:
     """Log a warning if the two cells of a first row, read as a sentence pair, look like a header."""
     names = source.casefold(), target.casefold()
     known = {*_COLUMN_NAMES, fields.source_language.casefold(), fields.target_language.casefold()}
     if names[0] != names[1] and all(
         name in known or name.replace("_", "-").split("-")[0] in known for name in names
     ):
-        _tell_of_header(source, target, fields.setting, path)
+        _warn_once(source, target, fields.setting, path)
 
 
 @cache  # one warning is enough, although a corpus is read once for each split
-def _tell_of_header(source: str, target: str, setting: str, path: str) -> None:
+def _warn_once(source: str, target: str, setting: str, path: str) -> None:
     logger.warning(
         "%s: the first row, %s and %s, looks like a header but is read as a sentence pair; "
         "if it is a header, set %s.has_header: true, or set source_field and target_field to these "

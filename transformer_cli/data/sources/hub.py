@@ -11,7 +11,7 @@ from transformer_cli.config.data import HubCorpus, HubData
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.sources.decompression import file_digest
 from transformer_cli.data.sources.fields import Fields, field_paths, value_at
-from transformer_cli.data.sources.lines import MAX_LINE_BYTES, RawPair, decode_pairs
+from transformer_cli.data.sources.lines import RawPair, decode_pairs
 from transformer_cli.data.sources.paths import expand_path, name_under_root
 from transformer_cli.errors import DataError, MissingInputError
 
@@ -46,19 +46,11 @@ def fingerprint_hub(data: HubData, index: int) -> dict[str, str]:
 
 
 def _raw_pairs(data: HubData, index: int, name: str) -> Iterator[RawPair]:
-    corpus = data.corpora[index]
-    fields = Fields(
-        corpus.source_field,
-        corpus.target_field,
-        data.source_language,
-        data.target_language,
-        f"data.corpora.{index}",
-    )
+    fields = Fields.of(data, index)
     paths: tuple[str, str] | None = None
-    for number, row in enumerate(_rows(corpus, data, name), start=1):
+    for number, row in enumerate(_rows(data.corpora[index], data, name), start=1):
         paths = paths or field_paths(list(row), fields, name)
-        sides = (value_at(row, path, f"{name}:{number}") for path in paths)
-        yield RawPair(number, *(side if len(side) <= MAX_LINE_BYTES else None for side in sides))
+        yield RawPair.limited(number, *(value_at(row, path, f"{name}:{number}") for path in paths))
 
 
 def _rows(corpus: HubCorpus, data: HubData, name: str) -> Iterator[Mapping[str, Any]]:

@@ -30,9 +30,14 @@ _UNUSUAL = (
 class RawPair(NamedTuple):
     """Both sides of a pair as bytes, not decoded; None for a side longer than `MAX_LINE_BYTES`."""
 
-    line: int
+    line_number: int
     source: bytes | None
     target: bytes | None
+
+    @classmethod
+    def limited(cls, line_number: int, *sides: bytes) -> "RawPair":
+        """The pair of both sides, with None for a side that is too long."""
+        return cls(line_number, *(side if len(side) <= MAX_LINE_BYTES else None for side in sides))
 
 
 def read_lines(path: Path) -> Iterator[bytes | None]:
@@ -106,8 +111,7 @@ def decode_pairs(
     Raises:
         DataError: a pair is not UTF-8, and the policy is "error".
     """
-    for raw in rows:
-        line, source, target = raw
+    for line, source, target in rows:
         report.num_rows += 1
         if source is None or target is None:
             place = places[0] if source is None else places[1]
@@ -120,36 +124,30 @@ def decode_pairs(
         try:
             pair = source.decode(), target.decode()
         except UnicodeDecodeError:
-            sides = _decode_damaged(raw, places, policy, report)
-            if sides is None:
+            damage = _first_damage(source, f"{places[0]}:{line}")
+            damage = damage or _first_damage(target, f"{places[1]}:{line}")
+            if policy == "error":
+                raise DataError(
+                    f"{damage} is not UTF-8",
+                    hint="convert the file (iconv -f WINDOWS-1252 -t UTF-8, if it is Western European; "
+                    "a spreadsheet: save as CSV UTF-8), or set data.undecodable to skip or replace",
+                ) from None
+            if policy == "skip":
+                report.skip("not UTF-8", damage)
                 continue
-            pair = sides
+            report.notice("not UTF-8, bad bytes replaced by U+FFFD", damage)
+            pair = source.decode(errors="replace"), target.decode(errors="replace")
         for mark, what in _UNUSUAL:
             if mark in source or mark in target:
                 report.notice(what, f"{places[0] if mark in source else places[1]}:{line}")
         yield pair
 
 
-def _decode_damaged(
-    raw: RawPair, places: tuple[str, str], policy: Policy, report: ReadingReport
-) -> tuple[str, str] | None:
-    damage = ""
-    for side, place in zip((raw.source, raw.target), places, strict=True):
-        try:
-            (side or b"").decode()
-        except UnicodeDecodeError as error:
-            damage = f"{place}:{raw.line}: byte {error.start + 1} of the sentence (0x{error.object[error.start]:02X})"
-            break
-    if policy == "error":
-        raise DataError(
-            f"{damage} is not UTF-8",
-            hint="convert the file (iconv -f WINDOWS-1252 -t UTF-8, if it is Western European; "
-            "a spreadsheet: save as CSV UTF-8), or set data.undecodable to skip or replace",
-        )
-    if policy == "skip":
-        report.skip("not UTF-8", damage)
-        return None
-    report.notice("not UTF-8, bad bytes replaced by U+FFFD", damage)
-    return (raw.source or b"").decode(errors="replace"), (raw.target or b"").decode(
-        errors="replace"
-    )
+def _first_damage(side: bytes, place: str) -> str:
+    """The place and value of the first byte that is not UTF-8; empty if there is none."""
+    try:
+        side.decode()
+    except UnicodeDecodeError as error:
+        byte = side[error.start]
+        return f"{place}: byte {error.start + 1} of the sentence (0x{byte:02X})"
+    return ""

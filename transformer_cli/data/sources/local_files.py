@@ -5,7 +5,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from transformer_cli.config.data import FileCorpus, FilesData
+from transformer_cli.config.data import FilesData
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.sources.decompression import COMPRESSIONS, file_digest
 from transformer_cli.data.sources.fields import Fields
@@ -59,26 +59,24 @@ def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
         MissingInputError: a path names no file.
         DataError: source and target files do not match, or a file has an unknown format.
     """
-    corpus, setting = data.corpora[index], f"data.corpora.{index}"
+    corpus = data.corpora[index]
     if corpus.source_path is not None and corpus.target_path is not None:
-        return _two_sides(corpus, data, setting)
+        return _two_sides(data, index)
     assert corpus.path is not None
-    paths, languages = (
-        expand_path(corpus.path, data.root),
-        (data.source_language, data.target_language),
-    )
+    languages = (data.source_language, data.target_language)
+    paths = expand_path(corpus.path, data.root)
     if len(paths) == 1 and paths[0].is_dir():
         folder = paths[0]
         paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-        formats = {path: _format(path, languages) for path in paths if not path.is_dir()}
         wanted = {corpus.format} if corpus.format else {*_FORMATS.values(), "text"}
+        formats = {path: _format(path, languages) for path in paths if not path.is_dir()}
         files = _assemble(
             {path: kind for path, kind in formats.items() if kind in wanted}, languages
         )
         if not files:
+            content = f"found {_first_names(paths)}" if paths else "it is empty"
             raise DataError(
-                f"{folder}: no corpus in this folder"
-                + (f", found {_some([path.name for path in paths])}" if paths else ", it is empty"),
+                f"{folder}: no corpus in this folder, {content}",
                 hint="a folder holds .tsv, .csv, .jsonl or .parquet files, or pairs such as "
                 f"NAME.{languages[0]} and NAME.{languages[1]}, compressed or not",
             )
@@ -96,7 +94,8 @@ def fingerprint_files(data: FilesData, index: int) -> dict[str, str]:
     }
 
 
-def _two_sides(corpus: FileCorpus, data: FilesData, setting: str) -> list[CorpusFiles]:
+def _two_sides(data: FilesData, index: int) -> list[CorpusFiles]:
+    corpus, setting = data.corpora[index], f"data.corpora.{index}"
     if corpus.format not in (None, "text"):
         raise DataError(
             f"{setting}.format: {corpus.format} needs path; source_path and target_path are for "
@@ -160,39 +159,31 @@ def _without_compression(path: Path) -> Path:
 def _raw_pairs(files: CorpusFiles, data: FilesData, index: int) -> Iterator[RawPair]:
     if files.format == "text":
         return _read_text(files.source, files.target)
-    corpus = data.corpora[index]
-    fields = Fields(
-        corpus.source_field,
-        corpus.target_field,
-        data.source_language,
-        data.target_language,
-        f"data.corpora.{index}",
-    )
+    fields = Fields.of(data, index)
     if files.format == "jsonl":
         return read_jsonl(files.source, fields)
     if files.format == "parquet":
         return read_parquet(files.source, fields)
-    return read_table(files.source, files.format, fields, has_header=corpus.has_header)
+    return read_table(files.source, files.format, fields, has_header=data.corpora[index].has_header)
 
 
 def _read_text(source: Path, target: Path) -> Iterator[RawPair]:
     sides = zip_longest(read_lines(source), read_lines(target), fillvalue=_ABSENT)
-    for number, (source_line, target_line) in enumerate(sides, start=1):
-        if source_line is _ABSENT or target_line is _ABSENT:
+    for number, lines in enumerate(sides, start=1):
+        if _ABSENT in lines:
             num_longer = number + sum(1 for _ in sides)
-            counts = [
-                number - 1 if line is _ABSENT else num_longer for line in (source_line, target_line)
-            ]
+            counts = [number - 1 if line == _ABSENT else num_longer for line in lines]
             raise DataError(
                 f"{source} has {_num_lines(counts[0])}, {target} has {_num_lines(counts[1])}",
                 hint="line N of one must translate line N of the other; empty lines count",
             )
-        yield RawPair(number, source_line, target_line)
+        yield RawPair(number, *lines)
 
 
 def _num_lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count:,} lines"
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(paths: Sequence[Path]) -> str:
+    names = [path.name for path in paths]
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

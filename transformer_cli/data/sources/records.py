@@ -13,7 +13,7 @@ from transformer_cli.data.sources.fields import (
     unknown_field,
     value_at,
 )
-from transformer_cli.data.sources.lines import MAX_LINE_BYTES, RawPair, read_lines
+from transformer_cli.data.sources.lines import RawPair, read_lines
 from transformer_cli.errors import DataError
 
 _BATCH_ROWS = 1024
@@ -60,7 +60,7 @@ def read_parquet(path: Path, fields: Fields) -> Iterator[RawPair]:
         DataError: the file is not Parquet, or has no such column of text.
     """
     for number, sides in enumerate(_parquet_sides(path, fields), start=1):
-        yield RawPair(number, *(_limited(side) for side in sides))
+        yield RawPair.limited(number, *(side or b"" for side in sides))
 
 
 def _parquet_sides(path: Path, fields: Fields) -> Iterator[tuple[bytes | None, bytes | None]]:
@@ -117,9 +117,3 @@ def _texts(batch: Any, path: str) -> list[bytes | None]:
     # As bytes, because text in a Parquet file may be invalid UTF-8.
     texts: list[bytes | None] = column.cast(pyarrow.large_binary()).to_pylist()
     return texts
-
-
-def _limited(text: bytes | None) -> bytes | None:
-    if text is None:
-        return b""
-    return text if len(text) <= MAX_LINE_BYTES else None

@@ -21,11 +21,7 @@ _TARGETS: dict[str, Callable[[list[int]], list[int]]] = {
 }
 # The hash of a sequence decides its split: of 20 shares, validation and test have one each.
 _NUM_SHARES = 20
-_SHARES: dict[str, range] = {
-    "validation": range(1),
-    "test": range(1, 2),
-    "train": range(2, _NUM_SHARES),
-}
+_SHARES = {"validation": range(1), "test": range(1, 2), "train": range(2, _NUM_SHARES)}
 
 
 def generate_sequences(

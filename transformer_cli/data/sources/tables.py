@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from transformer_cli.data.sources.fields import Fields, tell_of_likely_header, unknown_field
+from transformer_cli.data.sources.fields import Fields, unknown_field, warn_of_likely_header
 from transformer_cli.data.sources.lines import MAX_LINE_BYTES, RawPair, read_lines
 from transformer_cli.errors import DataError
 
@@ -57,17 +57,15 @@ def read_table(
 
 def _hint_of_columns(kind: str, delimiter: bytes, *, are_too_many: bool) -> str:
     name = _DELIMITERS[delimiter]
-    if are_too_many:
-        return f"is there {name} inside a sentence? " + (
-            "if such fields are in quotes, set format: csv"
-            if kind == "tsv"
-            else "a field that contains one must be in quotes"
-        )
+    if kind == "tsv" and are_too_many:
+        return f"is there {name} inside a sentence? if such fields are in quotes, set format: csv"
     if kind == "tsv":
         return (
             f"is {name} missing, or is there a line end inside a sentence? "
             "if such fields are in quotes, set format: csv"
         )
+    if are_too_many:
+        return f"is there {name} inside a sentence? a field that contains one must be in quotes"
     return (
         f"is {name} missing, or is there a line end or an unpaired quote inside a sentence? "
         "a field that contains one must be in quotes, and its own quotes must be doubled"
@@ -113,7 +111,7 @@ def _find_columns(
     if source == target:
         raise DataError(f"{path}: column {source} is both source and target")
     if is_guessed and not has_header:
-        tell_of_likely_header(cells[int(source)], cells[int(target)], fields, path)
+        warn_of_likely_header(cells[int(source)], cells[int(target)], fields, path)
     return has_header, int(source), int(target)
 
 
@@ -157,8 +155,8 @@ def _csv_rows(path: Path, delimiter: bytes, *, is_strict: bool = True) -> Iterat
         if row.num_bytes > MAX_LINE_BYTES:
             raise _UnclosedQuote(path, row)
         row.add(line, number, delimiter)
-        if is_strict and row.behind_quote:
-            raise _text_behind_quote(path, number, row, delimiter)
+        if is_strict and row.text_after_quote:
+            raise _text_after_quote(path, number, row, delimiter)
         if not row.open_field:
             yield row.first_line, row.fields
             row = None
@@ -176,9 +174,9 @@ class _QuotedRow:
     """The lines read so far of a field whose closing quote was not found yet."""
     quote_line: int = 0
     """The number of the line in which the last field in quotes begins."""
-    behind_quote: bytes = b""
+    text_after_quote: bytes = b""
     """The first text found between a closing quote and the end of its field; should be empty."""
-    behind_line: int = 0
+    line_of_that_field: int = 0
     """The number of the line in which that field begins."""
     num_bytes: int = 0
 
@@ -200,8 +198,8 @@ class _QuotedRow:
                 self.open_field = []
             end = line.find(delimiter, position)
             rest = line[position : end if end >= 0 else len(line)]
-            if is_quoted and not self.behind_quote:
-                self.behind_quote, self.behind_line = rest, self.quote_line
+            if is_quoted and not self.text_after_quote:
+                self.text_after_quote, self.line_of_that_field = rest, self.quote_line
             self.fields.append(text + rest)
             if end < 0:
                 return
@@ -217,11 +215,11 @@ class _UnclosedQuote(DataError):
         self.num_columns = len(row.fields) + 1
 
 
-def _text_behind_quote(path: Path, line: int, row: _QuotedRow, delimiter: bytes) -> DataError:
-    found = row.behind_quote.decode(errors="replace")[:_EXCERPT_CHARACTERS]
-    place = "" if line == row.behind_line else f" in line {line}"
+def _text_after_quote(path: Path, line: int, row: _QuotedRow, delimiter: bytes) -> DataError:
+    found = row.text_after_quote.decode(errors="replace")[:_EXCERPT_CHARACTERS]
+    place = "" if line == row.line_of_that_field else f" in line {line}"
     return DataError(
-        f"{path}:{row.behind_line}: a quote opens a field here, and the one that closes it{place} "
+        f"{path}:{row.line_of_that_field}: a quote opens a field here, and the one that closes it{place} "
         f"is followed by {found!r}, where {_DELIMITERS[delimiter]} or the end of the line is expected",
         hint="double the quotes that are part of a sentence, or save as TSV",
     )
@@ -233,12 +231,11 @@ def _sniff_delimiter(path: Path) -> bytes:
     named = _SEPARATOR_LINE.fullmatch(beginning)
     if named:
         return named[1]
-    merits = {delimiter: _merit(path, delimiter) for delimiter in _DELIMITERS}
-    # Equal merits: the first wins. Sentences often contain commas, seldom semicolons, hardly ever tabs.
-    return max(merits, key=lambda delimiter: merits[delimiter])
+    # Equal scores: the first wins. Sentences often contain commas, seldom semicolons, hardly ever tabs.
+    return max(_DELIMITERS, key=lambda delimiter: _delimiter_score(path, delimiter))
 
 
-def _merit(path: Path, delimiter: bytes) -> tuple[float, bool]:
+def _delimiter_score(path: Path, delimiter: bytes) -> tuple[float, bool]:
     """Share of the first rows that have as many columns as row 1, and whether all quotes are closed."""
     counts: list[int] = []
     is_closed = True

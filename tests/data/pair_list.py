@@ -1,0 +1,24 @@
+"""Encoded pairs in memory, in place of an `EncodedCorpus`."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from transformer_cli.data.batches.encoded import EncodedCorpus, TokenPair
+from transformer_cli.data.batches.order import Indices
+
+
+class PairList(EncodedCorpus):
+    """Pairs of one corpus."""
+
+    def __init__(self, pairs: Iterable[TokenPair]) -> None:
+        self._pairs = list(pairs)
+        lengths = [(len(source), len(target)) for source, target in self._pairs]
+        self._lengths = np.array(lengths, np.int64).reshape(-1, 2)
+        self.corpus_sizes = [len(self._pairs)]
+
+    def __getitem__(self, index: int) -> TokenPair:
+        return self._pairs[index]
+
+    def lengths(self, indices: Indices) -> tuple[Indices, Indices]:
+        return self._lengths[indices, 0], self._lengths[indices, 1]
