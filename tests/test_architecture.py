@@ -72,6 +72,17 @@ def test_a_module_imports_from_lower_layers_only(path: Path) -> None:
         assert HEIGHTS[imported] < HEIGHTS[part], f"{part} imports {imported}"
 
 
+@pytest.mark.parametrize(
+    ("room", "forbidden"),
+    [("sources", ("selection", "batches")), ("selection", ("batches",)), ("batches", ("sources",))],
+)
+def test_the_rooms_of_data_import_in_one_direction(room: str, forbidden: tuple[str, ...]) -> None:
+    prefixes = tuple(f"from transformer_cli.data.{name}" for name in forbidden)
+    for path in (PACKAGE / "data" / room).glob("*.py"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert [line for line in lines if line.strip().startswith(prefixes)] == [], path.name
+
+
 def test_every_part_has_a_height() -> None:
     assert {part_of(path) for path in FILES} == set(HEIGHTS)
 

@@ -12,10 +12,9 @@ from transformer_cli.config import Config, DecodingConfig, RuntimeConfig, load_c
 from transformer_cli.config.loading import override_settings
 from transformer_cli.decoding import SpecialIds, TextPipeline, Translator
 from transformer_cli.decoding.engines import PyTorchEngine
-from transformer_cli.model.transformer import Transformer
+from transformer_cli.model import Transformer
 from transformer_cli.runtime import Machine, prepare_machine
-from transformer_cli.text.sequence_format import SequenceFormat
-from transformer_cli.text.tokenizer import Tokenizer
+from transformer_cli.text import SequenceFormat, Tokenizer
 
 logger = logging.getLogger(__name__)
 

@@ -17,10 +17,9 @@ from transformer_cli.config import Config
 from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings
 from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.errors import ConfigError, DataError, MissingInputError, StorageError
-from transformer_cli.model.transformer import Transformer
+from transformer_cli.model import Transformer
 from transformer_cli.storage import DamagedError
-from transformer_cli.text import tokenizer_pair
-from transformer_cli.text.tokenizer import Tokenizer
+from transformer_cli.text import Tokenizer, tokenizer_pair
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from transformer_cli.commands.output import show
 from transformer_cli.config import SplitName, load_config
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.data.selection.held_out import held_out_pairs
-from transformer_cli.text.tokenizer import Tokenizer
+from transformer_cli.data.selection import held_out_pairs
+from transformer_cli.text import Tokenizer
 
 NUM_SHOWN = 10
 

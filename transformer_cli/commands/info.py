@@ -12,7 +12,7 @@ from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.output import show
 from transformer_cli.config import Config, SequencesData, load_config, to_yaml
 from transformer_cli.errors import UsageError
-from transformer_cli.model.transformer import Transformer
+from transformer_cli.model import Transformer
 from transformer_cli.text.word_split import SPECIALS
 
 

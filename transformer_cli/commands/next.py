@@ -9,8 +9,8 @@ from transformer_cli.commands.output import show
 from transformer_cli.decoding import Translator
 from transformer_cli.errors import UsageError
 from transformer_cli.inference import load_run
+from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import is_blank
-from transformer_cli.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 

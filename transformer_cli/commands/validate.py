@@ -11,11 +11,11 @@ from transformer_cli.config import FilesData, SequencesData, SplitName
 from transformer_cli.config.data import FileCorpus
 from transformer_cli.data.fingerprint import changes, fingerprint
 from transformer_cli.data.pairs import ReadingReport, SentencePair
-from transformer_cli.data.selection.held_out import held_out_pairs
-from transformer_cli.data.sources.corpus import has_split, read_pairs
+from transformer_cli.data.selection import held_out_pairs
+from transformer_cli.data.sources import has_split, read_pairs
 from transformer_cli.errors import DataError
+from transformer_cli.evaluation import ValidationReport, validate
 from transformer_cli.evaluation.exercises import exact_match_table, exact_matches
-from transformer_cli.evaluation.validation import ValidationReport, validate
 from transformer_cli.inference import LoadedRun, load_run
 
 logger = logging.getLogger(__name__)

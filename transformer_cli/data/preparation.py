@@ -18,18 +18,14 @@ from transformer_cli.data.batches.encoded import (
 from transformer_cli.data.batches.order import epoch_order, padding_share
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.report import DataReport
-from transformer_cli.data.selection.cleaning import (
-    CleaningReport,
-    check_dropped_share,
-    clean,
-    excerpt,
-)
+from transformer_cli.data.selection import clean
+from transformer_cli.data.selection.cleaning import CleaningReport, check_dropped_share, excerpt
 from transformer_cli.data.selection.held_out import (
     HeldOutSplits,
     all_held_out_pairs,
     held_out_digests,
 )
-from transformer_cli.data.sources.corpus import read_pairs
+from transformer_cli.data.sources import read_pairs
 from transformer_cli.data.text_file import (
     read_side,
     read_text,
@@ -39,8 +35,8 @@ from transformer_cli.data.text_file import (
 )
 from transformer_cli.errors import DataError
 from transformer_cli.storage import make_folders, staged_folder
-from transformer_cli.text.sequence_format import SequenceFormat
-from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, Tokenizer, train_tokenizer
+from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
+from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
 from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers, tokenizer_files
 from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
 

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.data.pairs import Row, table_lines
-from transformer_cli.text.tokenizer import Tokenizer
+from transformer_cli.text import Tokenizer
 
 
 @dataclass(slots=True)

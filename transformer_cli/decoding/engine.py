@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.text.tokenizer import Tokenizer
+from transformer_cli.text import Tokenizer
 
 if TYPE_CHECKING:  # an engine of another library needs no PyTorch
     from torch import Tensor

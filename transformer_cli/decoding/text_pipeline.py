@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from transformer_cli.config import DataConfig
 from transformer_cli.decoding.engine import Hypothesis, TokenIds
+from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.long_lines import split_line
 from transformer_cli.text.normalization import is_blank, normalize
-from transformer_cli.text.sequence_format import SequenceFormat
-from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, Tokenizer
+from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
 
 # Every character that some program takes for the end of a line.
 _LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")

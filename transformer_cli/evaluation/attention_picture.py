@@ -11,8 +11,8 @@ from transformer_cli.data.batches.batch import collate
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.engines import PyTorchEngine
+from transformer_cli.model import Transformer
 from transformer_cli.model.attention import MultiHeadAttention
-from transformer_cli.model.transformer import Transformer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from transformer_cli.decoding.translator import Translator
-from transformer_cli.evaluation.validation import ValidationReport
+from transformer_cli.evaluation import ValidationReport
 from transformer_cli.training.meter import TrainingReport
 from transformer_cli.training.step import StepReport
 

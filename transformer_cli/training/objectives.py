@@ -8,7 +8,7 @@ from torch import nn
 from transformer_cli.config import TrainingConfig
 from transformer_cli.config.training import SmoothedOver
 from transformer_cli.data.batches.batch import Batch
-from transformer_cli.model.loss import LossSums, sum_loss
+from transformer_cli.model import LossSums, sum_loss
 from transformer_cli.runtime import Machine
 
 

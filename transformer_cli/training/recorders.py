@@ -13,8 +13,8 @@ import numpy as np
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import TfmError
+from transformer_cli.evaluation import ValidationReport
 from transformer_cli.evaluation.attention_picture import attention_picture
-from transformer_cli.evaluation.validation import ValidationReport
 from transformer_cli.storage import append_json_line, cut_json_lines
 from transformer_cli.training.callbacks import Callback
 from transformer_cli.training.meter import TrainingReport

@@ -19,11 +19,11 @@ from transformer_cli.data.batches.updates import Updates
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.decoding import Translator
 from transformer_cli.errors import DataError
-from transformer_cli.evaluation.validation import validate
+from transformer_cli.evaluation import validate
 from transformer_cli.inference import build_translator
-from transformer_cli.model.transformer import Transformer
+from transformer_cli.model import Transformer
 from transformer_cli.runtime import Machine, return_freed_memory, seed_everything
-from transformer_cli.text.sequence_format import SequenceFormat
+from transformer_cli.text import SequenceFormat
 from transformer_cli.training.callbacks import Callbacks
 from transformer_cli.training.loop import Experiment, run_loop
 from transformer_cli.training.meter import Meter

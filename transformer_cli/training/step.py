@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from transformer_cli.data.batches.batch import Batch
 from transformer_cli.errors import TryAgainError, is_out_of_memory
-from transformer_cli.model.loss import LossSums
+from transformer_cli.model import LossSums
 from transformer_cli.training.objectives import Objective
 from transformer_cli.training.optimizers import Optimizer
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import TryAgainError
-from transformer_cli.evaluation.validation import ValidationReport
+from transformer_cli.evaluation import ValidationReport
 from transformer_cli.training.callbacks import Callback
 from transformer_cli.training.step import StepReport
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.text import SequenceFormat
 from transformer_cli.text.padding import pad_ids
-from transformer_cli.text.sequence_format import SequenceFormat
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from transformer_cli.data.batches.order import Indices
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.text.sequence_format import SequenceFormat
-from transformer_cli.text.tokenizer import Tokenizer
+from transformer_cli.text import SequenceFormat, Tokenizer
 
 
 class TokenPair(NamedTuple):

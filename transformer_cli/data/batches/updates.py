@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, Self
 from transformer_cli.data.batches.batch import Batch, collate
 from transformer_cli.data.batches.encoded import EncodedCorpus
 from transformer_cli.data.batches.order import EpochOrder, Indices
-from transformer_cli.text.sequence_format import SequenceFormat
-from transformer_cli.text.tokenizer import Tokenizer
+from transformer_cli.text import SequenceFormat, Tokenizer
 
 UPDATES_AHEAD = 4
 

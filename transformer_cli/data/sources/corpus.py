@@ -12,10 +12,10 @@ from transformer_cli.config import (
     SplitName,
 )
 from transformer_cli.data.pairs import ReadingReport, SentencePair
-from transformer_cli.data.selection.splits import draw_split
 from transformer_cli.data.sources import sequences
 from transformer_cli.data.sources.hub import fingerprint_hub, read_hub
 from transformer_cli.data.sources.local_files import fingerprint_files, read_files
+from transformer_cli.data.sources.splits import draw_split
 from transformer_cli.errors import ConfigError, DataError
 
 

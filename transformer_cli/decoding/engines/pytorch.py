@@ -15,11 +15,10 @@ from transformer_cli.decoding.hooks import BannedTokens, SearchHook
 from transformer_cli.decoding.hypotheses import Hypotheses
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.search import beam_search, greedy_search
-from transformer_cli.model.loss import sum_loss
-from transformer_cli.model.transformer import Transformer
+from transformer_cli.model import Transformer, sum_loss
 from transformer_cli.runtime import Machine
+from transformer_cli.text import SequenceFormat
 from transformer_cli.text.padding import pad_ids
-from transformer_cli.text.sequence_format import SequenceFormat
 
 
 @dataclass(frozen=True, slots=True)
