@@ -33,7 +33,7 @@ from transformer_cli.config.loading import check_settings
 from transformer_cli.config.model import PRESETS
 from transformer_cli.config.yaml_reader import MAX_DEPTH, parse_yaml
 from transformer_cli.errors import ConfigError
-from transformer_cli.training.resuming import HARMLESS
+from transformer_cli.training.config_changes import HARMLESS
 
 EXAMPLE = """\
 name: hotel                     # the run folder: runs/hotel

@@ -18,7 +18,7 @@ from transformer_cli.text import SequenceFormat, Tokenizer
 
 logger = logging.getLogger(__name__)
 
-# The settings that may differ from those of the training, as prefixes of `--set`.
+# A trained model may run with other values of these settings; `--set` must begin with one of them.
 OVERRIDABLE = ("decoding.", "runtime.", "data.root=", "validation.")
 
 
@@ -44,7 +44,7 @@ def load_translator(
     Args:
         run: the name of a run under `runs/`, the path of a run folder, or the path of a checkpoint folder,
             which may be a copy in another place.
-        which: the checkpoint of the run that has the best validation, or the last one.
+        which: the checkpoint with the best validation score, or the last checkpoint.
         decoding: the beam and the limits; None: those of the run's config.
         runtime: device, precision and threads; None: those of the run's config.
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from transformer_cli.decoding.top_k import top_k
 
-# Rows of finished sentences are dropped when they are this share of all rows, and not earlier: each drop
+# Rows of finished sentences are dropped only when they are at least this share of all rows, because each drop
 # copies the keys and values of all rows that stay.
 DROPPED_SHARE = 0.25
 
@@ -36,7 +36,7 @@ def length_penalties(max_length: int, alpha: float, like: Tensor) -> Tensor:
 
 
 def rows_to_keep(is_open: Tensor, num_open: int) -> Tensor | None:
-    """The indices of the `num_open` True in (b,) bool, or None if too few rows have finished to drop them."""
+    """The indices of the open rows in `is_open` (b,) bool; None if too few have finished, so that all rows stay."""
     if num_open > (1.0 - DROPPED_SHARE) * len(is_open):
         return None
     return (~is_open).int().argsort(stable=True)[:num_open]
@@ -46,15 +46,15 @@ class _Step(NamedTuple):
     """The tokens that one step appended to the b sentences that were still searched."""
 
     sentences: Tensor  # (b,) int64
-    parents: Tensor  # (b, W) int64: the slot of the step before that the token continues
+    parents: Tensor  # (b, W) int64: the slot of the previous step to which the token is appended
     tokens: Tensor  # (b, W) int64
 
 
 class Beams:
-    """W slots per sentence for open hypotheses, and the W best finished ones.
+    """The beam of each sentence: at most W open hypotheses, and beside them the W best finished ones.
 
-    A finished hypothesis is never forgotten. It takes one of the W places of the beam as long as it is among
-    the W best by score, open and finished ones together. So a beam of one is greedy search.
+    Open and finished hypotheses compete: after each step, only those among the W best of both kinds stay in the
+    beam. A finished hypothesis that leaves the beam is still remembered. So a beam of one is greedy search.
     """
 
     def __init__(self, max_lengths: Tensor, penalties: Tensor, beam_size: int) -> None:
@@ -124,15 +124,15 @@ class Beams:
         """End each sentence whose `num_best` best are certain: no open hypothesis can be better.
 
         Returns:
-            For each slot of the sentences that go on, the row that it continues and its last token, both
-            (b * W,) int64; None if every sentence has ended.
+            For each slot of the sentences that stay: the row of the previous step that the slot continues, and
+            the last token of the slot, both (b * W,) int64. None if every sentence has ended.
         """
         _, parents, tokens = self._steps[-1]
         num_slots = 1 if len(self._steps) == 1 else self._beam_size  # of the step before
         first_rows = torch.arange(0, len(parents) * num_slots, num_slots, device=parents.device)
         rows = first_rows.unsqueeze(1) + parents
-        # The best score that an open hypothesis can still get: each token makes its log-probability smaller
-        # (more negative), and the longest hypothesis is divided by the largest penalty.
+        # The best score that an open hypothesis can still get: more tokens never raise its log-probability, and
+        # the penalty is largest at the maximal length (alpha is never negative).
         best_possible = self._totals.amax(dim=1) / self._penalties[self._max_lengths]
         is_open = best_possible > self._finished[:, num_best - 1]
         self._totals = self._totals.where(is_open.unsqueeze(1), -torch.inf)

@@ -1,4 +1,4 @@
-"""Greedy search and beam search over the scores of the next token; they know no model and no text."""
+"""Greedy search and beam search over the scores of the next token, independent of model and text."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -46,7 +46,7 @@ def greedy_search(
 
     Args:
         scorer: one row per sentence.
-        special_ids: [SOS] begins, [EOS] ends, [PAD] fills. The search bans none of them: hooks do.
+        special_ids: [SOS] begins, [EOS] ends, [PAD] fills. Hooks ban them as tokens, not the search.
         max_lengths: (B,) int64, on the scorer's device: the largest number of tokens, [EOS] included.
         options: of these only the length penalty, which changes the returned score and no choice.
         hooks: change the scores before each choice, in this order.

@@ -30,8 +30,11 @@ KeysValues = tuple[Tensor, Tensor]
 class MultiHeadAttention(nn.Module):
     """concat(head_1, ..., head_H) W_output, where head_i = attention(x W_query, c W_key, c W_value).
 
-    Source: Vaswani et al. 2017, section 3.2.2; groups of heads with common keys and values: Ainslie
-    et al. 2023; normed queries and keys: Henry et al. 2020.
+    With `num_kv_heads` below `num_heads` it is grouped-query attention: each of the G heads of keys and values
+    serves a group of query heads.
+
+    Source: Vaswani et al. 2017, section 3.2.2; grouped queries: Ainslie et al. 2023; normalised queries
+    and keys: Henry et al. 2020.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -55,11 +58,11 @@ class MultiHeadAttention(nn.Module):
         Args:
             x: (B, Q, D), makes the queries.
             context: (B, C, D), makes the keys and values; in self-attention, `x` itself.
-            visible: bool mask, broadcast to (B, H, Q, C). If the mask of a query is all False, its heads give
-                zeros.
+            visible: bool mask, broadcast to (B, H, Q, C). A query position whose
+                mask is all False gets zeros from every head.
             rotation: turns queries and keys, in self-attention with rotary positions.
         """
-        return self.gather(x, self.keys_and_values(context, rotation), visible, rotation)
+        return self.attend(x, self.keys_and_values(context, rotation), visible, rotation)
 
     def keys_and_values(self, context: Tensor, rotation: Rotation | None = None) -> KeysValues:
         """(B, C, D) to keys and values, both (B, G, C, K)."""
@@ -67,7 +70,7 @@ class MultiHeadAttention(nn.Module):
         values = _split_heads(self.value(context), self.num_kv_heads)
         return rotate(self.key_norm(keys), rotation), values
 
-    def gather(
+    def attend(
         self,
         x: Tensor,
         keys_values: KeysValues,
@@ -76,10 +79,10 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """The same as `forward`, from given keys and values; if `visible` is None, nothing is masked."""
         queries = self._queries(x, rotation)
-        keys, values = (self._share_among_groups(heads) for heads in keys_values)
-        attend = attend_explicitly if x.device.type == "cpu" else attend_fused
-        gathered = attend(queries, keys, values, visible, self.dropout)
-        return self.output(gathered.transpose(1, 2).flatten(2))
+        keys, values = (self._repeat_for_groups(heads) for heads in keys_values)
+        attention = attend_explicitly if x.device.type == "cpu" else attend_fused
+        heads = attention(queries, keys, values, visible, self.dropout)  # (B, H, Q, K)
+        return self.output(heads.transpose(1, 2).flatten(2))  # the heads joined: (B, Q, H K)
 
     def weights(
         self, x: Tensor, context: Tensor, visible: Tensor, rotation: Rotation | None = None
@@ -87,14 +90,14 @@ class MultiHeadAttention(nn.Module):
         """(B, H, Q, C): the attention weights of `forward`, before dropout, for pictures."""
         keys, _ = self.keys_and_values(context, rotation)
         queries = self._queries(x, rotation)
-        return attention_weights(queries, self._share_among_groups(keys), visible)
+        return attention_weights(queries, self._repeat_for_groups(keys), visible)
 
     def _queries(self, x: Tensor, rotation: Rotation | None) -> Tensor:
         """(B, Q, D) to (B, H, Q, K)."""
         return rotate(self.query_norm(_split_heads(self.query(x), self.num_heads)), rotation)
 
-    def _share_among_groups(self, heads: Tensor) -> Tensor:
-        """(B, G, C, K) to (B, H, C, K)."""
+    def _repeat_for_groups(self, heads: Tensor) -> Tensor:
+        """(B, G, C, K) to (B, H, C, K): each head once for each query head of its group."""
         group_size = self.num_heads // self.num_kv_heads
         return heads if group_size == 1 else heads.repeat_interleave(group_size, dim=1)
 

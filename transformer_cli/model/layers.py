@@ -128,14 +128,14 @@ class DecoderLayer(nn.Module):
         return self._apply_sublayers(x, attend_to_target, attend_to_source)
 
     def advance(self, x: Tensor, cache: LayerCache, rotation: Rotation | None = None) -> Tensor:
-        """(R, 1, D) to the same shape: the newest target position only; the cache has the earlier ones."""
+        """(R, 1, D) to the same shape: decode one new target position; the cache holds the earlier ones."""
 
         def attend_to_target(x: Tensor) -> Tensor:
             newest = self.self_attention.keys_and_values(x, rotation)
-            return self.self_attention.gather(x, cache.extend_target(newest), None, rotation)
+            return self.self_attention.attend(x, cache.extend_target(newest), None, rotation)
 
         def attend_to_source(x: Tensor) -> Tensor:
-            return self.cross_attention.gather(x, cache.source, cache.source_visible)
+            return self.cross_attention.attend(x, cache.source, cache.source_visible)
 
         return self._apply_sublayers(x, attend_to_target, attend_to_source)
 

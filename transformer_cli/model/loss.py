@@ -29,7 +29,7 @@ def sum_loss(
         logits: (B, T, V).
         target_ids: (B, T) int64, `pad_id` where there is no token.
         pad_id: the id of [PAD]; positions with it add nothing to either sum.
-        label_smoothing: the probability (0 to 1) that smoothing spreads evenly over several symbols.
+        label_smoothing: epsilon, the share of probability (0 to 1) that is spread evenly over several symbols.
         smoothed_over: "vocabulary": all V symbols, the true one included; "others": the V - 2 symbols
             that are neither the true one nor [PAD].
 
@@ -41,7 +41,7 @@ def sum_loss(
     likelihood = of_truth.masked_fill(~is_real, 0.0).sum()
     if label_smoothing == 0.0:
         return LossSums(-likelihood, -likelihood.detach())
-    # Not the mean over symbols: its gradient would allocate one more (B, T, V) tensor.
+    # `sum` and not `mean`: the backward pass of `mean` allocates one more (B, T, V) tensor.
     of_all = log_probabilities.sum(-1)  # (B, T)
     num_symbols = logits.size(-1)
     if smoothed_over == "others":

@@ -58,7 +58,7 @@ class NoPositions(nn.Module):
 
 
 def build_positions(config: ModelConfig) -> nn.Module:
-    """The module that adds positions to embeddings; it adds nothing if attention rotates instead."""
+    """The module that adds positions to embeddings; it adds nothing if positions are rotary or absent."""
     match config.positions:
         case "sinusoidal" | "sinusoidal_halves":
             return SinusoidalPositions(in_halves=config.positions == "sinusoidal_halves")
@@ -69,16 +69,19 @@ def build_positions(config: ModelConfig) -> nn.Module:
 
 
 class Rotation(NamedTuple):
-    """Sines and cosines of angles, one for each position and pair of columns."""
+    """Sines and cosines of angles, one for each position and pair of columns.
 
-    sines: Tensor  # (T, K / 2); (T, D / 2) where they are added to embeddings
+    Rotary positions use them for K columns of a head; sinusoidal positions, for D columns of an embedding.
+    """
+
+    sines: Tensor  # (T, K / 2) or (T, D / 2)
     cosines: Tensor  # of the same shape
 
 
 def rotation_at(start: int, num_positions: int, width: int, like: Tensor) -> Rotation:
     """The angles of `num_positions` positions from `start` on, with device and dtype of `like`."""
     end = start + num_positions
-    # A power of two, 512 at least, so that few lengths are computed and cached.
+    # Rounded up to a power of two, so that the cache holds few different lengths.
     num_cached = max(512, 1 << (end - 1).bit_length())
     sines, cosines = sines_and_cosines(num_cached, width, like.dtype, like.device)
     return Rotation(sines[start:end], cosines[start:end])

@@ -69,7 +69,7 @@ class Transformer(nn.Module):
             )
         self.config = config
         width, tied = config.d_model, config.tie_embeddings
-        # None for an embedding that is tied: it uses the weights of `output`.
+        # A tied embedding is None: `_embed` uses the weights of `output` instead.
         self.source_embedding = None if tied == "all" else nn.Embedding(source_vocab_size, width)
         self.target_embedding = nn.Embedding(target_vocab_size, width) if tied == "none" else None
         self.source_positions = build_positions(config)
@@ -100,7 +100,10 @@ class Transformer(nn.Module):
         return self.encoder(x, source_mask[:, None, None, :], self.rotation(x))
 
     def decode(self, decoder_input_ids: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
-        """Decoder input ids (B, T) int64 and the output of `encode` to logits (B, T, V)."""
+        """Decoder input ids (B, T) int64 and the output of `encode` to logits (B, T, V).
+
+        The causal mask is enough: padding is on the right, so no token can see it, and the loss leaves it out.
+        """
         x = self.embed_target(decoder_input_ids)
         visible = causal_mask(x.size(1), x.device)
         x = self.decoder(x, memory, visible, source_mask[:, None, None, :], self.rotation(x))
@@ -136,7 +139,7 @@ class Transformer(nn.Module):
 def _drop_copies_of_tied_tables(
     model: nn.Module, state: dict[str, Any], prefix: str, *_others: Any
 ) -> None:
-    """Accept weights in which a tied embedding has another name, or several names with one content."""
+    """Accept weights that hold a tied table under the name of an embedding; equal copies are left out."""
     owner = f"{prefix}output.weight"
     for name in ("source_embedding", "target_embedding"):
         copy = f"{prefix}{name}.weight"

@@ -1,4 +1,8 @@
-"""How far a run has come: counters, the position in the data, the best scores; and when it is finished."""
+"""How far a run has come: steps, position in the data, best scores; and when it is finished.
+
+A checkpoint holds these numbers. It holds no random states: the order of the data is a function of (seed,
+epoch), and dropout is seeded with (seed, step) before each update.
+"""
 
 import math
 from collections.abc import Mapping
@@ -17,7 +21,7 @@ class Progress:
     step: int = 0  # updates done, skipped ones included
     position: Position = Position(0, 0)  # of the next batch  # noqa: RUF009 - frozen
     validated_at: int = 0  # step of the last validation; 0 before the first
-    best_goodness: tuple[float, ...] = ()  # of the best validations, best first; higher is better
+    best_goodness: tuple[float, ...] = ()  # `goodness` of the best validations, best first
     validations_without_best: int = 0
 
     def after_step(self, position: Position) -> Self:
@@ -88,13 +92,13 @@ def _limits_reached(progress: Progress, training: TrainingConfig) -> dict[str, i
 
 
 def is_finished(progress: Progress, training: TrainingConfig) -> bool:
-    """Whether nothing is left to do; the last validation is done, too."""
+    """Whether the run is out of patience, or has done all its steps and the last validation."""
     is_at_end = reaches_limit(progress, training) and not is_validation_due(progress, training)
     return is_at_end or is_out_of_patience(progress, training)
 
 
 def is_validation_due(progress: Progress, training: TrainingConfig) -> bool:
-    """Whether to validate now: every `validate_every` steps and at the end, once at a step."""
+    """Whether to validate now: every `validate_every` steps and at the end, but never twice at one step."""
     if progress.validated_at == progress.step:
         return False
     return progress.step % training.validate_every == 0 or reaches_limit(progress, training)

@@ -24,9 +24,9 @@ from transformer_cli.runtime import (
 from transformer_cli.storage import RunLock, make_folders, replace_file
 from transformer_cli.training.alarms import Alarms
 from transformer_cli.training.callbacks import Callback, Callbacks
+from transformer_cli.training.config_changes import accept_changes
 from transformer_cli.training.progress import is_finished, limits_reached
 from transformer_cli.training.recorders import Recorder
-from transformer_cli.training.resuming import accept_changes
 from transformer_cli.training.session import TrainingSession
 from transformer_cli.training.watchdog import Watchdog
 

@@ -37,6 +37,9 @@ def train_step(
 ) -> StepReport:
     """Sum the gradients of all micro-batches, divide once by their target tokens, update once.
 
+    If the gradient is not finite (NaN or infinity), the weights stay as they are. The loop counts such updates,
+    and stops the training after `training.max_skipped_in_a_row` of them in a row (loop.py).
+
     Args:
         model: in training mode, on `device`.
         optimizer: of this model, with the learning rate of this update.
@@ -63,9 +66,8 @@ def train_step(
     limit = float("inf") if clip_norm is None else clip_norm
     gradient_norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
     is_finite = torch.isfinite(gradient_norm)
-    if (
-        num_target_tokens
-    ):  # without a token the gradient is 0, but Adam's moments would move the weights
+    # Without a target token the gradient is 0, but Adam's moments would still move the weights.
+    if num_target_tokens:
         optimizer.step_if(is_finite)
     objectives, likelihoods = zip(*sums_of_batches, strict=True)
     return StepReport(
@@ -95,7 +97,8 @@ def _in_parts_that_fit(
                 raise
             batches = _halves_of_all(batches, error)
             num_halvings += 1
-        torch.cuda.empty_cache()  # outside `except`, where nothing refers to the failed tensors
+        # After the `except` block the exception is gone, and with it the last reference to the tensors.
+        torch.cuda.empty_cache()
 
 
 def _halves_of_all(batches: Sequence[Batch], error: Exception) -> list[Batch]:

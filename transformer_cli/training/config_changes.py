@@ -8,7 +8,7 @@ from transformer_cli.config import Config
 from transformer_cli.config.flat_settings import flat_settings
 from transformer_cli.errors import ConfigError
 
-# With other values of these settings, the steps of the run so far would have been the same.
+# These settings do not influence the updates done so far, so they may change when a run is resumed.
 HARMLESS = (
     "training.max_steps",
     "training.max_epochs",
@@ -28,7 +28,7 @@ HARMLESS = (
 
 
 def accept_changes(before: Config, now: Config, *, accept_data_change: bool = False) -> list[str]:
-    """The changes, one line each, if a run with the config `before` may be resumed with `now`.
+    """Compare the config of a run with the one that it is resumed with; return the changes, one line each.
 
     Args:
         accept_data_change: whether changes of corpora and cleaning count as harmless.
@@ -52,7 +52,7 @@ def accept_changes(before: Config, now: Config, *, accept_data_change: bool = Fa
 
 def _is_harmless(key: str, now: Config, harmless: Sequence[str]) -> bool:
     if key == "training.max_steps" and now.training.schedule == "cosine":
-        # The curve ends at max_steps: every step would have had another learning rate.
+        # The cosine curve ends at max_steps, so the learning rate of every past step depends on it.
         return False
     return any(key == prefix or key.startswith(prefix + ".") for prefix in harmless)
 
