@@ -109,7 +109,7 @@ def build_translator(
 
 
 def _with_own_paths(trained: TrainedModel) -> Config:
-    """The checkpoint's config; if it lies in a run, with the data section of the run's own config.
+    """The checkpoint's config; in a run folder, its data section is that of the run's config.
 
     A checkpoint holds no paths of the corpora, so that it can be copied anywhere.
     """

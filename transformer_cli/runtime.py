@@ -138,7 +138,7 @@ def signals_as_requests() -> Iterator[StopRequest]:
         request.signal_number = signal_number
         name = signal.Signals(signal_number).name
         message = (
-            f"\ntfm: {name}: finishing the step and saving; the same signal again ends at once\n"
+            f"\ntfm: {name}: finishing the step and saving; a second signal ends the run at once\n"
         )
         with suppress(OSError):
             os.write(2, message.encode())

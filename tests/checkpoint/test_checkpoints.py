@@ -166,7 +166,7 @@ def test_hidden_files_of_file_managers_do_no_harm(tmp_path: Path) -> None:
 def test_a_newer_format_is_passed_over_and_asks_for_an_upgrade(tmp_path: Path) -> None:
     path = saved(tmp_path, 10, 20)[1] / MANIFEST_NAME
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 2, "new": 1}))
-    damaged_newest(tmp_path, "format version 2 is newer than this tfm reads (1): upgrade it")
+    damaged_newest(tmp_path, "format version 2 is newer than tfm knows (1): upgrade tfm")
 
 
 @pytest.mark.parametrize("version", [0, -1, "1", 1.0, True, None])

@@ -64,7 +64,7 @@ def test_a_format_from_the_future_asks_for_an_upgrade(tfm: Tfm) -> None:
     (checkpoint / MANIFEST_NAME).write_text(json.dumps(fields))
     refused = translations(tfm, checkpoint)
     assert refused.exit_code == 65
-    assert f"format version {FORMAT_VERSION + 1} is newer than this tfm reads" in refused.talk
+    assert f"format version {FORMAT_VERSION + 1} is newer than tfm knows" in refused.talk
     assert refused.talk.endswith("  hint: pip install --upgrade transformer-cli\n")
     config = str(checkpoint / "config.yaml")
     for command in (("translate", "1 2"), ("train", "--config", config)):

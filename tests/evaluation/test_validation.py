@@ -213,7 +213,7 @@ def test_the_loss_of_a_pair_that_is_too_long_is_the_loss_of_its_beginning(
     model = model_of(tokenizers, positions="learned", max_length=4)
     report = validate(translator(tokenizers, model), PAIRS, scores=["bleu"])
     assert report.loss == pytest.approx(mean_loss(tokenizers, model, max_length=4), abs=1e-9)
-    assert "pairs of more than 4 tokens, cut there to measure the loss: 2" in caplog.text
+    assert "pairs of more than 4 tokens, shortened to measure the loss: 2" in caplog.text
 
 
 def test_without_an_end_symbol_none_is_counted(tokenizers: tuple[Tokenizer, Tokenizer]) -> None:

@@ -1,4 +1,4 @@
-"""The loss equals those of PyTorch and of a walk-through, and padding does not change it."""
+"""The loss equals those of PyTorch and of a tutorial, and padding does not change it."""
 
 import math
 

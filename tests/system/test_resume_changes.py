@@ -126,7 +126,7 @@ def test_changed_data_is_noticed_and_taken_only_on_demand(tfm: Tfm, change: str)
     checkpoint = newest_checkpoint(tfm.folder / "runs/tiny")
     scored = tfm("validate")
     assert scored.exit_code == 0
-    assert "the data is not what this run was trained on" in scored.talk
+    assert "the data has changed since the training" in scored.talk
     finished = tfm("train", "--config", config)
     assert finished.exit_code == 65
     assert ("dev.tsv" if change == "validation edited" else "train.tsv") in finished.talk

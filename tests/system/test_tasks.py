@@ -89,5 +89,5 @@ def test_a_finished_run_shows_its_summary_again_and_says_how_to_go_on(tfm: Tfm) 
     first, again = (train(tfm, "copy.yaml", *few) for _ in range(2))
     table = first[first.index("copy on fresh sequences") : first.index("finished after")]
     assert table in again
-    assert "To train longer, take another name; to begin anew, --from-scratch" in again
-    assert "raise that" not in again  # the curve ends at max_steps
+    assert "To train longer, take another name; to start again: --from-scratch" in again
+    assert "raise it" not in again  # the curve ends at max_steps

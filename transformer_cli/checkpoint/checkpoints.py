@@ -63,7 +63,8 @@ class Checkpoints:
         if newest is None and listing.skipped:
             raise StorageError(
                 f"{self.folder}: no checkpoint is valid:{listing.reasons()}",
-                hint="restore the files; upgrade tfm if a reason above says so; or start again with --from-scratch, which keeps them in another folder",
+                hint="restore the files; upgrade tfm if a reason above says so; or start again with "
+                "--from-scratch, which keeps the old checkpoints",
             )
         self._skipped = listing.skipped
         return newest
@@ -151,7 +152,7 @@ class Checkpoints:
                 f"step {step} after step {newest.step}: resume, or move_away()"
             )
         self._run_id = secrets.token_hex(8) if newest is None else newest.manifest.run_id
-        # A clock can jump back, so `saved_at` starts after that of every run beside this one.
+        # A clock can jump back, so `saved_at` starts after the latest `saved_at` of all runs.
         runs = self.run_folder.absolute().parent.glob("*/")
         self._saved_at = max((list_run(run).latest_saved_at() for run in runs), default=0)
 
@@ -199,7 +200,7 @@ class Checkpoints:
             storage.point_link(self.folder / "best", best.folder.name, fs=self._fs)
 
     def _kept_and_superfluous(self) -> tuple[list[Checkpoint], list[Checkpoint]]:
-        """Newest first. What is kept was verified, so a damaged checkpoint never replaces a good one."""
+        """Newest first. All kept ones are verified: a damaged checkpoint never replaces a good one."""
         listing = list_checkpoints(self.folder)
         while True:
             own = [found for found in listing.whole if found.manifest.run_id == self._run_id]

@@ -1,4 +1,4 @@
-"""The checkpoints of a folder, according to their manifests; names and file times are not enough."""
+"""The checkpoints of a folder, by their manifests, because names and file times can be wrong."""
 
 import os
 import re
@@ -60,7 +60,7 @@ def list_checkpoints(folder: Path) -> Listing:
 
 
 def ranked(checkpoints: Sequence[Checkpoint]) -> list[Checkpoint]:
-    """The checkpoints that have a score, best first; run and metric are those of the newest checkpoint."""
+    """The checkpoints with a score, best first; only those with the run and metric of the newest one."""
     if not checkpoints:
         return []
     newest = max(checkpoints, key=lambda checkpoint: checkpoint.step).manifest
@@ -79,7 +79,7 @@ def list_run(run_folder: Path) -> Listing:
 
 
 def _candidates(folder: Path) -> list[tuple[int, bool, Path]]:
-    """Step, whether it is being replaced, and path; highest step first, of one step the replaced one last."""
+    """Step, whether it is replaced, and path; highest step first; of equal steps, the replaced one last."""
     try:
         names = os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):

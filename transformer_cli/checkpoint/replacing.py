@@ -1,4 +1,4 @@
-"""Saving a step that has a checkpoint already: at every moment one of the two is valid.
+"""Replacing the checkpoint of a step: at any moment, the old or the new one is valid.
 
 A valid checkpoint is renamed to `.replaced-step-...`, where readers still find it, until the new one has
 its name. An invalid checkpoint is renamed to `invalid-step-...` and kept, so that a person can examine it.
@@ -29,7 +29,7 @@ def place_aside(final: Path, *, fs: FileSystem) -> Path | None:
 
 
 def finish_replacements(folder: Path, *, fs: FileSystem) -> None:
-    """After a kill: delete the old checkpoint if the new one is valid, else give it its name back."""
+    """After a kill: delete the old checkpoint if the new one is valid, else restore the old name."""
     for replaced in sorted(folder.glob(f"{REPLACED}*")):
         final = replaced.with_name(replaced.name.removeprefix(REPLACED))
         if _is_valid(final):

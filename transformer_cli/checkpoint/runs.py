@@ -1,4 +1,4 @@
-"""From the name or path that a user gives, or from nothing, to the folder of a run."""
+"""Finds the folder of a run by name or path, or the run that saved last."""
 
 import difflib
 import logging
@@ -10,7 +10,7 @@ from transformer_cli.errors import MissingInputError, StorageError
 from transformer_cli.storage import MANIFEST_NAME
 
 MAX_SHOWN = 8
-"""A message shows at most so many names or reasons."""
+"""The most names or reasons in one message."""
 _TRAIN = "train one first: tfm train --config en-it.yaml"
 
 logger = logging.getLogger(__name__)

@@ -105,7 +105,7 @@ class Checkpoint:
         """The weights.
 
         Args:
-            expected: `state_dict()` of the model that receives them, on any device, also meta.
+            expected: `state_dict()` of the model to be loaded, on any device, also meta.
 
         Raises:
             DamagedError: the file has changed since it was saved.

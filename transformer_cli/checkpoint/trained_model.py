@@ -31,7 +31,7 @@ class TrainedModel:
     """A model with its tokenizers and its config."""
 
     config: Config
-    """Paths of its data have their last part only."""
+    """Its data paths are cut to their last part."""
     model: Transformer
     """In eval mode."""
     source_tokenizer: Tokenizer

@@ -1,1 +1,1 @@
-"""What each command does: the compositions of the layers below."""
+"""The subcommands of `tfm`: each puts lower layers together."""

@@ -76,7 +76,7 @@ def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
 
 
 def _usual_vocabulary(config: Config) -> int:
-    """A vocabulary size for a config without one: exact for a synthetic task, for text a usual one."""
+    """A vocabulary size for a config without one: exact for a synthetic task, usual for text."""
     if isinstance(config.data, SequencesData):
         return config.data.num_symbols + len(SPECIALS)
     return 8000

@@ -1,4 +1,4 @@
-"""`tfm train`: from a config to a trained run, or on from where the run stopped."""
+"""`tfm train`: trains a run from a config, or continues it where it stopped."""
 
 import logging
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ def run_training(
     )
     if run.was_finished:
         ends_there = config.training.schedule == "cosine"  # the learning rate is 0 at max_steps
-        go_on = "To train longer, take another name" if ends_there else "To go on, raise that"
+        go_on = "To train longer, take another name" if ends_there else "To go on, raise it"
         logger.info(
-            "%s is finished: %d steps, %s. %s; to begin anew, --from-scratch",
+            "%s is finished: %d steps, %s. %s; to start again: --from-scratch",
             run.folder, run.step, ", ".join(run.limits_reached), go_on,
         )  # fmt: skip
         return

@@ -62,7 +62,7 @@ def _pairs_of_split(loaded: LoadedRun, split: SplitName) -> list[SentencePair]:
 
 
 def _warn_of_other_data(loaded: LoadedRun) -> None:
-    """Warn if the corpus has changed since the training: its scores do not compare with earlier ones."""
+    """Warn if the corpus has changed since the training: scores cannot be compared with earlier ones."""
     run_folder = RunFolder.of_checkpoint(loaded.trained.folder)
     if run_folder is None:
         return
@@ -71,7 +71,7 @@ def _warn_of_other_data(loaded: LoadedRun) -> None:
     except (OSError, ValueError, KeyError, TypeError):
         return  # without this file, or with a damaged one, the run can still be validated
     if changed := changes(trained_on, fingerprint(loaded.config)):
-        logger.warning("the data is not what this run was trained on: %s", "; ".join(changed))
+        logger.warning("the data has changed since the training: %s", "; ".join(changed))
 
 
 def _pairs_of_files(source: Path, reference: Path) -> list[SentencePair]:

@@ -65,7 +65,7 @@ class _Corpus(Section):
     split: SplitName | None = None
     """The split of these pairs; absent: a hash of each pair decides its split."""
     weight: Annotated[float, Field(strict=True, gt=0.0, le=1000.0)] = 1.0
-    """How often the model reads each training pair of this corpus per epoch; 0.5: a random half of the pairs, a different one in each epoch."""
+    """How often the model reads each training pair of this corpus per epoch; 0.5: in each epoch another random half of the pairs."""
 
     @model_validator(mode="after")
     def _weight_has_an_effect(self) -> Self:
@@ -113,7 +113,7 @@ class HubCorpus(_Corpus):
     revision: Text | None = None
     """Branch, tag or commit of the data set on the hub."""
     data_files: Text | None = None
-    """Files for a format name, relative to data.root."""
+    """Files, if dataset is a format; from data.root."""
     dataset_split: Text = "train"
     """The split or slice of the data set to read, such as train or train[:1%]."""
     source_field: Text | None = None
@@ -128,7 +128,7 @@ class HubCorpus(_Corpus):
 
 class _DrawnSplits(DataSection):
     root: Text = "."
-    """The folder in which relative paths of corpora start; if relative, it starts in the current folder."""
+    """Relative paths of corpora start in this folder; a relative one starts in the current folder."""
     validation_share: Annotated[float, Field(strict=True, ge=0.0, le=0.5)] = 0.02
     """Share of the pairs without a split that become validation pairs; a hash of each pair decides."""
     test_share: Annotated[float, Field(strict=True, ge=0.0, le=0.5)] = 0.02

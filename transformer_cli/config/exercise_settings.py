@@ -29,7 +29,7 @@ class SequencesData(DataSection):
     end_symbol: Switch = True
     """Sequences end with [EOS]; false: the length of the source decides when generation stops."""
     shift_target: Switch = True
-    """The target that the decoder reads in training is shifted right by one position, behind [SOS], as in the paper. false: it is not shifted, so the decoder reads the symbol that it must predict, as in one walk-through; this needs end_symbol: false."""
+    """The target that the decoder reads in training is shifted right by one position, behind [SOS], as in the paper. false: it is not shifted, so the decoder reads the symbol that it must predict, as in one tutorial; this needs end_symbol: false."""
     cleaning: CleaningConfig = CleaningConfig(
         drop_equal=False, drop_duplicates=False, max_length_ratio=None
     )

@@ -42,7 +42,7 @@ def load_config(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> 
 
 
 def check_settings(settings: dict[str, Any], origin: str) -> Config:
-    """Make a config of plain values; messages call them `origin`."""
+    """Check plain values; messages name `origin` as the file."""
     try:
         return Config.model_validate(settings)
     except ValidationError as error:
@@ -83,7 +83,7 @@ def to_yaml(config: Config) -> str:
 
 
 def find_config(path: str | os.PathLike[str]) -> Path:
-    """The file of this path, else the config of this name that comes with the package."""
+    """The file at this path, or else the shipped config of this name."""
     if Path(path).is_file():
         return Path(path)
     if Path(path).is_dir():

@@ -24,7 +24,7 @@ PRESETS = {
 
 
 class ModelConfig(Section):
-    """The default sizes are those of the base model of Vaswani et al. 2017, table 3; by default a norm stands before each sub-layer."""
+    """The default sizes are those of the base model of Vaswani et al. 2017, table 3; pre-norm by default."""
 
     preset: Literal["tiny", "small", "base", "big"] | None = None
     """Values for d_model, num_heads, d_ff and the numbers of layers that are not given: tiny (Wu et al. 2021), small, base and big (Vaswani et al. 2017, table 3)."""
@@ -43,7 +43,7 @@ class ModelConfig(Section):
     decoder_layers: Depth = 6
     """Number of layers of the decoder (N of the paper)."""
     max_length: Width = 512
-    """Length of the longest sequence, in tokens; longer training pairs are dropped. A trained model accepts longer sequences, unless its positions are learned."""
+    """Length of the longest sequence, in tokens; longer training pairs are dropped, longer lines cut. Translations may be longer unless positions are learned."""
     dropout: Probability = 0.1
     """Dropout rate of the output of each sub-layer (P_drop of the paper, section 5.4)."""
     attention_dropout: Probability = 0.0

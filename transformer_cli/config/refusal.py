@@ -24,7 +24,7 @@ _SOURCES: dict[str, type[BaseModel]] = {
 }
 _TYPES = frozenset({"int", "str", "float", "bool", "constrained-int", "constrained-str"})
 _PLAIN_REASONS = {
-    "string_pattern_mismatch": "only letters, digits, '.', '_' and '-' are allowed, and the first is a letter or digit",
+    "string_pattern_mismatch": "allowed: letters, digits, '_', '-' and (in a name) '.'; begin with a letter",
     "model_type": "a section of settings is expected",
     "dict_type": "a section of settings is expected",
     "model_attributes_type": "a section of settings is expected",
@@ -71,7 +71,7 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
 
 
 def _problems(error: ValidationError) -> list[_Problem]:
-    """One problem per setting, without consequences: pydantic also reports a list with bad items as too short."""
+    """One problem per setting: pydantic also calls a list with bad items too short, which is left out."""
     problems: dict[Location, _Problem] = {}
     for problem in map(_in_plain_words, error.errors()):
         known = problems.get(problem.location)
@@ -142,7 +142,7 @@ def _suggestion(location: Sequence[int | str], settings: dict[str, Any]) -> str 
 
 
 def setting_paths(data: Any = None) -> Iterable[str]:
-    """The dotted name of every setting; of `data`, those of its source."""
+    """Dotted names of all settings; `data` has those of its source."""
     source = data.get("source") if isinstance(data, dict) else None
     chosen = _SOURCES.get(source, PhrasebookData) if isinstance(source, str) else PhrasebookData
     for name, field in Config.model_fields.items():

@@ -18,7 +18,7 @@ class Section(BaseModel):
     )
 
 
-# Every size has an upper bound, so that a config from elsewhere cannot demand absurd amounts of memory.
+# Every size has an upper bound, so that a config with an absurd number is refused.
 Count = Annotated[int, Field(strict=True, ge=1, le=10**10)]
 Width = Annotated[int, Field(strict=True, ge=1, le=65_536)]
 Depth = Annotated[int, Field(strict=True, ge=1, le=256)]

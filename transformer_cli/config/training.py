@@ -36,7 +36,7 @@ class TrainingConfig(Section):
     accumulate: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1
     """Number of batches whose gradients are added up for one update."""
     schedule: Literal["noam", "inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
-    """Learning rate after the linear warm-up: noam follows the paper (equation 3), inverse_sqrt falls from the peak with the square root of the step, cosine falls to 0 at max_steps, constant stays at the peak."""
+    """Learning rate after the linear warm-up: noam follows the paper (equation 3), inverse_sqrt falls from the peak as 1 / sqrt(step), cosine falls to 0 at max_steps, constant stays at the peak."""
     learning_rate: Annotated[float, Field(strict=True, gt=0.0, le=100.0)] | None = None
     """Peak learning rate; not for noam. Absent: 7e-4."""
     noam_factor: Annotated[float, Field(strict=True, gt=0.0, le=1000.0)] | None = None
@@ -44,19 +44,19 @@ class TrainingConfig(Section):
     warmup_steps: Annotated[int, Field(strict=True, ge=0, le=10**9)] = 4000
     """Number of updates in which the learning rate rises linearly from 0."""
     label_smoothing: Probability = 0.1
-    """Share of probability that is taken from the true symbol and spread evenly over others (the paper, section 5.4)."""
+    """Probability that is taken from the true token and spread evenly as smoothed_over says (the paper, section 5.4)."""
     smoothed_over: SmoothedOver = "vocabulary"
-    """The symbols that receive this share. vocabulary: all V symbols, so the true one has 1 - label_smoothing + label_smoothing / V (Szegedy et al. 2016; PyTorch); others: the V - 2 symbols that are neither the true one nor padding (The Annotated Transformer)."""
+    """The tokens that get it. vocabulary: all V tokens, so the true one has 1 - label_smoothing + label_smoothing / V (Szegedy et al. 2016; PyTorch); others: the V - 2 tokens that are neither the true one nor padding (The Annotated Transformer)."""
     clip_norm: Positive | None = 1.0
     """Gradient clipping: the largest norm of the gradient over all parameters; null: no clipping."""
     max_skipped_in_a_row: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 10
     """Updates whose gradient is NaN or infinite are skipped; stop after this many in a row. On an accelerator, the number is checked only once in this many updates."""
     log_every: Count = 50
-    """Report the training loss every so many updates."""
+    """Updates between two reports of the loss."""
     validate_every: Count = 1000
-    """Validate every so many updates, and at the end."""
+    """Updates between validations; also at the end."""
     save_every: Count = 1000
-    """Write a checkpoint every so many updates, and at the end."""
+    """Updates between checkpoints; also at the end."""
     keep_last: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 2
     """Number of newest checkpoints that are kept."""
     keep_best: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 1
@@ -95,7 +95,7 @@ class ValidationConfig(Section):
     """What is measured on held-out text during training."""
 
     max_sentences: Count | None = None
-    """Use only the first validation pairs, in the order of the file, so every validation uses the same ones; absent: all."""
+    """Use only this many validation pairs, the first of the file, so every validation uses the same; absent: all."""
     scores: Annotated[tuple[ScoreName, ...], Field(max_length=5)] = ("bleu", "chrf", "cer")
     """Scores of translations; loss and perplexity are always computed. With an empty list, only the samples are translated."""
     beam_size: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
@@ -109,7 +109,7 @@ class ValidationConfig(Section):
 
 
 class DecodingConfig(Section):
-    """How translations are searched."""
+    """How translations are found."""
 
     beam_size: Annotated[int, Field(strict=True, ge=1, le=64)] = 4
     """Number of hypotheses per sentence in beam search; 1 is greedy search."""
@@ -139,8 +139,8 @@ class RuntimeConfig(Section):
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Precision of matrix products and activations; weights and optimizer stay float32. auto: bfloat16 if the hardware is fast at it."""
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
-    """Number of CPU threads; absent: all cores."""
+    """CPU threads; absent: PyTorch's default."""
     compile: Switch = False
     """Compile each layer with torch.compile; worthwhile for long runs on a GPU."""
     stuck_after_seconds: Positive | None = None
-    """A watchdog ends the training if no step, validation or save has started or ended for this time. It prints the stack of each thread and exits with code 75, so a scheduler can start the run again. Choose more than the longest validation takes; absent: no watchdog."""
+    """A watchdog ends the training if no step, validation or save has ended for this time. It prints the stack of each thread and exits with code 75, so a scheduler can start the run again. Choose more than the longest validation takes; absent: no watchdog."""

@@ -26,7 +26,7 @@ class Config(Section):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
     """Name of the run folder, runs/NAME: letters, digits, '.', '_' and '-'."""
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = 1
-    """Seed of the initial weights, of the order of the data, and of dropout."""
+    """Seed of initial weights, data order, dropout and generated corpora."""
     data: DataConfig
     """The sentence pairs."""
     tokenizer: TokenizerConfig = TokenizerConfig()
@@ -38,7 +38,7 @@ class Config(Section):
     validation: ValidationConfig = ValidationConfig()
     """What is measured on held-out text during training."""
     decoding: DecodingConfig = DecodingConfig()
-    """How translations are searched."""
+    """How translations are found."""
     runtime: RuntimeConfig = RuntimeConfig()
     """Device, precision and threads."""
     published: PublishedConfig = PublishedConfig()

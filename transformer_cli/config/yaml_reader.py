@@ -1,7 +1,7 @@
 """A safe part of YAML: no aliases, no tags, no duplicate keys, and few implicit types.
 
-Only `true`, `false`, `null` and decimal numbers have a special meaning; all other values are text. So `no`
-is the language code of Norwegian, `1e-4` is a number, `12:30` and `0777` are text.
+Only `true`, `false`, `null` (also `~` or nothing) and decimal numbers are special; all else is text. So
+`no` is the language code of Norwegian, `1e-4` is a number, `12:30` and `0777` are text.
 """
 
 import re

@@ -50,7 +50,7 @@ def table_lines(rows: Sequence[Row]) -> list[str]:
 
 @dataclass(slots=True)
 class ReadingReport:
-    """Counts pairs while corpora are read; to draw a split, its whole corpus is read and counted."""
+    """Counts the pairs that are read; a corpus without `split` is read and counted as a whole."""
 
     num_rows: int = 0
     """Pairs in the files, of all splits together."""
@@ -78,7 +78,7 @@ class ReadingReport:
         self.drawn[split] = self.drawn.get(split, 0) + 1
 
     def table(self) -> list[Row]:
-        """What became of the rows of the files, with the place of the first of each kind."""
+        """How many rows were read, skipped, drawn or kept; with the first place of each."""
         return [
             ("rows read", self.num_rows, ""),
             *finding_rows("skipped", self.skipped),

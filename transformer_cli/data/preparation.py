@@ -160,7 +160,7 @@ def _encoded(
 ) -> Iterator[tuple[list[TokenPair], list[int]]]:
     """Pairs as ids, and the number of their corpus; pairs that are too long are left out."""
     sequence_format, max_length = SequenceFormat.of(config.data), config.model.max_length
-    # A line with more characters than this has too many tokens; encoding it would cost seconds and gigabytes.
+    # A line with more characters counts as too long: to encode it would take seconds and gigabytes.
     max_characters = max(MAX_LEARNED_CHARACTERS, MAX_CHARACTERS_PER_TOKEN * max_length)
     for pairs in chunks:
         kept, corpora = [], []

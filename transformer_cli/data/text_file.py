@@ -54,6 +54,6 @@ def write_validation_pairs(path: Path, pairs: Iterable[SentencePair]) -> None:
 
 
 def read_validation_pairs(path: Path) -> list[SentencePair]:
-    """All pairs of such a file; its checksum was compared before, so no line may be left out."""
+    """All pairs of a file of `write_validation_pairs`; a bad line raises an error."""
     with path.open(encoding="utf-8", newline="\n") as lines:
         return [SentencePair(*json.loads(line)) for line in lines]

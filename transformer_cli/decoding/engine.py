@@ -51,7 +51,7 @@ class Engine(Protocol):
         """Translate sources; the engine makes batches of similar length by itself.
 
         Args:
-            sources: the token ids of each source, as the model reads them: with [EOS] if it was trained so.
+            sources: the token ids of each source, as in the training of the model: with [EOS] or without.
             options: the beam, the limits and the size of a batch.
 
         Returns:

@@ -12,7 +12,7 @@ class SearchHook(Protocol):
 
     A hook with state serves one search: build a new one for each. It may keep anything per row (R rows, one
     for each hypothesis). At the first step there is one row for each sentence, in the order of the batch.
-    Later the search moves, repeats and drops rows, and tells the hook so with `select`. At each step:
+    Later the search moves, repeats and drops rows, and then calls `select`. At each step:
 
     1. `select(rows)`, if rows have moved since the step before;
     2. `adjust(scores, last_ids)`, once.
@@ -36,7 +36,7 @@ class SearchHook(Protocol):
         """
 
     def select(self, rows: Tensor) -> None:
-        """Row i becomes what row `rows[i]` was: the same as `Scorer.select`."""
+        """New row i is old row `rows[i]`: the same as `Scorer.select`."""
 
 
 class BannedTokens:

@@ -51,17 +51,18 @@ class _Step(NamedTuple):
 
 
 class Beams:
-    """The beam of each sentence: at most W open hypotheses, and beside them the W best finished ones.
+    """The beam of each sentence, and its W best finished hypotheses.
 
-    Open and finished hypotheses compete: after each step, only those among the W best of both kinds stay in the
-    beam. A finished hypothesis that leaves the beam is still remembered. So a beam of one is greedy search.
+    The beam of a step holds the W best hypotheses by score, open and finished ones together; only the open ones
+    in it are continued. The W best finished ones are remembered when they leave the beam, too. So a beam of one
+    is greedy search.
     """
 
     def __init__(self, max_lengths: Tensor, penalties: Tensor, beam_size: int) -> None:
         self._penalties = penalties
         self._beam_size = beam_size
         self._steps: list[_Step] = []
-        # The next five belong to the b sentences that are still searched.
+        # Down to `_origins`: of the b sentences that are still searched.
         self._sentences = torch.arange(len(max_lengths), device=max_lengths.device)
         self._max_lengths = max_lengths
         # (b, W), at first (b, 1): log-probabilities, -inf for a slot without an open hypothesis.
@@ -115,7 +116,7 @@ class Beams:
         self._origins = torch.cat([self._origins, origins], dim=1).gather(1, best)
 
     def _rank_with_finished(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """The scores of finished hypotheses, then of (b, W) candidates; and where the W best of them stand."""
+        """The scores of finished hypotheses, then of (b, W) candidates; and the places of the W best."""
         rivals = torch.cat([self._finished, scores], dim=1)
         order = rivals.argsort(dim=1, descending=True, stable=True)
         return rivals, order[:, : self._beam_size]
@@ -136,7 +137,7 @@ class Beams:
         best_possible = self._totals.amax(dim=1) / self._penalties[self._max_lengths]
         is_open = best_possible > self._finished[:, num_best - 1]
         self._totals = self._totals.where(is_open.unsqueeze(1), -torch.inf)
-        num_open = int(is_open.sum())  # the only synchronisation with the device in a step
+        num_open = int(is_open.sum())  # the CPU waits here for the device
         if num_open == 0:
             return None
         kept = rows_to_keep(is_open, num_open)

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-# The model returns one logit per token of the vocabulary for each position. A batch has at most so many
-# logits: 256 MB in float32.
+# The largest number of logits of a batch, 256 MiB in float32. Each position has one logit per token of the
+# vocabulary.
 MAX_LOGITS = 2**26
 
 Item = TypeVar("Item")
@@ -22,7 +22,7 @@ def length_batches(
     Args:
         items: anything that has a length.
         length: the number of tokens of an item.
-        max_tokens: the largest number of tokens in a batch, padding included; a longer item is alone.
+        max_tokens: the largest number of tokens, with padding; a longer item is a batch of its own.
         max_items: the largest number of items in a batch; None: no limit.
     """
     batch: list[Item] = []

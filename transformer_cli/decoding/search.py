@@ -28,7 +28,7 @@ class Scorer(Protocol):
         """
 
     def select(self, rows: Tensor) -> None:
-        """Row i becomes what row `rows[i]` was: this keeps, reorders, repeats and drops rows.
+        """New row i is old row `rows[i]`: this keeps, reorders, repeats and drops rows.
 
         Args:
             rows: (R2,) int64, for any number of rows.
@@ -48,7 +48,7 @@ def greedy_search(
         scorer: one row per sentence.
         special_ids: [SOS] begins, [EOS] ends, [PAD] fills. Hooks ban them as tokens, not the search.
         max_lengths: (B,) int64, on the scorer's device: the largest number of tokens, [EOS] included.
-        options: of these only the length penalty, which changes the returned score and no choice.
+        options: only the length penalty is used; it changes the returned score, not the tokens.
         hooks: change the scores before each choice, in this order.
     """
     longest = int(max_lengths.max())
@@ -68,7 +68,7 @@ def greedy_search(
         lengths[sentences] += is_open
         is_open = is_open & (best > -torch.inf) & (max_lengths[sentences] > step + 1)
         is_open = is_open & (last_ids != special_ids.eos_id)
-        num_open = int(is_open.sum())  # the only synchronisation with the device in a step
+        num_open = int(is_open.sum())  # the CPU waits here for the device
         if num_open == 0:
             break
         kept = rows_to_keep(is_open, num_open)

@@ -37,7 +37,7 @@ class Translation:
 
 @dataclass(frozen=True, slots=True)
 class PreparedLine:
-    """A line on its way to the engine, with everything that the way back needs."""
+    """A line and its token ids, for the engine and for `restore`."""
 
     line: str
     """As it was given."""
@@ -49,7 +49,7 @@ class PreparedLine:
 class TextPipeline:
     """Text to token ids as in training, and token ids of translations to text.
 
-    `prepare` and `restore` are the way there and the way back of one line; the engine works between them.
+    `prepare` turns a line into token ids, the engine translates them, and `restore` makes the text.
     """
 
     source_tokenizer: Tokenizer
@@ -78,12 +78,12 @@ class TextPipeline:
         if not prepared.parts:
             return Translation(prepared.line, "", 0.0, ())
         alternatives = _join([self._texts(of_part) for of_part in hypotheses])
-        # A part without hypotheses has a translation of no tokens, for example drop-first of one symbol.
+        # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
         return Translation(prepared.line, best.text, best.score, alternatives)
 
     def normalize(self, text: str) -> str:
-        """Text as the tokenizers have learned it."""
+        """Normalise text as before training."""
         return normalize(text, self.data.cleaning)
 
     def source_ids(self, text: str) -> TokenIds:
@@ -103,7 +103,7 @@ class TextPipeline:
         encoded: dict[str, TokenIds] = {}
 
         def is_short(part: str) -> bool:
-            # A very long text is not tokenised only to find out that it is too long.
+            # A very long text is surely too long, so it is not tokenised.
             if len(part) > MAX_CHARACTERS_PER_TOKEN * self.max_length:
                 return False
             encoded[part] = self.source_ids(part)

@@ -11,7 +11,7 @@ from transformer_cli.decoding.text_pipeline import TextPipeline, Translation
 
 logger = logging.getLogger(__name__)
 
-# So many lines are read before the first is translated: sorted by length, they need little padding.
+# Lines that are read before the first is translated: sorted by length, they need little padding.
 WINDOW_LINES = 2000
 
 

@@ -1,4 +1,4 @@
-"""What an exercise of the walk-throughs comes to: exact matches, and published losses beside ours."""
+"""Results of the tutorials' exercises: exact matches, and our losses beside published ones."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ class ExactMatch(NamedTuple):
 def summary_lines(
     config: Config, metrics_file: Path, make_translator: Callable[[], Translator]
 ) -> Iterator[str]:
-    """What a finished run logs beyond its validations; no line for a run that is no exercise.
+    """The last log lines of a finished exercise; none for a run that is not an exercise.
 
     Args:
         config: the config of the run.
@@ -60,7 +60,7 @@ def exact_matches(translator: Translator, config: Config) -> list[ExactMatch]:
 
 
 def exact_match_table(rows: Sequence[ExactMatch], task: str) -> Iterator[str]:
-    """Lines for people."""
+    """The table as text."""
     if not rows:
         yield f"{task}: no sequence has one of the lengths asked for"
         return
@@ -81,7 +81,7 @@ def published_table(published: PublishedConfig, metrics_file: Path) -> Iterator[
         ours = {record["step"]: record["loss"] for record in records if record.get("kind") == kind}
         shown = [(step, ours[step], loss) for step, loss in figures if ours.get(step) is not None]
         if shown:
-            yield f"{kind} loss beside what is published:"
+            yield f"{kind} loss, ours and published:"
             yield f"{'step':>10}{'ours':>12}{'published':>12}"
         for step, our_loss, loss in shown:
             yield f"{step:>10}{our_loss:>12.5f}{loss:>12.5f}"

@@ -118,7 +118,7 @@ def _encode(
     encoded = list(zip(sources, targets, strict=True))
     if num_cut := sum(max(map(len, sides)) > limit for sides in encoded):
         logger.warning(
-            "pairs of more than %d tokens, cut there to measure the loss: %d", limit, num_cut
+            "pairs of more than %d tokens, shortened to measure the loss: %d", limit, num_cut
         )
     cut = [(source_ids[:limit], target_ids[:limit]) for source_ids, target_ids in encoded]
     return [sides for sides in cut if all(sides)]

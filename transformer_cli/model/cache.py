@@ -30,10 +30,10 @@ class LayerCache:
         return self._keys[:, :, : self._length], self._values[:, :, : self._length]
 
     def select_target(self, rows: Tensor) -> None:
-        """Row i becomes what row `rows[i]` was, for the keys and values of the target."""
+        """New row i is old row `rows[i]`, for the keys and values of the target."""
         self._keys, self._values = self._keys[rows], self._values[rows]
 
     def select_source(self, rows: Tensor) -> None:
-        """Row i becomes what row `rows[i]` was, for the keys, values and mask of the source."""
+        """New row i is old row `rows[i]`, for the keys, values and mask of the source."""
         self.source = self.source[0][rows], self.source[1][rows]
         self.source_visible = self.source_visible[rows]

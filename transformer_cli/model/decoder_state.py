@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DecoderState:
-    """The beginnings of R targets, one per row: what a search uses as its `Scorer`.
+    """R partial targets, one per row. A search uses this as its `Scorer`.
 
     Keys and values are computed once: those of the source at the start, those of a target position when its
     token is appended.
@@ -42,7 +42,7 @@ class DecoderState:
         return at_least_float32(logits).log_softmax(-1)
 
     def select(self, rows: Tensor) -> None:
-        """Row i becomes what row `rows[i]` was; `rows` is int64 and may be of any length."""
+        """New row i is old row `rows[i]`; `rows` is int64 and may be of any length."""
         sentences = self._sentences[rows]
         # A beam search reorders the rows of a sentence at each step. They all have the same source, so its keys
         # and values are copied only when whole sentences are dropped or repeated.

@@ -21,7 +21,7 @@ class Dropout(nn.Dropout):
 
 
 def _drop_on_cpu(x: Tensor, probability: float) -> Tensor:
-    """Dropout from 16 random bits per value; PyTorch draws a float per value, in three times the time."""
+    """Dropout from 16 random bits per value; PyTorch draws a float per value, which is 3 times slower."""
     num_dropped = min(round(probability * 2**16), 2**16 - 1)  # out of 65,536 values of 16 bits
     words = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device)
     words.random_(-(2**63), None)

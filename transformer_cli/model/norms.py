@@ -9,8 +9,8 @@ from transformer_cli.config import ModelConfig
 class RMSNorm(nn.Module):
     """g x / sqrt(mean(x^2) + eps), in float32 at least (Zhang and Sennrich 2019).
 
-    nn.RMSNorm multiplies in another order, so a run could not be resumed with the same bits; it also warns
-    where the input is bfloat16 and the gain float32.
+    nn.RMSNorm multiplies in another order, so runs of older versions would get other bits; it also warns
+    if the input is bfloat16 and the gain is float32.
     """
 
     def __init__(self, width: int, eps: float) -> None:

@@ -64,7 +64,7 @@ class FileSystem:
         os.rmdir(path)
 
     def free_bytes(self, path: Path) -> int:
-        """Free space for this user where `path` is or will be; no limit if the file system (FUSE) tells no size."""
+        """Free space on the disk of `path`, which need not exist; no limit if the file system has no size."""
         while not path.exists() and path != path.parent:
             path = path.parent
         status = os.statvfs(path)
@@ -90,9 +90,9 @@ def errors_explained(
     Args:
         path: the file or folder that the message names.
         fs: tells how much space is free.
-        creating: a name that cannot be created is a CannotCreateError.
+        creating: raise CannotCreateError if a name cannot be created.
         needed_bytes: the size of what is written.
-        only_full_disk: explain only a full disk, in a block whose other errors may concern other files.
+        only_full_disk: explain only a full disk; other errors of the block may be about other files.
     """
     try:
         yield

@@ -48,7 +48,7 @@ class Manifest(_Strict):
     score: Annotated[float, Field(allow_inf_nan=False)] | None
     """Score of this checkpoint on the validation split; None if it was not measured."""
     saved_at: Annotated[int, Field(ge=0, lt=2**53)]
-    """Milliseconds since 1970, but always greater than that of earlier checkpoints, so it orders them."""
+    """Milliseconds since 1970, and always more than in earlier checkpoints: it gives their order."""
     files: Annotated[tuple[ListedFile, ...], Field(max_length=MAX_FILES)]
 
     def encode(self) -> bytes:
@@ -69,7 +69,7 @@ def parse_manifest(data: bytes, origin: str) -> Manifest:
     version = fields.get("format_version")
     if type(version) is int and version > FORMAT_VERSION:
         raise DamagedError(
-            f"{origin}: format version {version} is newer than this tfm reads ({FORMAT_VERSION}): upgrade it",
+            f"{origin}: format version {version} is newer than tfm knows ({FORMAT_VERSION}): upgrade tfm",
             hint="pip install --upgrade transformer-cli",
         )
     checksum = fields.pop(_CHECKSUM, None)

@@ -1,7 +1,7 @@
-"""Reading a folder that has a manifest: no byte is used before its checksum was compared.
+"""Reading a folder that has a manifest: no file is used before its checksum is checked.
 
-The folder is opened once, and its files relative to that descriptor, so a process that renames or deletes
-the folder meanwhile does not mix two versions. Symbolic links are refused. Sizes are compared before
+The folder is opened once, and its files are opened through that descriptor. So two versions do not mix if
+another process renames or deletes the folder. Symbolic links are refused. Sizes are compared before
 anything is read. The SHA-256 of a file is computed on the same descriptor from which it is read later.
 """
 
@@ -104,7 +104,7 @@ def _read_manifest(folder: int, path: Path) -> Manifest:
 
 
 def _check_names(folder: int, path: Path, manifest: Manifest) -> None:
-    """Ignore hidden files, because file managers and network file systems create them."""
+    """Compare names with the manifest; ignore hidden files, which file managers make."""
     found = {name for name in os.listdir(folder) if not name.startswith(".")}
     expected = {MANIFEST_NAME, *(file.name for file in manifest.files)}
     for name in sorted(expected - found):

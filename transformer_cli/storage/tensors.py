@@ -3,10 +3,10 @@
 The format (https://github.com/huggingface/safetensors): 8 bytes with the header's length, the header as
 JSON, and the bytes of the tensors without gaps.
 
-This is better than the safetensors library in three points. The library writes only to a path, so the
-bytes could not be hashed on their way to the disk, and tensors on a GPU would all be copied first. It
-reads only from a path, not from the descriptor whose checksum was compared. It does not compare names,
-types and shapes with those of the model before it allocates memory. The tests compare with the library.
+The safetensors library is not used, for three reasons. It writes to a path or to one string of bytes, so
+a file cannot be hashed while it is written, and tensors on a GPU would all be copied first. It reads from
+a path or from bytes, not from the open file whose checksum was compared. It allocates memory before it
+can compare names, types and shapes with those of the model. The tests compare with the library.
 """
 
 import itertools
@@ -79,8 +79,8 @@ def read_tensors(file: FileIO, expected: Mapping[str, Tensor], origin: str) -> d
         origin: what messages call the file.
 
     Raises:
-        DataError: the file is not safetensors, or its tensors are not the expected ones, or they have
-            gaps, overlaps or bytes behind them.
+        DataError: the file is not safetensors, or its tensors are not the expected ones, or have
+            gaps, overlaps or bytes after them.
         DamagedError: the file became shorter while it was read.
     """
     header, num_bytes = _read_header(file, origin)
@@ -130,7 +130,7 @@ _HEADER = TypeAdapter(dict[str, _Entry])
 
 
 def _read_header(file: FileIO, origin: str) -> tuple[dict[str, _Entry], int]:
-    """The entries of the header, and the number of bytes behind it."""
+    """The entries of the header, and the number of bytes after it."""
     size = os.fstat(file.fileno()).st_size
     length = int.from_bytes(file.read(8), "little")
     if size < 8 or length > min(size - 8, MAX_HEADER_BYTES):

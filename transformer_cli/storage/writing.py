@@ -77,7 +77,7 @@ def write_folder(
         final: the name of the folder; its parent exists.
         files: file names and contents.
         seal: returns the bytes of the manifest, after the other files were written.
-        aside: the new name of a folder that has the final name already.
+        aside: an older folder named `final` is renamed to this name.
     """
     num_bytes = sum(content.num_bytes for content in files.values()) + SPARE_BYTES
     require_space(final.parent, num_bytes, fs=fs)
@@ -199,7 +199,7 @@ def _temporary(path: Path, fs: FileSystem) -> Iterator[Path]:
 
 
 def _remove_leftover(partial: Path, fs: FileSystem) -> None:
-    """Errors here are only logged, because the error that ended the work matters more; `sweep` comes later."""
+    """Errors here are only logged: the error that ended the work matters more. `sweep` removes the rest."""
     try:
         if os.path.lexists(partial):
             _remove_tree(partial, fs)

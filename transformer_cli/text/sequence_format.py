@@ -1,7 +1,7 @@
 """Sequence formats: whether sequences end with [EOS], and what the decoder reads in training.
 
 In the ordinary format (Vaswani et al. 2017) source and target end with [EOS], and the decoder reads the
-target shifted right by one position, behind [SOS]. Two exercises of the walk-throughs deviate from it:
+target shifted right by one position, behind [SOS]. Two exercises of tutorials differ from it:
 `drop-first` has no [EOS], and in `memorise` the decoder reads the target without the shift, so its input
 contains the token that it must predict. Both deviations are defined here and nowhere else.
 """

@@ -12,7 +12,7 @@ from transformer_cli.text.word_split import SPECIALS, UNK, can_be_encoded_alone
 
 MAX_CACHED_WORDS = 500_000
 MAX_CACHED_CHARACTERS = 40
-# A text with more characters than this for each token of `max_length` is too long; encoding it is skipped.
+# A text with more characters per token of `max_length` than this counts as too long and is not encoded.
 MAX_CHARACTERS_PER_TOKEN = 64
 
 
@@ -27,7 +27,7 @@ class Tokenizer:
         self._engine = tokenizer_file.build(model)
         self.vocab_size: int = self._engine.get_vocab_size()
         self._pieces = [self._engine.id_to_token(index) for index in range(self.vocab_size)]
-        # A word includes the space before it, and most unknown tokens are words.
+        # [UNK] is shown with a space before it: most unknown tokens are words.
         self._shown = ["" if piece in SPECIALS else piece for piece in self._pieces]
         self._shown[self.unk_id] = f" {UNK}"
         self._first_words = _WordCache(self._encode_whole)
@@ -61,7 +61,7 @@ class Tokenizer:
 
     @classmethod
     def from_json(cls, text: str) -> "Tokenizer":
-        """A tokenizer from the content of a tokenizer.json, which need not be trusted.
+        """A tokenizer from the content of a tokenizer.json, trusted or not.
 
         Raises:
             DataError: `to_json` cannot have written this content.

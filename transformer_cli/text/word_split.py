@@ -60,7 +60,7 @@ _SEPARATORS = frozenset(".,:")  # after a digit only
 
 
 def can_be_encoded_alone(word: str) -> bool:
-    """Whether the text after a word and a space is split in the same way without that word.
+    """Whether the word and a space do not change how the text after them is split.
 
     True is always right; False may be wrong, which costs only time: the word is not cached.
     """

@@ -29,8 +29,8 @@ class Alarms(Callback):
         self.num_halved_steps += 1
         if self.num_halved_steps == 1:
             logger.warning(
-                "step %d: out of memory, so its batches were cut in parts; the update is the "
-                "same, but takes longer. Lower training.batch_tokens if this happens often",
+                "step %d: out of memory, so its batches were cut in parts; dropout differs, and "
+                "updates take longer. Lower training.batch_tokens if this happens often",
                 step,
             )
 

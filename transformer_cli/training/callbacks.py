@@ -11,7 +11,7 @@ from transformer_cli.training.step import StepReport
 
 
 class Callback:
-    """Override the methods that you need; here each of them does nothing.
+    """Override the methods that you need; they do nothing by default.
 
     An exception in a callback ends the training; the last checkpoint stays.
     """
@@ -21,14 +21,14 @@ class Callback:
 
         Args:
             first_step: updates that are done already; above 0 when a run is resumed.
-            num_steps: the step at which the run will end, where that is known.
+            num_steps: the last step of the run; `patience` may end it earlier.
         """
 
     def on_step(self, step: int, report: StepReport) -> None:
-        """An update is done. Do not read the report's tensors here: that makes a GPU wait."""
+        """An update is done. Do not read its tensors here: the CPU waits for the GPU."""
 
     def on_report(self, report: TrainingReport) -> None:
-        """The training loss and the speed since the last report: every `training.log_every` steps."""
+        """Loss and speed since the last report: every `training.log_every` steps and at the end."""
 
     def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
         """A validation is done; `translator` uses the weights of this step."""
@@ -41,7 +41,7 @@ class Callback:
         return False
 
     def on_end(self) -> None:
-        """The training has ended, also by an error; called once after each `on_start`."""
+        """The training has ended, perhaps with an error; called once per `on_start`."""
 
 
 class Callbacks(Callback):

@@ -66,7 +66,7 @@ def _change(key: str, old: dict[str, Any], new: dict[str, Any]) -> str:
 
 
 def _as_written(value: Any) -> str:
-    """A value as a config has it."""
+    """A value as config text."""
     if value is None:
         return "absent"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -2,17 +2,17 @@
 
 One update, in the order in which it happens:
 
-1.  `Updates` hands over the micro-batches of the update: sentence pairs as padded token ids. A thread
+1.  The learning rate of this step is set; it is a pure function of the step (schedules.py).
+2.  The random numbers of dropout are seeded with (seed, step), so no random state must be saved.
+3.  `Updates` hands over the micro-batches of the update: sentence pairs as padded token ids. A thread
     has prepared them ahead of time (data/batches/updates.py).
-2.  The learning rate of this step is set; it is a pure function of the step (schedules.py).
-3.  The random numbers of dropout are seeded with (seed, step), so that no random state is saved.
 4.  For each micro-batch: its tensors go to the device; the objective runs the model forward and sums
     the loss over the target tokens (objectives.py, model/transformer.py, model/loss.py); the sum is divided
     by the number of target tokens of the whole update; the backward pass adds to the gradients (step.py).
-5.  The gradient is clipped to `training.clip_norm`, and its norm is measured.
+5.  The gradient norm is measured, then clipped to `training.clip_norm`.
 6.  The optimizer changes the weights, unless the gradient has a NaN or an infinity (optimizers.py).
-7.  `Progress` counts the step and takes over the position in the data; the `Meter` adds up the sums on
-    the device, without waiting for them (progress.py, meter.py).
+7.  `Progress` counts the step and takes over the position in the data; the `Meter` adds up losses on
+    the device, and the CPU does not wait (progress.py, meter.py).
 8.  Every `log_every` steps the sums are read and reported; every `validate_every` steps the model is
     validated; every `save_every` steps, and for each new best score, a checkpoint is written
     (session.py). Callbacks are told of each of these (callbacks.py).
@@ -63,13 +63,13 @@ def run_loop(
     save: Callable[[Progress, Meter], None],
     callbacks: Callbacks,
 ) -> Progress:
-    """Train from `progress` until the run is finished or asked to stop; the last act is a save.
+    """Train from `progress` until the run is finished or asked to stop; save at the end.
 
     Args:
         experiment: model, optimizer and data.
         progress: how far the run has come.
-        meter: sums since the last report, which a resumed run goes on with.
-        validate: from a step to the value of `training.best_metric` there.
+        meter: sums since the last report; a resumed run continues them.
+        validate: gives the value of `training.best_metric` at a step.
         save: writes a checkpoint.
         callbacks: are told what happens, and may ask to stop.
 
@@ -84,7 +84,7 @@ def run_loop(
 
     while True:
         is_among_best = False
-        # After a request to stop there is no time for a validation: the resumed run does it first.
+        # After a request to stop there is no time for a validation: the resumed run validates.
         if is_validation_due(progress, training) and not callbacks.should_stop():
             with meter.paused():
                 value = goodness(validate(progress.step), training.best_metric)
@@ -106,7 +106,7 @@ def run_loop(
         if progress.step % training.log_every == 0 or reaches_limit(progress, training):
             callbacks.on_report(_training_report(experiment, progress, meter, report))
             meter.start_interval()
-        # Reading the count makes an accelerator wait, so it is read only now and then there.
+        # Reading the count makes the CPU wait for an accelerator: then it is read rarely.
         is_free_to_read = experiment.machine.device.type == "cpu"
         if is_free_to_read or progress.step % training.max_skipped_in_a_row == 0:
             _stop_if_hopeless(progress, meter, training)

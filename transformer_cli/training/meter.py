@@ -31,13 +31,13 @@ class TrainingReport:
 
 
 class Meter:
-    """Sums since the last report, on the device: they are read only when a report is made. And the speed."""
+    """The speed, and sums since the last report; the sums stay on the device until they are needed."""
 
     LOSSES = ("objective", "negative_log_likelihood")
     FIELDS = (*LOSSES, "num_target_tokens", "num_skipped", "num_skipped_in_a_row")
 
     def __init__(self, device: torch.device) -> None:
-        # float64, so that sums over many steps are exact in a saved state; Apple GPUs have none.
+        # float64, because float32 rounds sums over many steps; Apple GPUs have no float64.
         dtype = torch.float32 if device.type == "mps" else torch.float64
         self.sums: dict[str, Tensor] = {
             name: torch.zeros((), dtype=dtype, device=device) for name in self.FIELDS
@@ -69,18 +69,18 @@ class Meter:
             self.sums[name] = torch.zeros_like(self.sums[name])
 
     def means(self) -> dict[str, float]:
-        """The losses per target token; NaN where every update was skipped."""
+        """The losses per target token; NaN if every update was skipped."""
         num_tokens = self.sums["num_target_tokens"].item() or math.nan
         return {name: self.sums[name].item() / num_tokens for name in self.LOSSES}
 
     def tokens_per_second(self) -> tuple[float, float]:
-        """Of the source and of the target, without pauses."""
+        """Source and target tokens a second, without pauses."""
         seconds = max(time.perf_counter() - self._lap_started_at, 1e-9)
         return self.num_source_tokens_seen / seconds, self.num_target_tokens_seen / seconds
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """The time inside does not count: validating and saving are no training."""
+        """Leave out the time of the block, such as a validation or a save."""
         pause_started_at = time.perf_counter()
         yield
         self._lap_started_at += time.perf_counter() - pause_started_at

@@ -34,7 +34,7 @@ class LabelSmoothedLikelihood:
     machine: Machine
 
     def __call__(self, model: nn.Module, batch: Batch) -> LossSums:
-        """As `Objective`."""
+        """See `Objective`."""
         with self.machine.autocast():
             logits = model(
                 batch.source_ids, batch.source_mask, batch.decoder_input_ids

@@ -17,7 +17,7 @@ STEP, MOMENTS = "step", ("exp_avg", "exp_avg_sq")
 class Optimizer:
     """Adam or AdamW over all parameters of a model that lies on its device already.
 
-    The rest of the training uses these methods only, so that another optimizer is a change of this file.
+    Training uses only these methods, so another optimizer changes only this file and the config.
     """
 
     def __init__(self, model: nn.Module, training: TrainingConfig) -> None:
@@ -47,7 +47,7 @@ class Optimizer:
             is_finite: () bool, whether the gradient has neither NaN nor infinity.
         """
         if self.decides_on_device:
-            # Fused Adam skips an update where `found_inf` is 1, as gradient scalers set it: the host
+            # Fused Adam skips the update if `found_inf` is 1 (made for gradient scalers), so the CPU
             # does not wait for the device.
             fused: Any = self.torch_optimizer
             fused.grad_scale = None

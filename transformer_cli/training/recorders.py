@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class Recorder(Callback):
-    """Records one run; a file that cannot be written costs one warning and does not end the run."""
+    """Records one run; if a file cannot be written, it warns once and the run continues."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
@@ -38,7 +38,7 @@ class Recorder(Callback):
     def on_start(self, first_step: int, num_steps: int | None) -> None:
         self.num_steps = num_steps
         try:
-            # Steps after the one that is resumed from are trained, and recorded, again.
+            # Steps after the checkpoint are trained again, and recorded again.
             cut_json_lines(self.folder.metrics_file, after_step=first_step)
         except TfmError as error:
             self.is_recording = False  # otherwise steps would be recorded twice
@@ -134,9 +134,8 @@ class Recorder(Callback):
 class _EventFile:
     """A file for TensorBoard; each event is on the disk as soon as it is added.
 
-    PyTorch's SummaryWriter is not used: it writes in a thread, which a full disk ends with a traceback,
-    and it names its files by the clock, which may jump; TensorBoard reads files in the order of their
-    names.
+    PyTorch's SummaryWriter is not used: its thread ends with a traceback if the disk is full, and
+    it names files by the clock, which may jump. TensorBoard reads files in the order of their names.
     """
 
     def __init__(self, folder: Path, *, first_step: int) -> None:
@@ -145,7 +144,7 @@ class _EventFile:
         folder.mkdir(parents=True, exist_ok=True)
         number = len(list(folder.iterdir()))
         self._file = (folder / f"events.out.tfevents.{number:06d}").open("xb", buffering=0)
-        # TensorBoard drops what earlier files hold from this step on.
+        # From this step on, TensorBoard ignores earlier files.
         start = SessionLog(status=SessionLog.START)
         try:
             self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
@@ -155,7 +154,7 @@ class _EventFile:
             raise
 
     def add(self, step: int, kind: str, *content: Any, **options: Any) -> None:
-        """Add what a function of `torch.utils.tensorboard.summary` makes: a scalar, a text, an image."""
+        """Add an event; `kind` names a function of `torch.utils.tensorboard.summary`, such as text."""
         from tensorboard.compat.proto.event_pb2 import Event
         from torch.utils.tensorboard import summary
 

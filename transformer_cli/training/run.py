@@ -42,7 +42,7 @@ class TrainedRun:
     step: int
     """The number of updates of the run."""
     was_finished: bool
-    """Whether the run was finished before this call, which then trained nothing."""
+    """Whether the run was finished already, so that this call trained nothing."""
     limits_reached: tuple[str, ...]
     """The settings that ended the run, such as training.max_steps=1500; none if a callback ended it."""
     example: str
@@ -56,16 +56,16 @@ def train(
     from_scratch: bool = False,
     accept_data_change: bool = False,
 ) -> TrainedRun:
-    """Train a model, or continue the run of the same name; the last act is a saved checkpoint.
+    """Train a model, or continue the run of the same name; at the end, save a checkpoint.
 
     The run is kept in the folder runs/NAME of the current folder, where NAME is `config.name`: config,
     prepared data, log, metrics, event files for TensorBoard, and checkpoints. The first SIGINT (Ctrl-C) or
     SIGTERM saves and ends the training; a second one ends the process at once.
 
     Args:
-        config: what `load_config` gives.
-        callbacks: what else happens during the training.
-        from_scratch: put an earlier run of this name aside, and begin anew.
+        config: from `load_config`.
+        callbacks: your own code, called while it trains.
+        from_scratch: rename an earlier run's files, and start at step 0.
         accept_data_change: continue although the corpus or its cleaning has changed.
 
     Raises:

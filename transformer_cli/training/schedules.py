@@ -24,6 +24,6 @@ def learning_rate(step: int, training: TrainingConfig, *, d_model: int) -> float
     if training.schedule == "cosine":
         assert training.max_steps is not None
         done = (step - warmup_steps) / max(training.max_steps - warmup_steps, 1)
-        # Rounded to float32, as the runs that are resumed have always had it.
+        # Rounded to float32, so that runs of older versions can be resumed.
         return float(peak * 0.5 * (1 + torch.cos(torch.tensor(min(done, 1.0) * torch.pi)).item()))
     return peak

@@ -108,7 +108,7 @@ class TrainingSession:
         return self.progress
 
     def _num_steps(self) -> int:
-        """The step at which the run ends, as far as can be told from the epoch under way."""
+        """The last step of the run, estimated from the number of batches of this epoch."""
         training = self.config.training
         limits = [] if training.max_steps is None else [training.max_steps]
         if training.max_epochs is not None:

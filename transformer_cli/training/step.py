@@ -86,7 +86,7 @@ def _in_parts_that_fit(
 ) -> tuple[list[LossSums], int]:
     """Do the work; when memory is too small, start again with each batch cut in two halves.
 
-    The sums are divided by the tokens of the whole update, so the update stays the same.
+    Without dropout the update is the same: sums are divided by the tokens of all parts.
     """
     num_halvings = 0
     while True:

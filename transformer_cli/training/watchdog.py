@@ -21,10 +21,10 @@ class Watchdog(Callback):
     """Ends the process when no step, validation or save has ended for too long.
 
     A thread looks at the clock. It can run whenever the main thread waits for a disk or a device, because
-    Python's interpreter lock is free then. Nothing is saved: a run goes on from its last checkpoint.
+    Python's GIL is free then. Nothing is saved: a run goes on from its last checkpoint.
 
     Args:
-        limit_seconds: the longest time between two signs of life; None: no limit.
+        limit_seconds: longest time without a step, validation or save, or None.
     """
 
     def __init__(self, limit_seconds: float | None) -> None:
@@ -65,7 +65,7 @@ def _end(limit_seconds: float) -> None:
     """End the process at once: the thread that hangs would never see an exception."""
     error = TryAgainError(
         f"nothing has happened for more than {limit_seconds:g} s (runtime.stuck_after_seconds); "
-        "above is where each thread stood",
+        "see the stacks of threads above",
         hint="the same command goes on from the last checkpoint; if it was only slow, raise the limit",
     )
     with suppress(OSError, ValueError):  # standard error may be closed

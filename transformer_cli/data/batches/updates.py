@@ -57,7 +57,7 @@ class Updates(Iterator[list[Batch]]):
 
     @property
     def position(self) -> Position:
-        """The position after the last returned update; updates that only the thread has do not count."""
+        """The position after the last returned update; prepared updates do not count."""
         return self._position
 
     @property

@@ -38,7 +38,7 @@ class CleaningReport:
         return sum(finding.count for finding in self.dropped.values())
 
     def table(self) -> list[Row]:
-        """What became of the pairs, with the first pair of each kind."""
+        """How many pairs each rule altered or dropped; the first."""
         return [
             ("pairs read", self.num_read, ""),
             *finding_rows("altered", self.altered),
@@ -89,7 +89,7 @@ def clean(
 def check_dropped_share(
     report: CleaningReport, rules: CleaningConfig, reading: ReadingReport
 ) -> None:
-    """Raise an error if `clean` dropped too many pairs of a corpus; for use after its last pair.
+    """Raise an error if `clean` dropped too many pairs of a corpus; call it after the last pair.
 
     Args:
         reading: the pairs that reading skipped count as dropped too.

@@ -36,7 +36,7 @@ class HeldOutSplit:
     cleaning: CleaningReport
 
     def table(self) -> list[Row]:
-        """What became of the pairs.
+        """Counts of the pairs.
 
         `drawn_reading` is left out: the training split reads the same rows, and its table has them.
         """
@@ -49,7 +49,7 @@ HeldOutSplits = dict[SplitName, HeldOutSplit]
 def held_out_pairs(config: Config, split: SplitName) -> list[SentencePair]:
     """The normalised pairs of the validation or test split; logs a warning if reading skipped pairs.
 
-    Of a corpus whose `split` names this split, all pairs are kept except empty ones. Pairs that are
+    All pairs of a corpus whose `split` names this split are kept except empty ones. Pairs that are
     drawn from a corpus without `split` are cleaned like training pairs.
 
     Raises:
@@ -152,7 +152,7 @@ def _num_different_drawn(config: Config) -> int:
 def held_out_digests(config: Config, held_out: HeldOutSplits) -> set[bytes]:
     """Digests to find held-out pairs among training pairs; empty for the synthetic tasks.
 
-    Those keep their splits apart where they can; in `memorise` all splits have the same pairs.
+    Their splits have no pair in common if possible; in `memorise` all splits are the same.
     """
     if isinstance(config.data, SequencesData):
         return set()

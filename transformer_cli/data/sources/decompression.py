@@ -1,8 +1,8 @@
 """Decompression of corpus files: a file that is cut short or damaged is an error, never a shorter corpus.
 
-GzipFile guarantees that. The streams of the other libraries do not, so their members are decompressed one
-by one here. BZ2File and LZMAFile end silently at damaged data behind the first member, LZMAFile has no
-limit on memory, and the stream_reader of zstandard ends silently where a file is cut short.
+GzipFile raises such errors. The other libraries do not, so the members of their files are decompressed one
+by one here. BZ2File and LZMAFile end silently at damaged data after the first member, LZMAFile has no
+limit on memory, and the stream_reader of zstandard ends silently if a file is cut short.
 """
 
 import bz2

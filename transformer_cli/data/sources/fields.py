@@ -30,7 +30,7 @@ _COLUMN_NAMES = frozenset(
 
 
 class Fields(NamedTuple):
-    """The source and target field from the config, and the languages to find a field not given."""
+    """The source and target field of the config; languages find a field that is not given."""
 
     source: int | str | None
     target: int | str | None

@@ -20,7 +20,7 @@ _BATCH_ROWS = 1024
 
 
 def read_jsonl(path: Path, fields: Fields) -> Iterator[RawPair]:
-    """The pairs of a corpus with one JSON object per line; unlike in a log, every bad line is an error.
+    """The pairs of a JSON Lines corpus; every bad line is an error.
 
     Raises:
         DataError: a line is not a JSON object, or a field is missing.

@@ -30,7 +30,7 @@ def generate_sequences(
     """Yield random sequences and their correct answers; the same seed gives the same pairs.
 
     The training split has no held-out sequence, unless there are too few different sequences. In
-    drop-first every source begins with the symbol 1, as in the walk-through that defines the task.
+    drop-first every source begins with the symbol 1, as in the tutorial that defines the task.
     In memorise, all splits have the same pairs.
     """
     if data.task == "memorise":

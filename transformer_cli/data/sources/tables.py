@@ -14,7 +14,7 @@ _Row = tuple[int, list[bytes] | None]  # number of its first line; None: a line 
 _DELIMITERS = {b"\t": "a tab", b";": "a semicolon", b",": "a comma"}
 _NUM_SNIFFED_ROWS = 100
 _EXCERPT_CHARACTERS = 40
-_SEPARATOR_LINE = re.compile(rb"sep=([,;\t])", re.IGNORECASE)  # Excel names its delimiter so
+_SEPARATOR_LINE = re.compile(rb"sep=([,;\t])", re.IGNORECASE)  # Excel names a delimiter so
 # The text from an opening quote to the closing one; a doubled quote inside means one quote.
 _QUOTED = re.compile(rb'[^"]*(?:""[^"]*)*')
 
