@@ -27,7 +27,7 @@ class ModelConfig(Section):
     """The default sizes are those of the base model of Vaswani et al. 2017, table 3; pre-norm by default."""
 
     preset: Literal["tiny", "small", "base", "big"] | None = None
-    """Values for d_model, num_heads, d_ff and the numbers of layers that are not given: tiny (Wu et al. 2021), small, base and big (Vaswani et al. 2017, table 3)."""
+    """Defaults for d_model, num_heads, d_ff, encoder_layers and decoder_layers: tiny (Wu et al. 2021), small, base and big (Vaswani et al. 2017, table 3)."""
     d_model: Width = 512
     """Width of the input and output of every layer (d_model of the paper)."""
     num_heads: Width = 8

@@ -54,7 +54,7 @@ class Beams:
     """The beam of each sentence, and its W best finished hypotheses.
 
     The beam of a step holds the W best hypotheses by score, open and finished ones together; only the open ones
-    in it are continued. The W best finished ones are remembered when they leave the beam, too. So a beam of one
+    in it are continued. The W best finished ones are remembered even outside the beam. So a beam of one
     is greedy search.
     """
 
@@ -62,7 +62,7 @@ class Beams:
         self._penalties = penalties
         self._beam_size = beam_size
         self._steps: list[_Step] = []
-        # Down to `_origins`: of the b sentences that are still searched.
+        # From here to `_origins`: for the b sentences still searched.
         self._sentences = torch.arange(len(max_lengths), device=max_lengths.device)
         self._max_lengths = max_lengths
         # (b, W), at first (b, 1): log-probabilities, -inf for a slot without an open hypothesis.
@@ -72,7 +72,7 @@ class Beams:
         # as step * W + slot.
         self._finished = self._totals.new_full((len(max_lengths), beam_size), -torch.inf)
         self._origins = max_lengths.new_zeros((len(max_lengths), beam_size))
-        # (B, W): the same for all sentences, filled in when a sentence is no longer searched.
+        # (B, W): these two for all B sentences; a row is set when its search has ended.
         self._all_finished = self._finished.clone()
         self._all_origins = self._origins.clone()
 
@@ -122,11 +122,11 @@ class Beams:
         return rivals, order[:, : self._beam_size]
 
     def continue_with(self, num_best: int) -> tuple[Tensor, Tensor] | None:
-        """End each sentence whose `num_best` best are certain: no open hypothesis can be better.
+        """End the search of a sentence when no open hypothesis can beat its `num_best` best.
 
         Returns:
-            For each slot of the sentences that stay: the row of the previous step that the slot continues, and
-            the last token of the slot, both (b * W,) int64. None if every sentence has ended.
+            Two (b * W,) int64 tensors, for the slots of sentences still searched: the row of the previous
+            step to continue, and the last token. None if every sentence has ended.
         """
         _, parents, tokens = self._steps[-1]
         num_slots = 1 if len(self._steps) == 1 else self._beam_size  # of the step before

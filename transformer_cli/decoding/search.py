@@ -46,7 +46,7 @@ def greedy_search(
 
     Args:
         scorer: one row per sentence.
-        special_ids: [SOS] begins, [EOS] ends, [PAD] fills. Hooks ban them as tokens, not the search.
+        special_ids: [SOS] begins, [EOS] ends, [PAD] fills. Hooks, not the search, ban these tokens.
         max_lengths: (B,) int64, on the scorer's device: the largest number of tokens, [EOS] included.
         options: only the length penalty is used; it changes the returned score, not the tokens.
         hooks: change the scores before each choice, in this order.
@@ -105,7 +105,7 @@ def beam_search(
     penalties = length_penalties(longest, options.length_penalty, scores)
     beams = Beams(max_lengths, penalties, options.beam_size)
     beams.extend(scores, special_ids.eos_id)
-    # The loop ends: no hypothesis stays open at its maximal length.
+    # Not endless: at maximal length each hypothesis is finished.
     while (continued := beams.continue_with(options.num_best)) is not None:
         rows, last_ids = continued
         _select(scorer, hooks, rows)

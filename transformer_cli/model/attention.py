@@ -149,7 +149,7 @@ def attention_weights(queries: Tensor, keys: Tensor, visible: Tensor | None) -> 
 
 
 def _lowest(dtype: torch.dtype) -> float:
-    """A score below that of every visible position; half of the minimum, so that adding to it stays finite."""
+    """The score of hidden positions; half of the dtype's minimum, so that a sum with it stays finite."""
     return torch.finfo(dtype).min / 2
 
 

@@ -139,7 +139,7 @@ class Transformer(nn.Module):
 def _drop_copies_of_tied_tables(
     model: nn.Module, state: dict[str, Any], prefix: str, *_others: Any
 ) -> None:
-    """Accept weights that hold a tied table under the name of an embedding; equal copies are left out."""
+    """Accept weights that store a tied table as an embedding: rename it to `output`, or drop the copy."""
     owner = f"{prefix}output.weight"
     for name in ("source_embedding", "target_embedding"):
         copy = f"{prefix}{name}.weight"

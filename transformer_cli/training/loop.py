@@ -3,7 +3,7 @@
 One update, in the order in which it happens:
 
 1.  The learning rate of this step is set; it is a pure function of the step (schedules.py).
-2.  The random numbers of dropout are seeded with (seed, step), so no random state must be saved.
+2.  Dropout's random numbers are seeded with (seed, step), so no random state needs saving.
 3.  `Updates` hands over the micro-batches of the update: sentence pairs as padded token ids. A thread
     has prepared them ahead of time (data/batches/updates.py).
 4.  For each micro-batch: its tensors go to the device; the objective runs the model forward and sums
@@ -106,7 +106,7 @@ def run_loop(
         if progress.step % training.log_every == 0 or reaches_limit(progress, training):
             callbacks.on_report(_training_report(experiment, progress, meter, report))
             meter.start_interval()
-        # Reading the count makes the CPU wait for an accelerator: then it is read rarely.
+        # Reading the count makes the CPU wait for a GPU, so with a GPU it is read rarely.
         is_free_to_read = experiment.machine.device.type == "cpu"
         if is_free_to_read or progress.step % training.max_skipped_in_a_row == 0:
             _stop_if_hopeless(progress, meter, training)

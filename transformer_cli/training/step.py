@@ -37,8 +37,9 @@ def train_step(
 ) -> StepReport:
     """Sum the gradients of all micro-batches, divide once by their target tokens, update once.
 
-    If the gradient is not finite (NaN or infinity), the weights stay as they are. The loop counts such updates,
-    and stops the training after `training.max_skipped_in_a_row` of them in a row (loop.py).
+    Target tokens include [EOS], not padding. If the gradient is not finite (NaN or infinity), the
+    weights stay as they are. The loop counts such updates, and stops the training after
+    `training.max_skipped_in_a_row` of them in a row (loop.py).
 
     Args:
         model: in training mode, on `device`.

@@ -85,7 +85,7 @@ def write_encoded(
     """Write pairs to an Arrow file that `EncodedCorpus.open` reads.
 
     Args:
-        chunks: lists of pairs, each with the corpus number of every pair; the numbers never decrease.
+        chunks: lists of pairs, and lists of their corpus numbers, which never decrease.
         vocab_size: size of the larger vocabulary; up to 65,536 an id takes 2 bytes, else 4.
     """
     import pyarrow as pa

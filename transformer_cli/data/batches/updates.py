@@ -27,8 +27,8 @@ class Position(NamedTuple):
 class Updates(Iterator[list[Batch]]):
     """An endless iterator over the batches of each optimizer update, prepared by a thread.
 
-    An update has `accumulate` batches; the last update of an epoch may have fewer. An iterator that
-    starts at the `position` of an earlier one gives exactly the updates that would have come next.
+    An update has `accumulate` batches; the last update of an epoch may have fewer. An iterator started at
+    the `position` of an earlier one continues exactly where that one stopped.
 
     Args:
         pairs: the training split as token ids.
