@@ -16,7 +16,9 @@ __version__ = "0.1.0"
 # Imported when asked for: `tfm --help` must not wait for PyTorch.
 _PUBLIC = {
     "TfmError": "transformer_cli.errors",
+    "InterruptedBySignal": "transformer_cli.errors",
     "Config": "transformer_cli.config",
+    "DecodingConfig": "transformer_cli.config",
     "load_config": "transformer_cli.config",
     "Tokenizer": "transformer_cli.text.tokenizer",
     "Transformer": "transformer_cli.model.transformer",

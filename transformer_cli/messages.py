@@ -28,6 +28,15 @@ class _AboveTheBar(logging.Handler):
         """Ignore the error: a closed standard error must not stop the work."""
 
 
+class _ToRoot(logging.Handler):
+    """Hands log lines on to the program that uses this package, if its level of logging asks for them."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        root = logging.getLogger()
+        if record.levelno >= root.level:
+            root.handle(record)
+
+
 class _LogFile(logging.FileHandler):
     """Writes the run's log file; on an error, such as a full disk, the run continues without this file."""
 
@@ -60,9 +69,13 @@ def log_to_file(path: Path) -> Iterator[None]:
     handler = _LogFile(path, encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
     logger.addHandler(handler)
-    level = logger.level
-    if level == logging.NOTSET:  # used from Python, where nobody has asked for messages
+    level, to_root = logger.level, _ToRoot()
+    if (
+        level == logging.NOTSET
+    ):  # used from Python: the file gets every line, others what they ask for
         logger.setLevel(logging.INFO)
+        logger.addHandler(to_root)
+        logger.propagate = False
     try:
         yield
     except Exception as error:
@@ -72,7 +85,10 @@ def log_to_file(path: Path) -> Iterator[None]:
         )
         raise
     finally:
-        logger.setLevel(level)
+        if level == logging.NOTSET:
+            logger.setLevel(level)
+            logger.removeHandler(to_root)
+            logger.propagate = True
         logger.removeHandler(handler)
         with suppress(OSError):  # the warning about a full disk was logged before
             handler.close()

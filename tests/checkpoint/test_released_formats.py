@@ -70,5 +70,5 @@ def test_a_format_from_the_future_asks_for_an_upgrade(tfm: Tfm) -> None:
     for command in (("translate", "1 2"), ("train", "--config", config)):
         finished = tfm(*command)
         assert finished.exit_code == 74
-        assert ": upgrade it" in finished.talk
+        assert ": upgrade tfm" in finished.talk
     assert json.loads((checkpoint / MANIFEST_NAME).read_text()) == fields

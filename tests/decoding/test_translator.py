@@ -271,3 +271,8 @@ def test_without_an_end_symbol_a_copy_has_as_many_tokens_as_its_source(
 def test_a_translator_with_another_engine_needs_no_pytorch() -> None:
     script = "import sys, transformer_cli.decoding; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_a_string_instead_of_lines_is_refused(tokenizer: Tokenizer) -> None:
+    with pytest.raises(TypeError, match="give a list of lines, not a string"):
+        list(translator(tokenizer).translate("a sentence"))

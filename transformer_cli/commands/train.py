@@ -25,8 +25,8 @@ def run_training(
         ends_there = config.training.schedule == "cosine"  # the learning rate is 0 at max_steps
         go_on = "To train longer, take another name" if ends_there else "To go on, raise it"
         logger.info(
-            "%s is finished: %d steps, %s. %s; to start again: --from-scratch",
-            run.folder, run.step, ", ".join(run.limits_reached), go_on,
+            "runs/%s is finished: %d steps, %s. %s; to start again: --from-scratch",
+            config.name, run.step, ", ".join(run.limits_reached), go_on,
         )  # fmt: skip
         return
     source = run.example if isinstance(config.data, SequencesData) else "a sentence"

@@ -36,7 +36,7 @@ def load_config(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> 
             f"{path}: a config is a mapping of sections, found {_kind(settings)}",
             hint="start from a config that comes with tfm, such as en-it.yaml",
         )
-    for override in overrides:
+    for override in [overrides] if isinstance(overrides, str) else overrides:
         _apply_override(settings, override)
     return check_settings(settings, str(path))
 

@@ -30,6 +30,8 @@ class Translator:
 
     def translate(self, lines: Iterable[str]) -> Iterator[Translation]:
         """One translation per line, in order; reads `WINDOW_LINES` lines ahead."""
+        if isinstance(lines, str):
+            raise TypeError("give a list of lines, not a string")
         remaining = iter(lines)
         while window := list(islice(remaining, WINDOW_LINES)):
             yield from self._translate_window(window)

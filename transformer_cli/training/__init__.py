@@ -3,9 +3,8 @@
 `run.py` tells a run from the top, `loop.py` an update in the order in which it happens.
 """
 
-from transformer_cli.training.callbacks import Callback
-from transformer_cli.training.meter import TrainingReport
-from transformer_cli.training.run import TrainedRun, train
-from transformer_cli.training.step import StepReport
-
-__all__ = ["Callback", "StepReport", "TrainedRun", "TrainingReport", "train"]
+from transformer_cli.training.callbacks import Callback as Callback
+from transformer_cli.training.meter import TrainingReport as TrainingReport
+from transformer_cli.training.run import TrainedRun as TrainedRun
+from transformer_cli.training.run import train as train
+from transformer_cli.training.step import StepReport as StepReport

@@ -31,13 +31,13 @@ class Callback:
         """Loss and speed since the last report: every `training.log_every` steps and at the end."""
 
     def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
-        """A validation is done; `translator` uses the weights of this step."""
+        """A validation is done; `translator` uses the weights of this step, and only during this call."""
 
     def on_save(self, step: int, folder: Path) -> None:
         """A checkpoint is on the disk."""
 
     def should_stop(self) -> bool:
-        """Whether to end the training after this step, with a checkpoint; asked after each step."""
+        """Whether to end the training with a checkpoint; asked before the first step and after each one."""
         return False
 
     def on_end(self) -> None:

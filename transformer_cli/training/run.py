@@ -2,7 +2,9 @@
 
 import json
 import logging
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +13,7 @@ from transformer_cli.checkpoint import Checkpoints, Retention, load_tokenizers
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RUNS, RunFolder
 from transformer_cli.config import Config, load_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.errors import InterruptedBySignal
+from transformer_cli.errors import InterruptedBySignal, TryAgainError
 from transformer_cli.evaluation.exercises import summary_lines
 from transformer_cli.inference import load_translator
 from transformer_cli.messages import log_to_file
@@ -32,13 +34,16 @@ from transformer_cli.training.watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
 
+# PyTorch's random numbers and the log belong to the process, so it trains one model at a time.
+_one_at_a_time = threading.Lock()
+
 
 @dataclass(frozen=True, slots=True)
 class TrainedRun:
     """What `train` has done."""
 
     folder: Path
-    """runs/NAME: `load_translator(run.folder)` translates with it."""
+    """The path of runs/NAME: `load_translator(run.folder)` translates with it."""
     step: int
     """The number of updates of the run."""
     was_finished: bool
@@ -52,7 +57,7 @@ class TrainedRun:
 def train(
     config: Config,
     *,
-    callbacks: Iterable[Callback] = (),
+    callbacks: Callback | Iterable[Callback] = (),
     from_scratch: bool = False,
     accept_data_change: bool = False,
 ) -> TrainedRun:
@@ -60,7 +65,8 @@ def train(
 
     The run is kept in the folder runs/NAME of the current folder, where NAME is `config.name`: config,
     prepared data, log, metrics, event files for TensorBoard, and checkpoints. The first SIGINT (Ctrl-C) or
-    SIGTERM saves and ends the training; a second one ends the process at once.
+    SIGTERM saves and ends the training; a second one ends the process at once. A process can run one training at
+    a time, and its current folder must not change meanwhile.
 
     Args:
         config: from `load_config`.
@@ -71,14 +77,15 @@ def train(
     Raises:
         ConfigError: a setting has changed, so that this would be another experiment.
         DataError: the corpus cannot be used, or has changed.
-        TryAgainError: another process trains this run, or the disk is full.
+        TryAgainError: another process trains this run, this process trains another, or the disk is full.
         TrainingStoppedError: too many updates in a row had a gradient that is not finite.
         InterruptedBySignal: a signal asked to stop; the state is saved.
     """
+    callbacks = _checked(callbacks)
     machine = prepare_machine(config.runtime)
-    folder = RunFolder(RUNS / config.name)
+    folder, here = RunFolder(RUNS / config.name), Path.cwd()
     make_folders(folder.path)
-    with RunLock(folder.path), log_to_file(folder.log_file):
+    with _one_training(), RunLock(folder.path), log_to_file(folder.log_file):
         data = _prepared_data(folder, config, from_scratch, accept_data_change)
         replace_file(folder.config_file, to_yaml(config).encode())
         described = environment() | {"device": machine.describe(), "data": dict(data.fingerprint)}
@@ -92,15 +99,38 @@ def train(
             make_translator = partial(load_translator, folder.path)
             for line in summary_lines(config, folder.metrics_file, make_translator):
                 logger.info("%s", line)
-        if is_done and not was_finished:
-            logger.info("finished after %d steps: %s", session.progress.step, folder.path)
+        if not was_finished:
+            how = "finished" if is_done else "stopped by a callback and saved"
+            logger.info("%s after %d steps: %s", how, session.progress.step, folder.path)
     return TrainedRun(
-        folder=folder.path,
+        folder=here / folder.path,
         step=session.progress.step,
         was_finished=was_finished,
         limits_reached=tuple(limits_reached(session.progress, config.training)),
         example=data.validation[0].source,
     )
+
+
+def _checked(callbacks: Callback | Iterable[Callback]) -> tuple[Callback, ...]:
+    """The callbacks, if they are some: a mistake must not show after hours."""
+    found = (callbacks,) if isinstance(callbacks, Callback) else tuple(callbacks)
+    for one in found:
+        if not isinstance(one, Callback):
+            raise TypeError(f"callbacks: {one!r} is no instance of a subclass of Callback")
+    return found
+
+
+@contextmanager
+def _one_training() -> Iterator[None]:
+    if not _one_at_a_time.acquire(blocking=False):
+        raise TryAgainError(
+            "this process is training already; its random numbers serve one training at a time",
+            hint="train one run after the other, or each in a process of its own",
+        )
+    try:
+        yield
+    finally:
+        _one_at_a_time.release()
 
 
 def _prepared_data(

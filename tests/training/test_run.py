@@ -1,0 +1,83 @@
+"""A whole training run from Python: what is refused, and what is said about how it ended."""
+
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+
+from transformer_cli import Callback, Config, load_config, train
+from transformer_cli.errors import TryAgainError
+from transformer_cli.training import StepReport, TrainedRun
+
+QUICK = ["data.num_pairs=50", "training.max_steps=4", "model.d_model=16", "runtime.threads=1"]
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    monkeypatch.chdir(tmp_path)
+    return load_config("copy.yaml", [*QUICK, "validation.sequence_lengths=[5]"])
+
+
+class Stop(Callback):
+    def __init__(self) -> None:
+        self.step = 0
+
+    def on_step(self, step: int, report: StepReport) -> None:
+        self.step = step
+
+    def should_stop(self) -> bool:
+        return self.step == 2
+
+
+def test_a_run_that_a_callback_ends_says_so_in_its_log(config: Config, tmp_path: Path) -> None:
+    run = train(config, callbacks=Stop())
+    assert run == TrainedRun(tmp_path / "runs/copy", 2, False, (), run.example)
+    assert "stopped by a callback and saved after 2 steps" in (run.folder / "train.log").read_text()
+    assert train(config).step == 4
+    assert "finished after 4 steps: runs/copy" in (run.folder / "train.log").read_text()
+
+
+def test_a_class_instead_of_an_instance_is_refused_before_anything_is_made(
+    config: Config, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        TypeError, match=r"callbacks: .*Stop.* is no instance of a subclass of Callback"
+    ):
+        train(config, callbacks=[Stop])  # type: ignore[list-item]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_second_training_in_the_same_process_is_refused(config: Config) -> None:
+    """Its steps would seed the random numbers of the first one's dropout."""
+    refusals: list[str] = []
+
+    class Other(Callback):
+        def on_start(self, first_step: int, num_steps: int | None) -> None:
+            thread = threading.Thread(target=self.train_another)
+            thread.start()
+            thread.join()
+
+        def train_another(self) -> None:
+            try:
+                train(config.model_copy(update={"name": "other"}))
+            except TryAgainError as error:
+                refusals.append(str(error))
+
+    assert train(config, callbacks=[Other()]).step == 4
+    (refusal,) = refusals
+    assert "this process is training already" in refusal
+    assert train(config.model_copy(update={"name": "other"})).step == 4, "afterwards it may"
+
+
+@pytest.mark.parametrize(("level", "is_heard"), [(logging.INFO, True), (logging.WARNING, False)])
+def test_the_caller_hears_the_messages_that_it_asks_for(
+    config: Config, caplog: pytest.LogCaptureFixture, level: int, is_heard: bool
+) -> None:
+    package = logging.getLogger("transformer_cli")
+    before = package.level, package.propagate, list(package.handlers)
+    with caplog.at_level(level):
+        train(config)
+    assert ("finished after 4 steps" in caplog.text) is is_heard
+    assert "finished after 4 steps" in Path("runs/copy/train.log").read_text()
+    assert (package.level, package.propagate, list(package.handlers)) == before
