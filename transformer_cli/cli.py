@@ -87,8 +87,7 @@ def train(
         ),
     ] = False,
     accept_data_change: Annotated[
-        bool,
-        typer.Option("--accept-data-change", help="Continue a run whose corpus has changed."),
+        bool, typer.Option("--accept-data-change", help="Continue a run whose corpus has changed.")
     ] = False,
     debug: DebugOption = False,
 ) -> None:

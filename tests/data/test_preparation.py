@@ -139,9 +139,7 @@ def test_sequences_without_an_end_symbol_have_none(folder: Path) -> None:
 def test_the_pairs_can_be_trained_on(corpus: Path, folder: Path) -> None:
     config = config_of(corpus)
     train = prepare_data(config, folder).train
-    order = epoch_order(
-        train.lengths, train.corpus_sizes, config.data, config.training, config.seed
-    )
+    order = epoch_order(train.lengths, train.corpus_sizes, config)
     with Updates(train, order) as updates:
         seen: Counter[tuple[int, ...]] = Counter()
         while updates.position.epoch == 0:
@@ -165,9 +163,7 @@ def test_several_corpora_keep_their_pairs_apart_for_their_weights(
     config = config_of(corpus, data={"corpora": corpora})
     train = prepare_data(config, folder).train
     assert train.corpus_sizes == [4, 0, 2]
-    order = epoch_order(
-        train.lengths, train.corpus_sizes, config.data, config.training, config.seed
-    )
+    order = epoch_order(train.lengths, train.corpus_sizes, config)
     assert order.num_pairs() == 4 + 3 * 2
 
 

@@ -10,13 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from transformer_cli import storage
-from transformer_cli.checkpoint.listing import (
-    REPLACED,
-    Listing,
-    list_checkpoints,
-    list_run,
-    ranked,
-)
+from transformer_cli.checkpoint.listing import REPLACED, Listing, list_checkpoints, list_run, ranked
 from transformer_cli.checkpoint.replacing import finish_replacements, place_aside
 from transformer_cli.checkpoint.rotation import Retention
 from transformer_cli.checkpoint.run_folder import RunFolder

@@ -127,9 +127,7 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
     encoded = (encode_pair(pair, *tokenizers, sequence_format) for pair in validation)
     report.count(encoded, "validation")
     train = EncodedCorpus.open(folder / TRAIN, num_corpora=_num_corpora(config))
-    order = epoch_order(
-        train.lengths, train.corpus_sizes, config.data, config.training, config.seed
-    )
+    order = epoch_order(train.lengths, train.corpus_sizes, config)
     report.padding_share = padding_share(order)
     write_validation_pairs(folder / VALIDATION, validation)
     _write_tokenizers(config, folder, tokenizers)

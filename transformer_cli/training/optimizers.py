@@ -99,8 +99,5 @@ def _build(parameters: Mapping[str, nn.Parameter], training: TrainingConfig) -> 
     decay = DEFAULT_WEIGHT_DECAY if training.weight_decay is None else training.weight_decay
     matrices = [p for p in parameters.values() if p.ndim >= 2]
     vectors = [p for p in parameters.values() if p.ndim < 2]
-    groups = [
-        {"params": matrices, "weight_decay": decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
+    groups = [{"params": matrices, "weight_decay": decay}, {"params": vectors, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, **settings)

@@ -17,12 +17,7 @@ from transformer_cli.errors import InterruptedBySignal, TryAgainError
 from transformer_cli.evaluation.exercises import summary_lines
 from transformer_cli.inference import load_translator
 from transformer_cli.messages import log_to_file
-from transformer_cli.runtime import (
-    StopRequest,
-    environment,
-    prepare_machine,
-    signals_as_requests,
-)
+from transformer_cli.runtime import StopRequest, environment, prepare_machine, signals_as_requests
 from transformer_cli.storage import RunLock, make_folders, replace_file
 from transformer_cli.training.alarms import Alarms
 from transformer_cli.training.callbacks import Callback, Callbacks
@@ -114,9 +109,8 @@ def train(
 def _checked(callbacks: Callback | Iterable[Callback]) -> tuple[Callback, ...]:
     """The callbacks, if they are some: a mistake must not show after hours."""
     found = (callbacks,) if isinstance(callbacks, Callback) else tuple(callbacks)
-    for one in found:
-        if not isinstance(one, Callback):
-            raise TypeError(f"callbacks: {one!r} is no instance of a subclass of Callback")
+    if wrong := [one for one in found if not isinstance(one, Callback)]:
+        raise TypeError(f"callbacks: {wrong[0]!r} is no instance of a subclass of Callback")
     return found
 
 
@@ -145,8 +139,10 @@ def _prepared_data(
         if place is not None:
             logger.info("the earlier checkpoints are now in %s", place)
     newest = checkpoints.newest_valid()
-    if newest is not None:
-        _accept_changes(folder, config, accept_data_change=accept_data_change)
+    if newest is not None and folder.config_file.exists():
+        before = load_config(folder.config_file)
+        for change in accept_changes(before, config, accept_data_change=accept_data_change):
+            logger.info("changed since the run began: %s", change)
     data = prepare_data(
         config,
         folder.data_folder,
@@ -160,14 +156,6 @@ def _prepared_data(
     return data
 
 
-def _accept_changes(folder: RunFolder, config: Config, *, accept_data_change: bool) -> None:
-    """Log the settings that changed since the run began; refuse those that would spoil it."""
-    if folder.config_file.exists():
-        before = load_config(folder.config_file)
-        for change in accept_changes(before, config, accept_data_change=accept_data_change):
-            logger.info("changed since the run began: %s", change)
-
-
 def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[Callback]) -> None:
     config = session.config
     with signals_as_requests() as request:
@@ -179,11 +167,11 @@ def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[C
         )
 
 
+@dataclass
 class _StopAfterSignal(Callback):
     """Ends the training after the step in which a signal came."""
 
-    def __init__(self, request: StopRequest) -> None:
-        self._request = request
+    request: StopRequest
 
     def should_stop(self) -> bool:
-        return self._request.signal_number is not None
+        return self.request.signal_number is not None

@@ -5,13 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from transformer_cli.checkpoint import (
-    Checkpoint,
-    Checkpoints,
-    Retention,
-    Snapshot,
-    portable_files,
-)
+from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, Snapshot, portable_files
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
 from transformer_cli.data.batches.order import epoch_order
@@ -161,13 +155,9 @@ class TrainingSession:
 
 
 def _updates(config: Config, data: PreparedData, progress: Progress, machine: Machine) -> Updates:
-    train = data.train
-    order = epoch_order(
-        train.lengths, train.corpus_sizes, config.data, config.training, config.seed
-    )
     return Updates(
-        train,
-        order,
+        data.train,
+        epoch_order(data.train.lengths, data.train.corpus_sizes, config),
         accumulate=config.training.accumulate,
         position=progress.position,
         sequence_format=SequenceFormat.of(config.data),

@@ -6,13 +6,10 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
+from typing import Any
 
-from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import TryAgainError
-from transformer_cli.evaluation import ValidationReport
 from transformer_cli.training.callbacks import Callback
-from transformer_cli.training.step import StepReport
 
 CHECKS_PER_LIMIT = 8
 
@@ -41,14 +38,11 @@ class Watchdog(Callback):
             )
             self._thread.start()
 
-    def on_step(self, step: int, report: StepReport) -> None:
+    def on_step(self, *_: Any, **__: Any) -> None:
+        """A sign of life: a step, a validation or a save has ended."""
         self._alive_at = time.monotonic()
 
-    def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
-        self._alive_at = time.monotonic()
-
-    def on_save(self, step: int, folder: Path) -> None:
-        self._alive_at = time.monotonic()
+    on_validation = on_save = on_step
 
     def on_end(self) -> None:
         self._is_over.set()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.config import FilesData, PhrasebookData, TrainingConfig
+from transformer_cli.config import Config, FilesData, PhrasebookData, TrainingConfig
 from transformer_cli.data.batches.order import (
     Budget,
     EpochOrder,
@@ -245,11 +245,12 @@ def test_the_config_gives_budget_weights_and_seed() -> None:
     data = FilesData.model_validate(
         {"source": "files", "corpora": [{"path": "a.tsv", "weight": 2}, {"path": "b.tsv"}]}
     )
-    plan = epoch_order(lengths, [3, 4], data, TrainingConfig(max_steps=1, batch_tokens=99), 5)
+    training = TrainingConfig(max_steps=1, batch_tokens=99)
+    config = Config(name="a", seed=5, data=data, training=training)
+    plan = epoch_order(lengths, [3, 4], config)
     assert (plan.weights, plan.budget, plan.seed) == ([2.0, 1.0], Budget(tokens=99), 5)
-    plan = epoch_order(
-        lengths, [3], PhrasebookData(), TrainingConfig(max_steps=1, batch_sentences=8), 5
-    )
+    training = TrainingConfig(max_steps=1, batch_sentences=8)
+    plan = epoch_order(lengths, [3], Config(name="a", data=PhrasebookData(), training=training))
     assert (plan.weights, plan.budget) == ([1.0], Budget(sentences=8))
 
 

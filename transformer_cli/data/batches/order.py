@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer_cli.config import DataConfig, FilesData, HubData, TrainingConfig
+from transformer_cli.config import Config, FilesData, HubData
 
 POOL_SIZE = 200_000
 NUM_ROUNDS = 6
@@ -96,19 +96,13 @@ class EpochOrder:
         return pairs
 
 
-def epoch_order(
-    lengths: Lengths,
-    corpus_sizes: Sequence[int],
-    data: DataConfig,
-    training: TrainingConfig,
-    seed: int,
-) -> EpochOrder:
+def epoch_order(lengths: Lengths, corpus_sizes: Sequence[int], config: Config) -> EpochOrder:
     """The epoch order for the settings of a config."""
     weights = [1.0]
-    if isinstance(data, FilesData | HubData):
-        weights = [corpus.weight for corpus in data.corpora]
-    budget = Budget(tokens=training.batch_tokens, sentences=training.batch_sentences)
-    return EpochOrder(lengths, corpus_sizes, weights, budget, seed)
+    if isinstance(config.data, FilesData | HubData):
+        weights = [corpus.weight for corpus in config.data.corpora]
+    budget = Budget(config.training.batch_tokens, config.training.batch_sentences)
+    return EpochOrder(lengths, corpus_sizes, weights, budget, config.seed)
 
 
 def padding_share(order: EpochOrder, *, max_batches: int = 1000) -> float:
