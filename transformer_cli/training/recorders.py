@@ -85,10 +85,9 @@ class Recorder(Callback):
             shown = f"    SOURCE     {source}\n    TARGET     {target}\n    PREDICTED  {predicted}"
             logger.info("%s", shown)
             self._on_board(step, "text", f"samples/{number}", shown)
-        for number, sample in enumerate(report.samples[:1]):
-            figure = attention_picture(translator, sample.source, sample.predicted)
-            if figure is not None:
-                self._show_picture(step, f"attention/{number}", figure)
+        for source, _, predicted in report.samples[:1]:
+            if figure := attention_picture(translator, source, predicted):
+                self._show_picture(step, "attention/0", figure)
 
     def on_end(self) -> None:
         if self.board is not None:
