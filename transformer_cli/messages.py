@@ -29,7 +29,7 @@ class _AboveTheBar(logging.Handler):
 
 
 class _ToRoot(logging.Handler):
-    """Hands log lines on to the program that uses this package, if its level of logging asks for them."""
+    """Passes log lines on to the root logger, if its level allows them."""
 
     def emit(self, record: logging.LogRecord) -> None:
         root = logging.getLogger()
@@ -69,12 +69,12 @@ def log_to_file(path: Path) -> Iterator[None]:
     handler = _LogFile(path, encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
     logger.addHandler(handler)
-    level, to_root = logger.level, _ToRoot()
-    if (
-        level == logging.NOTSET
-    ):  # used from Python: the file gets every line, others what they ask for
+    level, propagates, to_root = logger.level, logger.propagate, _ToRoot()
+    if level == logging.NOTSET:
+        # Used from Python: the file gets every line, the root logger only those of its own level.
         logger.setLevel(logging.INFO)
-        logger.addHandler(to_root)
+        if propagates:
+            logger.addHandler(to_root)
         logger.propagate = False
     try:
         yield
@@ -85,10 +85,9 @@ def log_to_file(path: Path) -> Iterator[None]:
         )
         raise
     finally:
-        if level == logging.NOTSET:
-            logger.setLevel(level)
-            logger.removeHandler(to_root)
-            logger.propagate = True
+        logger.setLevel(level)
+        logger.removeHandler(to_root)
+        logger.propagate = propagates
         logger.removeHandler(handler)
         with suppress(OSError):  # the warning about a full disk was logged before
             handler.close()

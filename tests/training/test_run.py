@@ -33,7 +33,7 @@ class Stop(Callback):
 def test_a_run_that_a_callback_ends_says_so_in_its_log(config: Config, tmp_path: Path) -> None:
     run = train(config, callbacks=Stop())
     assert run == TrainedRun(tmp_path / "runs/copy", 2, False, (), run.example)
-    assert "stopped by a callback and saved after 2 steps" in (run.folder / "train.log").read_text()
+    assert "stopped by a callback after 2 steps" in (run.folder / "train.log").read_text()
     assert train(config).step == 4
     assert "finished after 4 steps: runs/copy" in (run.folder / "train.log").read_text()
 
@@ -66,6 +66,7 @@ def test_a_second_training_in_the_same_process_is_refused(config: Config) -> Non
 
     assert train(config, callbacks=[Other()]).step == 4
     (refusal,) = refusals
+    assert not Path("runs/other").exists()
     assert "this process is training already" in refusal
     assert train(config.model_copy(update={"name": "other"})).step == 4, "afterwards it may"
 

@@ -18,7 +18,7 @@ from transformer_cli.evaluation.exercises import summary_lines
 from transformer_cli.inference import load_translator
 from transformer_cli.messages import log_to_file
 from transformer_cli.runtime import StopRequest, environment, prepare_machine, signals_as_requests
-from transformer_cli.storage import RunLock, make_folders, replace_file
+from transformer_cli.storage import RunLock, replace_file
 from transformer_cli.training.alarms import Alarms
 from transformer_cli.training.callbacks import Callback, Callbacks
 from transformer_cli.training.config_changes import accept_changes
@@ -79,7 +79,6 @@ def train(
     callbacks = _checked(callbacks)
     machine = prepare_machine(config.runtime)
     folder, here = RunFolder(RUNS / config.name), Path.cwd()
-    make_folders(folder.path)
     with _one_training(), RunLock(folder.path), log_to_file(folder.log_file):
         data = _prepared_data(folder, config, from_scratch, accept_data_change)
         replace_file(folder.config_file, to_yaml(config).encode())
@@ -95,7 +94,7 @@ def train(
             for line in summary_lines(config, folder.metrics_file, make_translator):
                 logger.info("%s", line)
         if not was_finished:
-            how = "finished" if is_done else "stopped by a callback and saved"
+            how = "finished" if is_done else "stopped by a callback"
             logger.info("%s after %d steps: %s", how, session.progress.step, folder.path)
     return TrainedRun(
         folder=here / folder.path,
@@ -107,7 +106,7 @@ def train(
 
 
 def _checked(callbacks: Callback | Iterable[Callback]) -> tuple[Callback, ...]:
-    """The callbacks, if they are some: a mistake must not show after hours."""
+    """Check the callbacks before the work begins, so that a mistake does not end a long training."""
     found = (callbacks,) if isinstance(callbacks, Callback) else tuple(callbacks)
     if wrong := [one for one in found if not isinstance(one, Callback)]:
         raise TypeError(f"callbacks: {wrong[0]!r} is no instance of a subclass of Callback")
