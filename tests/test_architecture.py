@@ -14,6 +14,7 @@ HEIGHTS = {
     "errors": 0,
     "phrasebook": 0,
     "config": 1,
+    "exits": 2,
     "messages": 2,
     "runtime": 2,
     "storage": 2,
