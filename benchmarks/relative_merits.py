@@ -149,7 +149,7 @@ def _row(arguments: argparse.Namespace, group: str, name: str, settings: list[st
 
 def _tfm(folder: Path, *arguments: str) -> str:
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "transformer_cli.cli", *arguments]
+    command = [sys.executable, "-m", "transformer_cli", *arguments]
     return subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 

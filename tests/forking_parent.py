@@ -93,7 +93,7 @@ if __name__ == "__main__":
     become(serve())
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        sys.modules["transformer_cli.cli"].main()
+        sys.modules["transformer_cli.__main__"].main()
     except SystemExit as outcome:
         exit_like_python(outcome)
     exit_like_python(SystemExit(0))

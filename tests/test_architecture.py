@@ -13,6 +13,7 @@ PACKAGE = Path(transformer_cli.__file__).parent
 HEIGHTS = {
     "errors": 0,
     "phrasebook": 0,
+    "signals": 0,
     "config": 1,
     "exits": 2,
     "messages": 2,
@@ -29,6 +30,7 @@ HEIGHTS = {
     "console": 9,
     "commands": 10,
     "cli": 11,
+    "__main__": 12,
 }
 # Parts of the same layer do not import each other.
 FORBIDDEN_NAMES = {

@@ -1,8 +1,6 @@
 """The exit codes and messages of `main` for every way in which a command can end."""
 
 import logging
-import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,13 +21,10 @@ KINDS = [
 
 @pytest.fixture(autouse=True)
 def _the_process_stays_as_it_is() -> Iterator[None]:
-    """`main` sets signal handlers and a logger for the whole process; this restores them."""
+    """`main` sets a logger for the whole process; this restores it."""
     logger = logging.getLogger("transformer_cli")
     logging_before = logger.handlers[:], logger.level, logger.propagate
-    signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
-    for number, handler in signals.items():
-        signal.signal(number, handler)
     logger.handlers[:], logger.level, logger.propagate = logging_before
 
 
@@ -136,28 +131,6 @@ def test_beam_size_is_short_for_a_setting(
     assert tfm("translate", "a", "--set", "runtime.threads=1", "-b", "3") == 0
     assert tfm("translate", "a") == 0
     assert taken == [["runtime.threads=1", "decoding.beam_size=3"], []]
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_a_command_with_its_code(
-    tfm: Callable[..., int],
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    number: signal.Signals,
-    code: int,
-) -> None:
-    monkeypatch.setattr(info, "show_info", lambda *_, **__: os.kill(os.getpid(), number))
-    assert tfm("info") == code
-    assert capfd.readouterr().err == f"tfm: ended by {number.name}\n"
-
-
-def test_a_signal_that_is_ignored_stays_ignored(
-    tfm: Callable[..., int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a shell does with SIGINT for a job in the background."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    monkeypatch.setattr(info, "show_info", lambda *_, **__: os.kill(os.getpid(), signal.SIGINT))
-    assert tfm("info") == 0
 
 
 def test_output_is_utf_8_whatever_the_locale(

@@ -1,9 +1,8 @@
-"""Device, precision, seeds and threads, and the request to stop a process."""
+"""Device, precision, seeds and threads."""
 
 import getpass
 import json
 import os
-import signal
 from collections.abc import Iterator
 
 import pytest
@@ -19,10 +18,7 @@ from transformer_cli.runtime import (
     environment,
     prepare_machine,
     seed_everything,
-    signals_as_requests,
 )
-
-from .faults import run_in_child
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +60,7 @@ def test_the_config_sets_device_precision_and_threads() -> None:
     machine = prepare_machine(RuntimeConfig(device="cpu", precision="bfloat16", threads=1))
     assert (machine.device, machine.precision) == (torch.device("cpu"), torch.bfloat16)
     assert torch.get_num_threads() == 1
-    assert machine.describe() == "CPU, 1 threads, bfloat16"
+    assert machine.describe() == "CPU, 1 thread, bfloat16"
     with machine.autocast():
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
 
@@ -102,51 +98,6 @@ def test_auto_takes_bfloat16_where_the_processor_has_it(monkeypatch: pytest.Monk
             monkeypatch.setattr(torch.cpu, check, lambda has_it=has_it: has_it, raising=False)
         machine = prepare_machine(RuntimeConfig(device="cpu"))
         assert machine.precision == (torch.bfloat16 if has_it else torch.float32)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_is_a_request(
-    capfd: pytest.CaptureFixture[str], number: signal.Signals
-) -> None:
-    before = signal.getsignal(number)
-    with signals_as_requests() as request:
-        assert request.signal_number is None
-        os.kill(os.getpid(), number)
-        assert request.signal_number == number
-    assert signal.getsignal(number) is before
-    assert f"tfm: {number.name}: finishing the step and saving" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
-def test_the_second_signal_ends_the_process(second: signal.Signals) -> None:
-    def work() -> int:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        with signals_as_requests():
-            os.kill(os.getpid(), signal.SIGTERM)
-            os.kill(os.getpid(), second)
-            return 7
-
-    assert run_in_child(work) == 128 + second
-
-
-def test_a_closed_stderr_does_not_turn_a_request_into_an_error() -> None:
-    def work() -> int:
-        os.close(2)
-        with signals_as_requests() as request:
-            os.kill(os.getpid(), signal.SIGTERM)
-            return int(request.signal_number or 0)
-
-    assert run_in_child(work) == signal.SIGTERM
-
-
-def test_an_ignored_signal_is_no_request() -> None:
-    def work() -> int:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        with signals_as_requests() as request:
-            os.kill(os.getpid(), signal.SIGINT)
-            return int(request.signal_number is not None)
-
-    assert run_in_child(work) == 0
 
 
 def test_the_environment_names_versions_and_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,14 @@ From Python:
         print(translation.text)
 """
 
-from importlib import import_module
-from typing import Any
+from __future__ import annotations
 
 __version__ = "0.1.0"
+
+# This file runs before the command line takes over the signals, so it imports nothing at first.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Imported when asked for: `tfm --help` must not wait for PyTorch.
 _PUBLIC = {
@@ -35,4 +39,6 @@ __all__ = ["__version__", *_PUBLIC]
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(_PUBLIC[name]), name)

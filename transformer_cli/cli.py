@@ -222,9 +222,5 @@ def _set_up_logging(debug: bool) -> None:
 
 
 def main() -> None:
-    """The entry point `tfm`: every error becomes one message and an exit code."""
+    """Run the command line of this process; `__main__` calls it, after it has taken over the signals."""
     run_to_exit(app)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import traceback
-from types import FrameType
 from typing import NoReturn
 
 import typer
@@ -18,9 +17,6 @@ from transformer_cli.errors import TfmError, is_out_of_memory
 def run_to_exit(app: typer.Typer) -> None:
     """Run the command line of this process; every error becomes one message and an exit code."""
     _prepare_streams()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _end_by_signal)
     try:
         try:
             app(prog_name="tfm")
@@ -30,36 +26,62 @@ def run_to_exit(app: typer.Typer) -> None:
         _exit_with_error(f"tfm: {error}", error.exit_code)
     except (BrokenPipeError, SystemExit) as end:  # typer turns a BrokenPipeError into a SystemExit
         if BrokenPipeError in (type(end), type(end.__context__)):  # the reader has closed the pipe:
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end as `cat` does; shells show 141
-            signal.raise_signal(signal.SIGPIPE)
+            _end_like_cat()
         raise
     except BaseException as error:  # a panic in Rust is a BaseException
         if is_out_of_memory(error):
             _exit_with_error("tfm: out of memory\n  hint: lower the size of the batches", 75)
         if isinstance(error, OSError):
-            place, is_full = error.filename or "standard output", error.errno == errno.ENOSPC
-            hint = "make room, then try again" if is_full else "--debug shows the traceback"
-            message = f"tfm: {place}: {error.strerror or error}\n  hint: {hint}"
-            _exit_with_error(message, 75 if is_full else 74)
+            is_full = error.errno == errno.ENOSPC
+            if error.filename is None:
+                _drop_output()
+            _exit_with_error(_message_of(error), 75 if is_full else 74)
         what = f"tfm: internal error, please report it: {type(error).__name__}: {error}"
         _exit_with_error(f"{what}\n  hint: --debug shows the traceback", 70)
 
 
+def _message_of(error: OSError) -> str:
+    if error.filename is None and error.errno == errno.EBADF:
+        return (
+            "tfm: standard output is closed, so the output is lost\n"
+            "  hint: send it to a file or a program: > out.txt, or | less"
+        )
+    hint = (
+        "make room, then try again"
+        if error.errno == errno.ENOSPC
+        else "--debug shows the traceback"
+    )
+    return f"tfm: {error.filename or 'standard output'}: {error.strerror or error}\n  hint: {hint}"
+
+
+def _drop_output() -> None:
+    """Send the rest of the output nowhere: Python writes its buffer at the end, and would fail again."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _end_like_cat() -> None:
+    """End by SIGPIPE, where the system has it: a shell shows 141."""
+    number = getattr(signal, "SIGPIPE", None)
+    if number is not None:
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+
 def _prepare_streams() -> None:
-    """Set UTF-8 in any locale; reopen closed streams, or a file of ours would get descriptor 0, 1 or 2."""
+    """Set UTF-8 in any locale; reopen closed streams, or a file of ours would get descriptor 0, 1 or 2.
+
+    Who reads nothing from standard input, and writes only messages, notices nothing. Standard output is
+    reopened for reading only: then the output of a command fails, as it should, and is not lost in silence.
+    """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor
+            flags = os.O_RDONLY if name == "stdout" else os.O_RDWR
+            os.open(os.devnull, flags)  # gets the lowest free descriptor
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-
-
-def _end_by_signal(signal_number: int, frame: FrameType | None) -> NoReturn:
-    with contextlib.suppress(OSError):
-        os.write(2, f"tfm: ended by {signal.Signals(signal_number).name}\n".encode())
-    sys.exit(128 + signal_number)
 
 
 def _exit_with_error(message: str, exit_code: int) -> NoReturn:

@@ -1,18 +1,14 @@
-"""The machine: device, precision, threads, random numbers, signals, and versions of software."""
+"""The machine: device, precision, threads, random numbers, and versions of software."""
 
 import ctypes
 import hashlib
 import logging
 import os
 import platform
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import metadata
-from types import FrameType
 from typing import Any
 
 import torch
@@ -42,7 +38,8 @@ class Machine:
         if self.device.type == "cuda":
             return f"{torch.cuda.get_device_name(self.device)}, {precision}"
         if self.device.type == "cpu":
-            return f"CPU, {torch.get_num_threads()} threads, {precision}"
+            threads = torch.get_num_threads()
+            return f"CPU, {threads} {'thread' if threads == 1 else 'threads'}, {precision}"
         return f"{self.device.type}, {precision}"
 
 
@@ -115,47 +112,6 @@ def derive_seed(*parts: int | str) -> int:
 def seed_everything(*parts: int | str) -> None:
     """Set the seed of PyTorch, so that random numbers depend on these parts only."""
     torch.manual_seed(derive_seed(*parts))
-
-
-@dataclass(slots=True)
-class StopRequest:
-    """Holds the first SIGINT or SIGTERM until the training loop reads it after the step."""
-
-    signal_number: int | None = None
-
-
-@contextmanager
-def signals_as_requests() -> Iterator[StopRequest]:
-    """Turn the first SIGINT or SIGTERM into a request to stop; the second ends the process at once.
-
-    Python handles signals in the main thread only: in another thread nothing changes.
-    """
-    request = StopRequest()
-
-    def note(signal_number: int, frame: FrameType | None) -> None:
-        if request.signal_number is not None:
-            os._exit(128 + signal_number)
-        request.signal_number = signal_number
-        name = signal.Signals(signal_number).name
-        message = (
-            f"\ntfm: {name}: finishing the step and saving; a second signal ends the run at once\n"
-        )
-        with suppress(OSError):
-            os.write(2, message.encode())
-
-    # Signals that a shell ignores for a background job stay ignored.
-    is_main_thread = threading.current_thread() is threading.main_thread()
-    numbers = [
-        number
-        for number in (signal.SIGINT, signal.SIGTERM)
-        if is_main_thread and signal.getsignal(number) is not signal.SIG_IGN
-    ]
-    before = {number: signal.signal(number, note) for number in numbers}
-    try:
-        yield request
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def environment() -> dict[str, Any]:

@@ -14,7 +14,7 @@ from transformer_cli.cli import app
 from ..experiments import essence, write_tiny
 from ..launcher import ENVIRONMENT, Tfm
 
-TFM = [sys.executable, "-m", "transformer_cli.cli"]
+TFM = [sys.executable, "-m", "transformer_cli"]
 ENVIRON = os.environ | ENVIRONMENT
 COMMANDS = [
     command.name or command.callback.__name__
@@ -24,7 +24,7 @@ COMMANDS = [
 LISTING = """\
 import sys
 sys.argv = ["tfm", *{arguments}]
-from transformer_cli.cli import main
+from transformer_cli.__main__ import main
 try:
     main()
 finally:

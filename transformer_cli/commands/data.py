@@ -4,11 +4,13 @@ import itertools
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import rmtree
 
 from transformer_cli.commands.output import show
 from transformer_cli.config import SplitName, load_config
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.selection import held_out_pairs
+from transformer_cli.signals import cleaned_up
 from transformer_cli.text import Tokenizer
 
 NUM_SHOWN = 10
@@ -19,7 +21,10 @@ def show_data(
 ) -> None:
     """Prepare the corpus in a temporary folder, as `tfm train` would, and print the report."""
     config = load_config(config_path, overrides)
-    with tempfile.TemporaryDirectory(prefix="tfm-data-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="tfm-data-") as folder,
+        cleaned_up(lambda: rmtree(folder)),
+    ):
         prepared = prepare_data(config, Path(folder))
         if split == "train":
             pairs = list(itertools.islice(prepared.train_text(), NUM_SHOWN))

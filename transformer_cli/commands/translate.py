@@ -14,6 +14,7 @@ from transformer_cli.data.sources.lines import UTF_16_FOUND, UTF_16_MARKS, utf_1
 from transformer_cli.decoding import Translation, Translator
 from transformer_cli.errors import CannotCreateError, MissingInputError, UsageError
 from transformer_cli.inference import load_run
+from transformer_cli.signals import ended_after
 from transformer_cli.storage import staged_file
 
 logger = logging.getLogger(__name__)
@@ -42,7 +43,9 @@ def run_translation(
         )
     with _opened_output(output_file) as output:
         for translation in _translations(translator, sentences):
-            output.write(_line(translation, as_json=as_json).encode() + b"\n")
+            line = _line(translation, as_json=as_json).encode() + b"\n"
+            with ended_after():
+                output.write(line)
         output.flush()
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformer_cli.errors import TryAgainError
+from transformer_cli.signals import cleaned_up
 from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
 from transformer_cli.storage.manifest import MANIFEST_NAME, ListedFile
 
@@ -189,10 +190,11 @@ def _hidden(prefix: str, path: Path) -> Path:
 
 @contextmanager
 def _temporary(path: Path, fs: FileSystem) -> Iterator[Path]:
-    """A temporary name for `path`; if the block fails, the file or folder of this name is deleted."""
+    """A temporary name for `path`; if the block fails or a signal ends it, what has this name is deleted."""
     partial = _hidden(TEMPORARY, path)
     try:
-        yield partial
+        with cleaned_up(lambda: _remove_leftover(partial, fs)):
+            yield partial
     except BaseException:
         _remove_leftover(partial, fs)
         raise

@@ -17,7 +17,8 @@ from transformer_cli.errors import InterruptedBySignal, TryAgainError
 from transformer_cli.evaluation.exercises import summary_lines
 from transformer_cli.inference import load_translator
 from transformer_cli.messages import log_to_file
-from transformer_cli.runtime import StopRequest, environment, prepare_machine, signals_as_requests
+from transformer_cli.runtime import environment, prepare_machine
+from transformer_cli.signals import SignalRequests, signals_as_requests
 from transformer_cli.storage import RunLock, replace_file
 from transformer_cli.training.alarms import Alarms
 from transformer_cli.training.callbacks import Callback, Callbacks
@@ -170,7 +171,7 @@ def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[C
 class _StopAfterSignal(Callback):
     """Ends the training after the step in which a signal came."""
 
-    request: StopRequest
+    request: SignalRequests
 
     def should_stop(self) -> bool:
         return self.request.signal_number is not None

@@ -1,0 +1,192 @@
+"""Signals: how SIGINT, SIGTERM, SIGHUP and SIGUSR1 end a command, or ask a training to save.
+
+`__main__` imports this module before all others, so it imports as little as possible. Python calls a handler
+between any two steps of the main thread, also in the middle of an import. An exception that is raised there
+breaks the import, so the handlers raise none: they end the process with `os._exit`, or take a note.
+
+A signal that its parent ignores stays ignored: SIGHUP under `nohup`, SIGINT in a job in the background. On
+Windows SIGHUP and SIGUSR1 do not exist.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the module `typing` itself is not needed here
+    from collections.abc import Callable
+    from types import FrameType
+    from typing import Any
+
+    Handler = Callable[[int, FrameType | None], None]
+
+# SIGTERM last: when a handler of SIGTERM is there, those of the others are there too.
+ENDING = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGTERM") if hasattr(signal, name))  # fmt: skip
+SIGHUP = getattr(signal, "SIGHUP", None)
+SIGUSR1 = getattr(signal, "SIGUSR1", None)
+
+MAX_ENDING_SECONDS = 2.0
+"""After this time a process ends, even if the reader of its output or a disk does not answer."""
+
+
+class _Ending:
+    """The state of the ending of this process: there is one object of this class."""
+
+    def __init__(self) -> None:
+        self.signal_number: int | None = None
+        self.num_blocks = 0
+        """Blocks of `ending_after` that the main thread is in."""
+        self.cleanups: dict[object, Callable[[], Any]] = {}
+
+    def note(self, signal_number: int, frame: FrameType | None) -> None:
+        """A handler: end the process now, or at the end of the block that must not be cut."""
+        if self.signal_number is not None:
+            if signal_number != SIGHUP:
+                os._exit(128 + signal_number)
+            return
+        self.signal_number = signal_number
+        _tell(f"tfm: ended by {signal.Signals(signal_number).name}\n")
+        if hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, lambda *_: os._exit(128 + signal_number))
+            signal.setitimer(signal.ITIMER_REAL, MAX_ENDING_SECONDS)
+        if self.num_blocks == 0:
+            self.finish()
+
+    def finish(self) -> None:
+        """Write what is in the buffer of standard output, remove temporary files, and end."""
+        assert self.signal_number is not None
+        for work in (_flush_output, *reversed(self.cleanups.values())):
+            try:
+                work()
+            except Exception:  # the process ends all the same
+                continue
+        os._exit(128 + self.signal_number)
+
+
+_ending = _Ending()
+
+
+def end_by_signals() -> None:
+    """From now on a signal to end ends this process with its code; SIGUSR1 does nothing.
+
+    While it ends, a second signal ends it at once.
+    """
+    if SIGUSR1 is not None and signal.getsignal(SIGUSR1) is signal.SIG_DFL:
+        signal.signal(SIGUSR1, _go_on)
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _ending.note)
+
+
+class _Whole:
+    """The context manager of `ended_after`."""
+
+    def __enter__(self) -> None:
+        _ending.num_blocks += 1
+
+    def __exit__(self, *_: object) -> None:
+        _ending.num_blocks -= 1
+        if _ending.signal_number is not None and _ending.num_blocks == 0:
+            _ending.finish()
+
+
+class _CleanedUp:
+    """The context manager of `cleaned_up`."""
+
+    def __init__(self, cleanup: Callable[[], Any]) -> None:
+        self._cleanup = cleanup
+
+    def __enter__(self) -> None:
+        _ending.cleanups[self] = self._cleanup
+
+    def __exit__(self, *_: object) -> None:
+        _ending.cleanups.pop(self, None)
+
+
+def ended_after() -> _Whole:
+    """A block of the main thread that a signal does not cut, such as the writing of one line: it ends after it."""
+    return _Whole()
+
+
+def cleaned_up(cleanup: Callable[[], Any]) -> _CleanedUp:
+    """A block in which a signal to end first calls a function, such as one that removes a temporary file."""
+    return _CleanedUp(cleanup)
+
+
+class SignalRequests:
+    """What signals have asked of a training; the training loop reads it between two steps."""
+
+    def __init__(self) -> None:
+        self.signal_number: int | None = None
+        """The first signal that asked to stop."""
+        self.wants_save = False
+        """Whether SIGUSR1 has asked for a checkpoint."""
+        self._is_stop_asked = False  # by another signal than SIGHUP
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> SignalRequests:
+        """Take the signals over, one after the other; each has a handler at any moment.
+
+        Python handles signals in the main thread only: in another thread nothing changes.
+        """
+        import threading
+
+        if threading.current_thread() is not threading.main_thread():
+            return self
+        handlers: list[tuple[int, Handler]] = [(number, self._note_stop) for number in ENDING]
+        for number, handler in handlers:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, handler)
+        if SIGUSR1 is not None and signal.getsignal(SIGUSR1) in (signal.SIG_DFL, _go_on):
+            self._before[SIGUSR1] = signal.signal(SIGUSR1, self._note_save)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note_stop(self, signal_number: int, frame: FrameType | None) -> None:
+        """The first signal is a request; the second ends the process at once.
+
+        SIGHUP never counts as the second: when a terminal closes, it comes two or three times, from the
+        shell and from the system, and service managers send it beside SIGTERM.
+        """
+        if signal_number != SIGHUP:
+            if self._is_stop_asked:
+                os._exit(128 + signal_number)
+            self._is_stop_asked = True
+        if self.signal_number is None:
+            self.signal_number = signal_number
+            name = signal.Signals(signal_number).name
+            _tell(f"\ntfm: {name}: finishing the step and saving; a second signal ends the run at once\n")  # fmt: skip
+
+    def _note_save(self, signal_number: int, frame: FrameType | None) -> None:
+        self.wants_save = True
+        _tell("\ntfm: SIGUSR1: saving after this step\n")
+
+
+def signals_as_requests() -> SignalRequests:
+    """Turn the first signal to end into a request to stop, and SIGUSR1 into a request to save.
+
+    The second signal to end ends the process at once.
+    """
+    return SignalRequests()
+
+
+def _flush_output() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _go_on(signal_number: int, frame: FrameType | None) -> None:
+    """SIGUSR1 asks to save; while nothing is trained there is nothing to save."""
+
+
+def _tell(message: str) -> None:
+    """Write to standard error, which may be closed, or a terminal that is gone."""
+    try:
+        os.write(2, message.encode())
+    except OSError:
+        return
