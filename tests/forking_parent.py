@@ -92,6 +92,7 @@ if __name__ == "__main__":
     import_everything()
     become(serve())
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under `nohup`
     try:
         sys.modules["transformer_cli.__main__"].main()
     except SystemExit as outcome:

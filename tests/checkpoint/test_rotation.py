@@ -2,6 +2,7 @@
 
 import math
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from transformer_cli.checkpoint import Checkpoints, Retention, list_checkpoints
+from transformer_cli.checkpoint import Checkpoints, Retention, Snapshot, list_checkpoints
 from transformer_cli.checkpoint.rotation import Scored, best_first
 from transformer_cli.errors import TfmError
 
@@ -44,6 +45,38 @@ def test_the_newest_and_the_best_stay(
 def test_among_equal_scores_the_earliest_is_the_best() -> None:
     assert best_first([Scored(3, 2.0), Scored(1, 2.0), Scored(2, 2.0)], "bleu") == [1, 2, 3]
     assert best_first([Scored(3, 2.0), Scored(1, 2.0), Scored(2, 2.0)], "cer") == [1, 2, 3]
+
+
+def test_among_equal_scores_the_lowest_loss_is_the_best() -> None:
+    checkpoints = [Scored(1, 0.0, 5.0), Scored(2, 0.0, 3.0), Scored(3, 0.0, 4.0), Scored(4, 0.0)]
+    assert best_first(checkpoints, "bleu") == [2, 3, 1, 4], "one without a loss comes last"
+    assert best_first([Scored(1, 9.0, 1.0), Scored(2, 8.0, 2.0)], "bleu") == [1, 2]
+
+
+def with_loss(step: int, loss: float | None) -> Snapshot:
+    plain = snapshot(step)
+    validation = {"step": step, "value": 0.0, "loss": loss}
+    return replace(plain, state={**plain.state, "validation": validation})
+
+
+def test_the_loss_in_the_state_decides_which_of_equal_checkpoints_is_kept_and_linked(
+    tmp_path: Path,
+) -> None:
+    """BLEU 0.00 twice: the later checkpoint, with the lower loss, is the better one."""
+    checkpoints = Checkpoints(tmp_path, Retention(1, 1, "bleu"))
+    for step, loss in ((10, 7.0), (20, 5.0), (30, 6.0), (40, None)):
+        checkpoints.save(with_loss(step, loss), 0.0)
+    assert checkpoints.best().step == 20  # type: ignore[union-attr]
+    assert (tmp_path / "checkpoints/best").readlink() == Path("step-00000020")
+    assert {found.step for found in list_checkpoints(tmp_path / "checkpoints").whole} == {20, 40}
+
+
+def test_the_loss_of_an_earlier_validation_is_not_that_of_a_checkpoint(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, Retention(9, 1, "bleu"))
+    checkpoints.save(with_loss(10, 7.0), 0.0)
+    stale = with_loss(10, 1.0)
+    checkpoints.save(replace(stale, step=20), 0.0)
+    assert checkpoints.best().step == 10  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf, None])

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,14 @@ SAVED = re.compile(
     r"\ntfm: (SIG\w+): finishing the step and saving; a second signal ends the run at once\n"
     r"(.*\n)*tfm: stopped (and saved )?at step \d+.*\n  hint: the same command continues where it stopped\n"
 )
+
+
+@pytest.fixture(autouse=True)
+def _no_signal_is_ignored() -> Iterator[None]:
+    """Under `nohup` these tests, and so the processes that they start, would ignore SIGHUP."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 class Ended(NamedTuple):
@@ -66,7 +74,10 @@ def ended_by(
             assert time.monotonic() < stop_at
         time.sleep(moment_seconds)
         process.send_signal(number)
-        process.wait(LIMIT_SECONDS)
+        try:
+            process.wait(LIMIT_SECONDS)
+        finally:
+            process.kill()
     return Ended(process.returncode, out.read_bytes(), talk.read_text())
 
 

@@ -20,7 +20,7 @@ def test_each_cadence_is_kept_and_everything_happens_once_more_at_the_end() -> N
     assert progress.step == 9
     assert world.without_steps() == [
         "report 3", "validate 4", "save 4", "save 5", "report 6", "validate 8", "report 9",
-        "validate 9", "save 9",
+        "save 9", "validate 9",  "save 9",
     ]  # fmt: skip
     assert [call for call in world.calls if call.startswith("step")] == [
         f"step {step}" for step in range(1, 10)
@@ -30,8 +30,34 @@ def test_each_cadence_is_kept_and_everything_happens_once_more_at_the_end() -> N
 def test_what_is_saved_knows_of_the_validation_before_it() -> None:
     world = World()
     run(experiment(settings()), world)
-    assert [(p.step, p.validated_at) for p, _ in world.saved] == [(4, 4), (5, 4), (8, 8), (9, 9)]
+    saved = [(p.step, p.validated_at) for p, _ in world.saved]
+    assert saved == [(4, 4), (5, 4), (8, 8), (9, 8), (9, 9)]
     assert world.saved[-1][0].best_goodness == (-1.0,), "of a loss, the lowest is the best"
+
+
+def test_a_save_that_is_due_comes_before_the_validation() -> None:
+    """Whoever is killed in a long validation has lost nothing; a new best is saved once more."""
+    world = World(values=lambda step: abs(step - 6))
+    run(experiment(settings(validate_every=3, save_every=3)), world)
+    assert world.without_steps() == [
+        "report 3", "save 3", "validate 3", "save 3",
+        "report 6", "save 6", "validate 6", "save 6",
+        "report 9", "save 9", "validate 9", "save 9",
+    ]  # fmt: skip
+    world = World(values=lambda step: step)
+    run(experiment(settings(validate_every=3, save_every=3)), world)
+    assert world.without_steps()[4:7] == ["report 6", "save 6", "validate 6"], "no new best"
+
+
+def test_of_equal_scores_the_lower_loss_is_among_the_best() -> None:
+    """BLEU is 0.00 for a while, and the loss falls."""
+    world = World(values=lambda step: 0.0, losses=lambda step: abs(step - 6))
+    progress = run(experiment(settings(validate_every=3, save_every=100)), world)
+    assert world.without_steps() == [
+        "report 3", "validate 3", "save 3", "report 6", "validate 6", "save 6",
+        "report 9", "save 9", "validate 9", "save 9",
+    ]  # fmt: skip
+    assert (progress.best_goodness, progress.best_losses) == ((0.0,), (0.0,))
 
 
 def test_epochs_end_a_run_too() -> None:
@@ -85,6 +111,8 @@ def test_a_run_that_stops_getting_better_is_ended() -> None:
         ("report 3", ["report 3", "save 3"]),
         ("step 4", ["report 3", "save 4"]),
         ("validate 4", ["report 3", "validate 4", "save 4"]),
+        ("batch-1 4", ["report 3", "validate 4", "save 4"]),
+        ("batch-2 4", ["report 3", "validate 4", "save 4"]),
         ("save 4", ["report 3", "validate 4", "save 4"]),
         ("save 5", ["report 3", "validate 4", "save 4", "save 5"]),
     ],
@@ -96,18 +124,41 @@ def test_a_request_to_stop_ends_after_one_save(call: str, expected: list[str]) -
     assert progress == world.saved[-1][0]
 
 
+def test_a_validation_that_was_stopped_does_not_count_and_its_other_batches_are_left_out() -> None:
+    world = World(watch=lambda name, step: (name, step) == ("batch-1", 4))
+    progress = run(experiment(settings()), world)
+    assert world.calls[-2:] == ["batch-1 4", "save 4"]
+    assert (progress.step, progress.validated_at, progress.best_goodness) == (4, 0, ())
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("step 2", ["save 2", "report 3", "validate 4", "save 4", "save 5"]),
+        ("report 3", ["report 3", "save 3", "validate 4", "save 4", "save 5"]),
+        ("batch-1 4", ["report 3", "validate 4", "save 4", "save 4", "save 5"]),
+    ],
+)
+def test_a_request_to_save_is_obeyed_at_once_and_training_goes_on(
+    call: str, expected: list[str]
+) -> None:
+    """Also between the batches of a validation, which goes on too."""
+    plain, world = World(), World(wants_save_after=call)
+    whole, other = experiment(settings()), experiment(settings())
+    assert run(whole, plain) == run(other, world) == world.saved[-1][0]
+    assert world.without_steps()[: len(expected)] == expected
+    assert_equal(tensors_of(whole), tensors_of(other))
+
+
 def test_a_request_before_the_first_step_saves_nothing() -> None:
     world = World(is_stopped=True)
     assert run(experiment(settings()), world) == Progress()
     assert world.calls == []
 
 
-def resumed(training: TrainingConfig, cut: int) -> tuple[Experiment, World]:
-    """Stop after step `cut`, save the state as JSON and tensors, and continue in a new experiment."""
-    first, world = (
-        experiment(training),
-        World(watch=lambda name, step: (name, step) == ("step", cut)),
-    )
+def resumed(training: TrainingConfig, cut: tuple[str, int]) -> tuple[Experiment, World]:
+    """Stop after the call `cut`, save the state as JSON and tensors, and continue in a new experiment."""
+    first, world = experiment(training), World(watch=lambda name, step: (name, step) == cut)
     run(first, world)
     progress, meter_state = world.saved[-1]
     progress = Progress.from_json(progress.to_json())
@@ -123,8 +174,11 @@ def resumed(training: TrainingConfig, cut: int) -> tuple[Experiment, World]:
     return second, rest
 
 
-@pytest.mark.parametrize("cut", range(1, 9))
-def test_a_run_cut_after_any_step_ends_bit_for_bit_alike(cut: int) -> None:
+CUTS = [*(("step", step) for step in range(1, 10)), ("batch-1", 4), ("batch-2", 8), ("batch-1", 9)]
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_run_cut_anywhere_ends_bit_for_bit_alike(cut: tuple[str, int]) -> None:
     """C1, C2: dropout, label smoothing, warm-up, clipping and accumulation are all on."""
     training = settings(clip_norm=0.5)
     whole, world = experiment(training), World()

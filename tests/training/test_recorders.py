@@ -154,3 +154,15 @@ def test_a_disk_that_fills_up_later_costs_one_warning(
                 recorder.on_validation(step, VALIDATION, NO_TRANSLATOR)
     assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 1
     assert len(list(read_json_lines(tmp_path / "metrics.jsonl"))) == 5
+
+
+def test_a_validation_that_a_resumed_run_does_again_stands_there_once(tmp_path: Path) -> None:
+    """A process was killed after the validation and before the checkpoint that knows it."""
+    with recording(tmp_path) as recorder:
+        recorder.on_report(report(4))
+        recorder.on_validation(4, VALIDATION, NO_TRANSLATOR)
+    before = (tmp_path / "metrics.jsonl").read_bytes()
+    with recording(tmp_path, first_step=4) as recorder:
+        assert (tmp_path / "metrics.jsonl").read_bytes() == before
+        recorder.on_validation(4, VALIDATION, NO_TRANSLATOR)
+    assert (tmp_path / "metrics.jsonl").read_bytes() == before

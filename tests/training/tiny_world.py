@@ -18,7 +18,7 @@ from transformer_cli.training.loop import Experiment, run_loop
 from transformer_cli.training.meter import Meter, TrainingReport
 from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.progress import Progress
+from transformer_cli.training.progress import Progress, Validated
 from transformer_cli.training.step import StepReport
 
 from ..data.pair_list import PairList
@@ -56,15 +56,19 @@ class World(Callback):
     """Writes down what the loop calls; where `watch` says so, it asks to stop."""
 
     values: Callable[[int], float] = lambda step: 10.0 - step
+    losses: Callable[[int], float] = lambda step: 1.0
+    wants_save_after: str = ""
     watch: Callable[[str, int], bool | None] = lambda call, step: False
     calls: list[str] = field(default_factory=list)
     reports: list[TrainingReport] = field(default_factory=list)
     saved: list[tuple[Progress, dict[str, float]]] = field(default_factory=list)
     is_stopped: bool = False
+    wants_save: bool = False
 
     def note(self, call: str, step: int) -> None:
         self.calls.append(f"{call} {step}")
         self.is_stopped |= bool(self.watch(call, step))
+        self.wants_save |= self.calls[-1] == self.wants_save_after
 
     def on_step(self, step: int, report: StepReport) -> None:
         self.note("step", step)
@@ -76,16 +80,25 @@ class World(Callback):
     def should_stop(self) -> bool:
         return self.is_stopped
 
-    def validate(self, step: int) -> float:
+    def should_save(self) -> bool:
+        return self.wants_save
+
+    def validate(self, step: int, must_stop: Callable[[], bool]) -> Validated | None:
+        """In two batches; of the value, lower is better."""
         self.note("validate", step)
-        return self.values(step)
+        for number in (1, 2):
+            self.note(f"batch-{number}", step)
+            if must_stop():
+                return None
+        return Validated(-self.values(step), self.losses(step))
 
     def save(self, progress: Progress, meter: Meter) -> None:
         self.saved.append((progress, meter.to_json()))
+        self.wants_save = False
         self.note("save", progress.step)
 
     def without_steps(self) -> list[str]:
-        return [call for call in self.calls if not call.startswith("step")]
+        return [call for call in self.calls if not call.startswith(("step", "batch"))]
 
 
 def train(one: Experiment, progress: Progress, meter: Meter, world: World) -> Progress:

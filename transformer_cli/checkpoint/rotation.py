@@ -1,5 +1,6 @@
 """The checkpoints that are kept: the newest and the best."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -8,10 +9,11 @@ from transformer_cli.config import LOWER_IS_BETTER, TrainingConfig
 
 
 class Scored(NamedTuple):
-    """The step and the score of a checkpoint."""
+    """The step of a checkpoint, its score, and its loss on the same text, which decides between equal scores."""
 
     step: int
     score: float | None
+    loss: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,9 @@ class Retention:
 
 
 def best_first(checkpoints: Iterable[Scored], metric: str) -> list[int]:
-    """The steps that have a score, best first; of equal scores the earliest step first."""
+    """The steps that have a score, best first; of equal scores the lowest loss, then the earliest step, first."""
     sign = 1 if metric in LOWER_IS_BETTER else -1
-    ranked = sorted((sign * score, step) for step, score in checkpoints if score is not None)
-    return [step for _, step in ranked]
+    scored = (
+        (sign * one.score, one.loss, one.step) for one in checkpoints if one.score is not None
+    )
+    return [step for *_, step in sorted(scored)]

@@ -1,5 +1,6 @@
 """One checkpoint on disk: its files, and how each is read."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from transformer_cli.checkpoint.rotation import Scored
-from transformer_cli.errors import DataError, TrainingStoppedError
+from transformer_cli.errors import DataError, StorageError, TrainingStoppedError
 from transformer_cli.storage import Content, Manifest, open_sealed
 from transformer_cli.storage.manifest import encode_json, is_bare_name, parse_json
 from transformer_cli.storage.tensors import read_tensors, require_finite, tensors_content
@@ -72,8 +73,21 @@ class Checkpoint:
         return self.manifest.score
 
     def scored(self, metric: str) -> Scored:
-        """Step and score; a score of another metric counts as none."""
-        return Scored(self.step, self.score if self.manifest.metric == metric else None)
+        """Step, score and loss; a score of another metric counts as none."""
+        if self.score is None or self.manifest.metric != metric:
+            return Scored(self.step, None)
+        return Scored(self.step, self.score, self._validation_loss())
+
+    def _validation_loss(self) -> float:
+        """The loss of the validation at this step; infinity if the state does not tell it."""
+        try:
+            validation = self.state()["validation"]
+            loss = float(validation["loss"]) if validation["step"] == self.step else math.inf
+        except (DataError, StorageError, KeyError, TypeError, ValueError):
+            return (
+                math.inf
+            )  # the score alone counts; whether the file is damaged is checked elsewhere
+        return math.inf if math.isnan(loss) else loss
 
     def verify(self) -> None:
         """Read every file and compare its checksum.

@@ -62,9 +62,9 @@ class TrainingConfig(Section):
     keep_best: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 1
     """Number of best checkpoints that are kept, by best_metric."""
     best_metric: Metric = "bleu"
-    """The metric on the validation split that decides which checkpoint is the best."""
+    """The metric on the validation split that decides which checkpoint is the best; of equal values the one with the lower loss is the best."""
     patience: Annotated[int, Field(strict=True, ge=1, le=10_000)] | None = None
-    """Stop after this many validations in a row without a new best; absent: never."""
+    """Stop after this many validations in a row without a better best_metric; absent: never."""
 
     @model_validator(mode="after")
     def _something_ends_the_run(self) -> Self:
@@ -95,7 +95,7 @@ class ValidationConfig(Section):
     """What is measured on held-out text during training."""
 
     max_sentences: Count | None = None
-    """Use only this many validation pairs, the first of the file, so every validation uses the same; absent: all."""
+    """Use only this many validation pairs, the first of the file, so every validation uses the same. Absent: all pairs of the corpora whose split is validation, and of a drawn split at most 3,000, evenly spread; tfm validate scores the whole split."""
     scores: Annotated[tuple[ScoreName, ...], Field(max_length=5)] = ("bleu", "chrf", "cer")
     """Scores of translations; loss and perplexity are always computed. With an empty list, only the samples are translated."""
     beam_size: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
@@ -143,4 +143,4 @@ class RuntimeConfig(Section):
     compile: Switch = False
     """Compile each layer with torch.compile; worthwhile for long runs on a GPU."""
     stuck_after_seconds: Positive | None = None
-    """A watchdog ends the training if no step, validation or save has ended for this time. It prints the stack of each thread and exits with code 75, so a scheduler can start the run again. Choose more than the longest validation takes; absent: no watchdog."""
+    """A watchdog ends the training if no step, batch of a validation or save has ended for this time. It prints the stack of each thread and exits with code 75, so a scheduler can start the run again. Choose more than the longest of them takes; absent: no watchdog."""

@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +49,13 @@ def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def cut_json_lines(path: Path, *, after_step: int) -> int:
     """Remove the objects of later steps, which a resumed run writes again; return their number."""
+    return keep_json_lines(path, lambda record: _step(record) <= after_step)
+
+
+def keep_json_lines(path: Path, is_kept: Callable[[Mapping[str, Any]], bool]) -> int:
+    """Remove all other objects from the file; return their number."""
     records = list(read_json_lines(path))
-    kept = [record for record in records if _step(record) <= after_step]
+    kept = list(filter(is_kept, records))
     if len(kept) < len(records):
         lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in kept)
         replace_file(path, lines.encode())

@@ -37,7 +37,15 @@ class Callback:
         """A checkpoint is on the disk."""
 
     def should_stop(self) -> bool:
-        """Whether to end the training with a checkpoint; asked before the first step and after each one."""
+        """Whether to end the training with a checkpoint.
+
+        Asked before the first step and after each one, and between the batches of a validation, which then
+        ends without a result; the resumed run does it again.
+        """
+        return False
+
+    def should_save(self) -> bool:
+        """Whether to write a checkpoint now and go on; asked when `should_stop` is. `on_save` follows."""
         return False
 
     def on_end(self) -> None:
@@ -76,4 +84,7 @@ class Callbacks(Callback):
             callback.on_save(step, folder)
 
     def should_stop(self) -> bool:
-        return any(callback.should_stop() for callback in self._callbacks)
+        return any([callback.should_stop() for callback in self._callbacks])
+
+    def should_save(self) -> bool:
+        return any([callback.should_save() for callback in self._callbacks])

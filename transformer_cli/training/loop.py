@@ -13,16 +13,21 @@ One update, in the order in which it happens:
 6.  The optimizer changes the weights, unless the gradient has a NaN or an infinity (optimizers.py).
 7.  `Progress` counts the step and takes over the position in the data; the `Meter` adds up losses on
     the device, and the CPU does not wait (progress.py, meter.py).
-8.  Every `log_every` steps the sums are read and reported; every `validate_every` steps the model is
-    validated; every `save_every` steps, and for each new best score, a checkpoint is written
+8.  Every `log_every` steps the sums are read and reported; every `save_every` steps a checkpoint is written;
+    every `validate_every` steps the model is validated, and for each new best score a checkpoint is written
     (session.py). Callbacks are told of each of these (callbacks.py).
+
+Where a save and a validation are due at one step, the save comes first: a validation may take long, and a
+process that is killed in it has lost nothing. The resumed run then does the validation again, with the same
+result. If the validation is among the best, the checkpoint of this step is replaced by one that knows it; if
+not, nothing needs to be written: the next checkpoint knows it, and a kill until then repeats it.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from transformer_cli.config import TrainingConfig
-from transformer_cli.data.batches.updates import Updates
+from transformer_cli.data.batches.updates import Position, Updates
 from transformer_cli.errors import TrainingStoppedError
 from transformer_cli.model import Transformer
 from transformer_cli.runtime import Machine, seed_everything
@@ -32,7 +37,7 @@ from transformer_cli.training.objectives import Objective
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.progress import (
     Progress,
-    goodness,
+    Validated,
     is_finished,
     is_validation_due,
     reaches_limit,
@@ -59,7 +64,7 @@ def run_loop(
     progress: Progress,
     meter: Meter,
     *,
-    validate: Callable[[int], float],
+    validate: Callable[[int, Callable[[], bool]], Validated | None],
     save: Callable[[Progress, Meter], None],
     callbacks: Callbacks,
 ) -> Progress:
@@ -69,47 +74,80 @@ def run_loop(
         experiment: model, optimizer and data.
         progress: how far the run has come.
         meter: sums since the last report; a resumed run continues them.
-        validate: gives the value of `training.best_metric` at a step.
+        validate: validates at a step. Between its batches it calls the function that it is given, and gives
+            None if this says to stop.
         save: writes a checkpoint.
         callbacks: are told what happens, and may ask to stop.
 
     Raises:
         TrainingStoppedError: too many updates in a row had a gradient that is not finite.
     """
-    training, is_saved = experiment.training, True
+    training = experiment.training
+    state = _State(progress, meter, training, validate, save, callbacks)
     meter.start_lap()
-
-    def ends_here() -> bool:
-        return is_finished(progress, training) or callbacks.should_stop()
-
     while True:
-        is_among_best = False
-        # After a request to stop there is no time for a validation: the resumed run validates.
-        if is_validation_due(progress, training) and not callbacks.should_stop():
-            with meter.paused():
-                value = goodness(validate(progress.step), training.best_metric)
-            progress = progress.after_validation(value, keep_best=training.keep_best)
-            is_among_best = value in progress.best_goodness
-            is_saved = False
-        is_save_due = progress.step % training.save_every == 0 or is_among_best
-        if not is_saved and (is_save_due or ends_here()):
-            with meter.paused():
-                save(progress, meter)
-            is_saved = True
-        if is_saved and ends_here():
-            return progress
-        report = _update(experiment, progress.step + 1)
-        progress = progress.after_step(experiment.updates.position)
-        is_saved = False
+        with meter.paused():
+            is_at_end = reaches_limit(state.progress, training)
+            state.save_if(state.progress.step % training.save_every == 0 or is_at_end)
+            state.validate_if(is_validation_due(state.progress, training))
+            state.save_if(state.ends_here())
+        if state.is_saved and state.ends_here():
+            return state.progress
+        step = state.progress.step + 1
+        report = _update(experiment, step)
+        state.after_step(experiment.updates.position)
         meter.add(report)
-        callbacks.on_step(progress.step, report)
-        if progress.step % training.log_every == 0 or reaches_limit(progress, training):
-            callbacks.on_report(_training_report(experiment, progress, meter, report))
+        callbacks.on_step(step, report)
+        if step % training.log_every == 0 or reaches_limit(state.progress, training):
+            callbacks.on_report(_training_report(experiment, state.progress, meter, report))
             meter.start_interval()
         # Reading the count makes the CPU wait for a GPU, so with a GPU it is read rarely.
         is_free_to_read = experiment.machine.device.type == "cpu"
-        if is_free_to_read or progress.step % training.max_skipped_in_a_row == 0:
-            _stop_if_hopeless(progress, meter, training)
+        if is_free_to_read or step % training.max_skipped_in_a_row == 0:
+            _stop_if_hopeless(state.progress, meter, training)
+
+
+@dataclass(slots=True)
+class _State:
+    """How far the run has come, and what is done with that between two updates."""
+
+    progress: Progress
+    meter: Meter
+    training: TrainingConfig
+    validate: Callable[[int, Callable[[], bool]], Validated | None]
+    save: Callable[[Progress, Meter], None]
+    callbacks: Callbacks
+    is_saved: bool = True
+
+    def after_step(self, position: Position) -> None:
+        self.progress = self.progress.after_step(position)
+        self.is_saved = False
+
+    def save_if(self, is_due: bool) -> None:
+        if is_due and not self.is_saved:
+            self.save(self.progress, self.meter)
+            self.is_saved = True
+
+    def validate_if(self, is_due: bool) -> None:
+        """After a request to stop there is no time for a validation: the resumed run validates."""
+        if not is_due or self.must_stop():
+            return
+        validated = self.validate(self.progress.step, self.must_stop)
+        if validated is None:
+            return
+        keep_best = self.training.keep_best
+        is_among_best = self.progress.is_among_best(validated, keep_best=keep_best)
+        self.progress = self.progress.after_validation(validated, keep_best=keep_best)
+        self.is_saved = False
+        self.save_if(is_among_best)
+
+    def must_stop(self) -> bool:
+        """Whether a callback asks to stop; if one asks for a checkpoint, this writes it."""
+        self.save_if(self.callbacks.should_save())
+        return self.callbacks.should_stop()
+
+    def ends_here(self) -> bool:
+        return is_finished(self.progress, self.training) or self.must_stop()
 
 
 def _update(experiment: Experiment, step: int) -> StepReport:

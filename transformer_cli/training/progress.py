@@ -7,11 +7,25 @@ epoch), and dropout is seeded with (seed, step) before each update.
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from transformer_cli.config import LOWER_IS_BETTER, TrainingConfig
 from transformer_cli.data.batches.updates import Position
 from transformer_cli.errors import DataError
+
+
+class Validated(NamedTuple):
+    """What a validation says about the weights; higher is better, and the loss decides between equal ones."""
+
+    goodness: float
+    """The value of `training.best_metric`, or its negative where lower is better."""
+    loss: float
+    """In nats per target token."""
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Higher is better; a loss that is NaN is the worst."""
+        return self.goodness, -math.inf if math.isnan(self.loss) else -self.loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,22 +36,42 @@ class Progress:
     position: Position = Position(0, 0)  # of the next batch  # noqa: RUF009 - frozen
     validated_at: int = 0  # step of the last validation; 0 before the first
     best_goodness: tuple[float, ...] = ()  # `goodness` of the best validations, best first
+    best_losses: tuple[float, ...] = ()  # of the same validations
     validations_without_best: int = 0
 
     def after_step(self, position: Position) -> Self:
         """After one more update; `position` is that of the next batch."""
         return replace(self, step=self.step + 1, position=position)
 
-    def after_validation(self, goodness: float, *, keep_best: int) -> Self:
-        """After a validation at this step; NaN is never among the best."""
+    def after_validation(self, validated: Validated, *, keep_best: int) -> Self:
+        """After a validation at this step; NaN is never among the best.
+
+        Among equal values of the metric the lowest loss is the best, and of equal losses the earliest. For
+        `patience` only the metric itself counts: a tie is no new best.
+        """
+        goodness, best = validated.goodness, self._best()
         is_best = not math.isnan(goodness) and goodness > max(self.best_goodness, default=-math.inf)
-        known = self.best_goodness if math.isnan(goodness) else (*self.best_goodness, goodness)
+        if not math.isnan(goodness):
+            best.insert(self._place(validated), validated)
+        kept = best[:keep_best]
         return replace(
             self,
             validated_at=self.step,
-            best_goodness=tuple(sorted(known, reverse=True)[:keep_best]),
+            best_goodness=tuple(one.goodness for one in kept),
+            best_losses=tuple(one.loss for one in kept),
             validations_without_best=0 if is_best else self.validations_without_best + 1,
         )
+
+    def is_among_best(self, validated: Validated, *, keep_best: int) -> bool:
+        """Whether the validation of this step, which is not counted yet, is one of the best."""
+        return not math.isnan(validated.goodness) and self._place(validated) < keep_best
+
+    def _best(self) -> list[Validated]:
+        return list(map(Validated, self.best_goodness, self.best_losses))
+
+    def _place(self, validated: Validated) -> int:
+        """How many validations are at least as good."""
+        return sum(one.rank >= validated.rank for one in self._best())
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -56,7 +90,14 @@ class Progress:
             }
             epoch, batch = map(int, values["position"])
             best = tuple(float(value) for value in values["best_goodness"])
-            return cls(position=Position(epoch, batch), best_goodness=best, **numbers)
+            # Until version 0.1 these losses were not saved: then an earlier one wins each tie, as it did.
+            losses = values.get("best_losses", [-math.inf] * len(best))
+            return cls(
+                position=Position(epoch, batch),
+                best_goodness=best,
+                best_losses=tuple(float(loss) for _, loss in zip(best, losses, strict=True)),
+                **numbers,
+            )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"state.json: not the state of a training run: {error!r}") from error
 

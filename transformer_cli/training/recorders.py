@@ -15,7 +15,7 @@ from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import TfmError
 from transformer_cli.evaluation import ValidationReport
 from transformer_cli.evaluation.attention_picture import attention_picture
-from transformer_cli.storage import append_json_line, cut_json_lines
+from transformer_cli.storage import append_json_line, cut_json_lines, keep_json_lines
 from transformer_cli.training.callbacks import Callback
 from transformer_cli.training.meter import TrainingReport
 
@@ -30,13 +30,14 @@ class Recorder(Callback):
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
+        self.first_step = 0
         self.num_steps: int | None = None
         self.board: _EventFile | None = None
         self.is_recording = True
         self.is_warned = False
 
     def on_start(self, first_step: int, num_steps: int | None) -> None:
-        self.num_steps = num_steps
+        self.first_step, self.num_steps = first_step, num_steps
         try:
             # Steps after the checkpoint are trained again, and recorded again.
             cut_json_lines(self.folder.metrics_file, after_step=first_step)
@@ -78,7 +79,12 @@ class Recorder(Callback):
             "step %d  validation: loss %.4f  perplexity %.2f%s",
             step, report.loss, report.perplexity, scores,
         )  # fmt: skip
-        self._record({"kind": "validation", "step": step} | report.as_json())
+        line = {"kind": "validation", "step": step}
+        if (
+            step == self.first_step
+        ):  # done again, because no checkpoint knew it: it stands there once
+            self._forget(line)
+        self._record(line | report.as_json())
         curves = {"loss/validation": report.loss, "perplexity/validation": report.perplexity}
         self._draw(step, curves | {f"scores/{score.name}": score.value for score in report.scores})
         for number, (source, target, predicted) in enumerate(report.samples):
@@ -110,6 +116,14 @@ class Recorder(Callback):
             return
         try:
             append_json_line(self.folder.metrics_file, line)
+        except TfmError as error:
+            self._warn(error)
+
+    def _forget(self, line: Mapping[str, Any]) -> None:
+        try:
+            keep_json_lines(
+                self.folder.metrics_file, lambda record: not line.items() <= record.items()
+            )
         except TfmError as error:
             self._warn(error)
 

@@ -60,8 +60,9 @@ def train(
     """Train a model, or continue the run of the same name; at the end, save a checkpoint.
 
     The run is kept in the folder runs/NAME of the current folder, where NAME is `config.name`: config,
-    prepared data, log, metrics, event files for TensorBoard, and checkpoints. The first SIGINT (Ctrl-C) or
-    SIGTERM saves and ends the training; a second one ends the process at once. A process can run one training at
+    prepared data, log, metrics, event files for TensorBoard, and checkpoints. The first SIGINT (Ctrl-C),
+    SIGTERM or SIGHUP saves and ends the training; a second one ends the process at once. SIGUSR1 saves, and the
+    training goes on. A process can run one training at
     a time, and its current folder must not change meanwhile.
 
     Args:
@@ -159,19 +160,24 @@ def _prepared_data(
 def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[Callback]) -> None:
     config = session.config
     with signals_as_requests() as request:
-        own = Watchdog(config.runtime.stuck_after_seconds), _StopAfterSignal(request)
+        own = Watchdog(config.runtime.stuck_after_seconds), _SignalsObeyed(request)
         progress = session.run(Callbacks([*own, *callbacks, Recorder(folder), Alarms()]))
     if request.signal_number is not None and not is_finished(progress, config.training):
-        raise InterruptedBySignal(
-            request.signal_number, f"stopped and saved at step {progress.step}"
-        )
+        what = f"stopped and saved at step {progress.step}" if progress.step else "stopped before the first step"  # fmt: skip
+        raise InterruptedBySignal(request.signal_number, what)
 
 
 @dataclass
-class _StopAfterSignal(Callback):
-    """Ends the training after the step in which a signal came."""
+class _SignalsObeyed(Callback):
+    """Ends the training after the step in which a signal to stop came; saves after a signal to save."""
 
-    request: SignalRequests
+    requests: SignalRequests
 
     def should_stop(self) -> bool:
-        return self.request.signal_number is not None
+        return self.requests.signal_number is not None
+
+    def should_save(self) -> bool:
+        return self.requests.wants_save
+
+    def on_save(self, step: int, folder: Path) -> None:
+        self.requests.wants_save = False

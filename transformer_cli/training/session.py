@@ -1,16 +1,21 @@
 """A training session: one process' part of a run, from the newest checkpoint to the end of the loop."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
+
+import torch
 
 from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, Snapshot, portable_files
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
 from transformer_cli.data.batches.order import epoch_order
 from transformer_cli.data.batches.updates import Updates
+from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import PreparedData
+from transformer_cli.data.selection.held_out import pairs_to_validate
 from transformer_cli.decoding import Translator
 from transformer_cli.errors import DataError
 from transformer_cli.evaluation import validate
@@ -23,7 +28,7 @@ from transformer_cli.training.loop import Experiment, run_loop
 from transformer_cli.training.meter import Meter
 from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.progress import Progress
+from transformer_cli.training.progress import Progress, Validated, goodness
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +43,7 @@ class TrainingSession:
     progress: Progress
     meter: Meter
     checkpoints: Checkpoints
+    validation_pairs: list[SentencePair]
     validation: dict[str, Any] = field(default_factory=dict)  # the last one: its step and figures
     callbacks: Callbacks = field(default_factory=Callbacks)
 
@@ -85,7 +91,8 @@ class TrainingSession:
             machine=machine,
             seed=config.seed,
         )
-        return cls(config, data, experiment, progress, meter, checkpoints, validation)
+        pairs = _validation_pairs(config, data)
+        return cls(config, data, experiment, progress, meter, checkpoints, pairs, validation)
 
     def run(self, callbacks: Callbacks) -> Progress:
         """Train until the run is finished or a callback asks to stop; the state is saved then."""
@@ -110,19 +117,27 @@ class TrainingSession:
             limits.append(training.max_epochs * -(-batches // training.accumulate))
         return min(limits)
 
-    def _validate(self, step: int) -> float:
-        pairs = self.data.validation[: self.config.validation.max_sentences]
+    def _validate(self, step: int, must_stop: Callable[[], bool]) -> Validated | None:
         settings = self.config.validation
         self.experiment.model.eval()  # each training step switches it back
         translator = self._translator()
-        report = validate(
-            translator, pairs, scores=settings.scores, num_samples=settings.num_samples
-        )
+        try:
+            with _between_batches(self.experiment.model, must_stop):
+                report = validate(
+                    translator,
+                    self.validation_pairs,
+                    scores=settings.scores,
+                    num_samples=settings.num_samples,
+                )
+        except _StoppedError:
+            logger.info("step %d  validation: stopped; the resumed run does it", step)
+            return None
         self.callbacks.on_validation(step, report, translator)
         return_freed_memory()
-        value = report.metric(self.config.training.best_metric)
+        metric = self.config.training.best_metric
+        value = report.metric(metric)
         self.validation = {"step": step, "value": value} | report.as_json()
-        return value
+        return Validated(goodness(value, metric), report.loss)
 
     def _translator(self) -> Translator:
         settings = self.config.decoding
@@ -152,6 +167,37 @@ class TrainingSession:
         )
         score = self.validation["value"] if is_validated else None
         self.callbacks.on_save(progress.step, self.checkpoints.save(snapshot, score))
+
+
+def _validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
+    pairs = pairs_to_validate(config, data.validation)
+    if config.validation.max_sentences is None and len(pairs) < len(data.validation):
+        logger.info(
+            "validating on %s of the %s validation pairs; --set validation.max_sentences=... takes another "
+            "number, and tfm validate scores all",
+            f"{len(pairs):,}", f"{len(data.validation):,}",
+        )  # fmt: skip
+    return pairs
+
+
+class _StoppedError(Exception):
+    """A validation was told to stop."""
+
+
+@contextmanager
+def _between_batches(model: Transformer, must_stop: Callable[[], bool]) -> Iterator[None]:
+    """Ask whether to stop before each batch of sources that the model reads, and end the block then."""
+
+    def ask(*_: Any) -> None:
+        with torch.inference_mode(mode=False):  # a checkpoint may be written here
+            if must_stop():
+                raise _StoppedError
+
+    handle = model.encoder.register_forward_pre_hook(ask)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def _updates(config: Config, data: PreparedData, progress: Progress, machine: Machine) -> Updates:

@@ -15,13 +15,13 @@ CHECKS_PER_LIMIT = 8
 
 
 class Watchdog(Callback):
-    """Ends the process when no step, validation or save has ended for too long.
+    """Ends the process when no step, no batch of a validation and no save has ended for too long.
 
     A thread looks at the clock. It can run whenever the main thread waits for a disk or a device, because
     Python's GIL is free then. Nothing is saved: a run goes on from its last checkpoint.
 
     Args:
-        limit_seconds: longest time without a step, validation or save, or None.
+        limit_seconds: longest time without a step, a batch of a validation, or a save; or None.
     """
 
     def __init__(self, limit_seconds: float | None) -> None:
@@ -43,6 +43,11 @@ class Watchdog(Callback):
         self._alive_at = time.monotonic()
 
     on_validation = on_save = on_step
+
+    def should_stop(self) -> bool:
+        """A sign of life too: it is asked between the batches of a validation."""
+        self._alive_at = time.monotonic()
+        return False
 
     def on_end(self) -> None:
         self._is_over.set()

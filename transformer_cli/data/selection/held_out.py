@@ -1,6 +1,7 @@
 """Held-out pairs: the validation and test splits, which no model is trained on."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import get_args
@@ -44,6 +45,9 @@ class HeldOutSplit:
 
 
 HeldOutSplits = dict[SplitName, HeldOutSplit]
+
+MAX_DRAWN_TO_VALIDATE = 3000
+"""The most drawn pairs that a validation during training uses, where the config does not set a number."""
 
 
 def held_out_pairs(config: Config, split: SplitName) -> list[SentencePair]:
@@ -147,6 +151,23 @@ def _num_different_drawn(config: Config) -> int:
         if len(different) == _FEW_PAIRS:
             break
     return len(different)
+
+
+def pairs_to_validate(config: Config, pairs: Sequence[SentencePair]) -> list[SentencePair]:
+    """The pairs of the validation split that each validation during training uses, always the same ones.
+
+    With `validation.max_sentences` they are the first ones. Without it they are all pairs of the corpora whose
+    `split` names this split, and of the drawn pairs `MAX_DRAWN_TO_VALIDATE`, evenly spread: a share of a large corpus
+    may be more text than all training until the next validation.
+    """
+    if config.validation.max_sentences is not None:
+        return list(pairs[: config.validation.max_sentences])
+    drawn = [i for i, pair in enumerate(pairs) if _is_drawn(config, pair)]
+    if len(drawn) <= MAX_DRAWN_TO_VALIDATE:
+        return list(pairs)
+    used = {drawn[i * len(drawn) // MAX_DRAWN_TO_VALIDATE] for i in range(MAX_DRAWN_TO_VALIDATE)}
+    left_out = set(drawn) - used
+    return [pair for i, pair in enumerate(pairs) if i not in left_out]
 
 
 def held_out_digests(config: Config, held_out: HeldOutSplits) -> set[bytes]:
