@@ -15,6 +15,7 @@ import typer
 
 from transformer_cli import __version__
 from transformer_cli.errors import TfmError, UsageError, is_out_of_memory
+from transformer_cli.escaping import escaped
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -279,7 +280,7 @@ def _exit_with_error(message: str, exit_code: int) -> NoReturn:
     if "--debug" in sys.argv[1:]:
         traceback.print_exc()
     with contextlib.suppress(OSError):  # stderr may be closed
-        typer.echo(message, err=True)
+        typer.echo(escaped(message), err=True)
     sys.exit(exit_code)
 
 

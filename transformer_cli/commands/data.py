@@ -9,6 +9,7 @@ from transformer_cli.commands.output import show
 from transformer_cli.config import SplitName, load_config
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.selection import held_out_pairs
+from transformer_cli.escaping import on_one_line
 from transformer_cli.text import Tokenizer
 
 NUM_SHOWN = 10
@@ -36,4 +37,4 @@ def show_data(
 
 def _text_and_tokens(side: str, text: str, tokenizer: Tokenizer) -> list[str]:
     tokens = tokenizer.tokens(tokenizer.encode(text))
-    return [f"  {side}  {text}", f"          {' | '.join(tokens)}"]
+    return [f"  {side}  {on_one_line(text)}", f"          {on_one_line(' | '.join(tokens))}"]
