@@ -232,6 +232,9 @@ def test_nothing_is_recorded_in_a_folder_that_is_not_the_run_any_more(
         recorder.on_report(report(3))
         assert recorder.should_stop()
     assert not run.exists() or not list(run.iterdir())
+    if change != "removed":
+        lines = read_json_lines(tmp_path / "other" / "metrics.jsonl")
+        assert [line["step"] for line in lines] == [1, 2, 3]
     assert [r.message for r in caplog.records if "renamed or removed" in r.message] == [
         f"{run} was renamed or removed: saving and stopping"
     ]

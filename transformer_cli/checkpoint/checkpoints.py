@@ -43,7 +43,7 @@ class Checkpoints:
         self.retention = retention or Retention()
         self._data_fingerprint = _digest(data_fingerprint) if data_fingerprint else ""
         self._fs = fs
-        self._known = KnownFolder(run_folder) if run_folder.is_dir() else None
+        self._known: KnownFolder | None = None
         self._run_id: str | None = None
         self._saved_at = 0
         self._verified: dict[str, Manifest] = {}
@@ -94,7 +94,8 @@ class Checkpoints:
             raise self._saved_elsewhere(self._known, snapshot, score)
         self._continue_run(snapshot.step)
         storage.make_folders(self.folder, fs=self._fs)
-        self._known = self._known or KnownFolder(self.run_folder)
+        if self._known is None:
+            self.recognise_folder()
         final = self.folder / f"step-{snapshot.step:08d}"
         aside = place_aside(final, fs=self._fs)
         self._saved_at = max(int(time.time() * 1000), self._saved_at + 1)
@@ -116,6 +117,10 @@ class Checkpoints:
         most = self.retention.keep_last + self.retention.keep_best + 1
         still_to_come = max(1, most - len(list_checkpoints(self.folder).whole))
         storage.require_space(self.folder, still_to_come * checkpoint_bytes, fs=self._fs)
+
+    def recognise_folder(self) -> None:
+        """From now on, `save` notices that the run folder was renamed or removed."""
+        self._known = KnownFolder(self.run_folder)
 
     def sweep(self) -> None:
         """Delete temporary files of killed processes, and finish a replacement that a kill interrupted."""

@@ -1,17 +1,27 @@
 """A folder as it was when a run opened it: it may be renamed or removed, and another may get its name."""
 
 import os
+import weakref
+from contextlib import suppress
 from pathlib import Path
 
+from transformer_cli.storage import system_calls
 from transformer_cli.storage.lock import is_locked_here
 
 
 class KnownFolder:
-    """Recognises a folder by its device and inode, or by the lock that this process holds in it."""
+    """Recognises a folder by its device and inode, or by the lock that this process holds in it.
+
+    It keeps the folder open, where the system can: so no new folder gets the inode of a removed one.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._identity = _identity(path)
+        with suppress(OSError):
+            descriptor = system_calls.open_folder(path)
+            if descriptor is not None:
+                weakref.finalize(self, os.close, descriptor)
 
     def is_in_place(self) -> bool:
         """Whether the folder still has its name.

@@ -123,15 +123,24 @@ class Recorder(Callback):
 
     def _record(self, line: Mapping[str, Any]) -> None:
         if self.known is not None and not self.known.is_in_place():
-            if not self.is_lost:
-                logger.warning("%s was renamed or removed: saving and stopping", self.folder.path)
-            self.is_lost = True
-        if self.is_lost or not self.is_recording:
+            self._leave(self.known)
+        if not self.is_recording:
             return
         try:
             append_json_line(self.folder.metrics_file, line)
         except TfmError as error:
             self._warn(error)
+
+    def _leave(self, known: KnownFolder) -> None:
+        """The folder has lost its name: ask to stop, and record in the renamed folder until then."""
+        if not self.is_lost:
+            logger.warning("%s was renamed or removed: saving and stopping", known.path)
+        self.is_lost = True
+        renamed = known.find_nearby()
+        if renamed is None:
+            self.is_recording = False
+        else:
+            self.folder, self.known = RunFolder(renamed), KnownFolder(renamed)
 
     def _on_board(self, part: str, step: int, kind: str, *content: Any, **options: Any) -> None:
         if part not in self.boards:

@@ -50,6 +50,7 @@ class TrainingSession:
         """
         retention = Retention.of(config.training)
         checkpoints = Checkpoints(folder.path, retention, data_fingerprint=data.fingerprint)
+        checkpoints.recognise_folder()
         seed_everything(config.seed, "weights")
         vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
         model = Transformer(config.model, *vocab_sizes).to(machine.device)
