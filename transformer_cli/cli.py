@@ -244,6 +244,8 @@ def main() -> None:
         _exit_with_error(f"tfm: {error}", error.exit_code)
     except (BrokenPipeError, SystemExit) as end:  # typer turns a BrokenPipeError into a SystemExit
         if BrokenPipeError in (type(end), type(end.__context__)):  # the reader has closed the pipe:
+            if not hasattr(signal, "SIGPIPE"):  # Windows
+                os._exit(141)
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end as `cat` does; shells show 141
             signal.raise_signal(signal.SIGPIPE)
         raise
@@ -267,7 +269,8 @@ def _prepare_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+            # On Windows, a line would end with a carriage return too.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
 def _end_by_signal(signal_number: int, frame: FrameType | None) -> NoReturn:

@@ -26,13 +26,16 @@ def show_data(
             pairs = list(itertools.islice(prepared.train_text(), NUM_SHOWN))
         else:
             pairs = held_out_pairs(config, split)[:NUM_SHOWN]
+        report = prepared.report
+        source_tokenizer, target_tokenizer = prepared.source_tokenizer, prepared.target_tokenizer
+        del prepared  # Windows deletes no file that is mapped into memory
     shown = [{"source": pair.source, "target": pair.target} for pair in pairs]
     lines = [f"{split}, the first {len(pairs)} pairs:"]
     for pair in pairs:
-        lines += _text_and_tokens("SOURCE", pair.source, prepared.source_tokenizer)
-        lines += _text_and_tokens("TARGET", pair.target, prepared.target_tokenizer)
-    facts = {"report": prepared.report.to_json(), "split": split, "pairs": shown}
-    show(facts, [*lines, "", *prepared.report.lines()], as_json=as_json)
+        lines += _text_and_tokens("SOURCE", pair.source, source_tokenizer)
+        lines += _text_and_tokens("TARGET", pair.target, target_tokenizer)
+    facts = {"report": report.to_json(), "split": split, "pairs": shown}
+    show(facts, [*lines, "", *report.lines()], as_json=as_json)
 
 
 def _text_and_tokens(side: str, text: str, tokenizer: Tokenizer) -> list[str]:
