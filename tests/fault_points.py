@@ -8,6 +8,7 @@ import errno
 import importlib
 import os
 import resource
+import shutil
 import signal
 import socket
 import sys
@@ -231,6 +232,9 @@ ACTIONS: dict[str, Callable[..., None]] = {
     "start": _start,
     "fill_disk": _fill_disk,
     "call": _call,
+    "move": shutil.move,
+    "remove_tree": shutil.rmtree,
+    "make_folder": os.mkdir,
 }
 
 

@@ -12,6 +12,7 @@ PACKAGE = Path(transformer_cli.__file__).parent
 
 HEIGHTS = {
     "errors": 0,
+    "escaping": 0,
     "phrasebook": 0,
     "signals": 0,
     "config": 1,

@@ -12,6 +12,7 @@ from typing import NoReturn
 import typer
 
 from transformer_cli.errors import TfmError, is_out_of_memory
+from transformer_cli.escaping import escaped
 
 
 def run_to_exit(app: typer.Typer) -> None:
@@ -61,11 +62,12 @@ def _drop_output() -> None:
 
 
 def _end_like_cat() -> None:
-    """End by SIGPIPE, where the system has it: a shell shows 141."""
+    """End by SIGPIPE, or where the system has no signals with the same code: a shell shows 141."""
     number = getattr(signal, "SIGPIPE", None)
-    if number is not None:
-        signal.signal(number, signal.SIG_DFL)
-        signal.raise_signal(number)
+    if number is None:
+        os._exit(141)
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
 
 
 def _prepare_streams() -> None:
@@ -81,12 +83,13 @@ def _prepare_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+            # On Windows, a line would end with a carriage return too.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
 def _exit_with_error(message: str, exit_code: int) -> NoReturn:
     if "--debug" in sys.argv[1:]:
         traceback.print_exc()
     with contextlib.suppress(OSError):  # stderr may be closed
-        typer.echo(message, err=True)
+        typer.echo(escaped(message), err=True)
     sys.exit(exit_code)

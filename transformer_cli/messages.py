@@ -1,26 +1,44 @@
 """Log lines for people: on standard error and in the run's log file."""
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
+from typing import TextIO
 
 from tqdm import tqdm
+from tqdm.utils import disp_len, disp_trim
 
 from transformer_cli.errors import TfmError
+from transformer_cli.escaping import escaped
 
 logger = logging.getLogger("transformer_cli")
 
 
+class _Escaping(logging.Formatter):
+    """Formats log lines; control characters of a corpus or a file name are written as codes."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return escaped(super().format(record))
+
+
 class _AboveTheBar(logging.Handler):
-    """Writes log lines to standard error, above a progress bar; skips lines that the bar already shows."""
+    """Writes log lines to standard error, above a progress bar; skips lines that the bar already shows.
+
+    The lines of a table (`extra={"is_table": True}`) are cut to the width of a terminal.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
         if getattr(record, "is_on_the_bar", False):
             return
         try:
-            tqdm.write(self.format(record), file=sys.stderr)
+            line = self.format(record)
+            if getattr(record, "is_table", False):
+                line = fitted(line, terminal_width(sys.stderr))
+            tqdm.write(line, file=sys.stderr)
         except (OSError, ValueError):
             self.handleError(record)
 
@@ -40,6 +58,17 @@ class _ToRoot(logging.Handler):
 class _LogFile(logging.FileHandler):
     """Writes the run's log file; on an error, such as a full disk, the run continues without this file."""
 
+    def _open(self) -> TextIOWrapper:
+        """Open the file; a symbolic link is not followed, and a pipe is not waited for."""
+        return open(
+            self.baseFilename,
+            "a",
+            encoding="utf-8",
+            errors="backslashreplace",
+            newline="\n",
+            opener=_open_own_file,
+        )
+
     def emit(self, record: logging.LogRecord) -> None:
         try:
             super().emit(record)
@@ -53,11 +82,34 @@ class _LogFile(logging.FileHandler):
         )
 
 
+def _open_own_file(path: str, flags: int) -> int:
+    if os.path.islink(path):
+        raise OSError(f"{path} is a symbolic link")
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
+def terminal_width(stream: TextIO) -> int | None:
+    """Number of columns of the terminal that shows a stream; None for a file or a pipe."""
+    if not stream.isatty():
+        return None
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except (OSError, ValueError):
+        return None
+
+
+def fitted(line: str, num_columns: int | None) -> str:
+    """The line, cut to a number of columns; a Chinese character takes two."""
+    if num_columns is None or disp_len(line) <= num_columns:
+        return line
+    return f"{disp_trim(line, num_columns - 1)}…"
+
+
 def talk_on_stderr(*, debug: bool = False) -> None:
     """Send the log lines of this package to standard error; `cli.main` calls this once."""
     logger.handlers.clear()
     handler = _AboveTheBar()
-    handler.setFormatter(logging.Formatter("%(message)s"))
+    handler.setFormatter(_Escaping("%(message)s"))
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG if debug else logging.INFO)
     logger.propagate = False
@@ -67,7 +119,7 @@ def talk_on_stderr(*, debug: bool = False) -> None:
 def log_to_file(path: Path) -> Iterator[None]:
     """Write log lines to this file too, with the time, and also the exception that ends the block."""
     handler = _LogFile(path, encoding="utf-8", delay=True)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+    handler.setFormatter(_Escaping("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
     logger.addHandler(handler)
     level, propagates, to_root = logger.level, logger.propagate, _ToRoot()
     if level == logging.NOTSET:

@@ -1,19 +1,24 @@
 """Real `tfm` processes, started as users start them; only a few, because each imports PyTorch again."""
 
+import hashlib
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import transformer_cli
 from transformer_cli.cli import app
 
 from ..experiments import essence, write_tiny
 from ..launcher import ENVIRONMENT, Tfm
 
+OTHER = [sys.executable, "-W", "ignore", str(Path(__file__).parents[1] / "other_systems.py")]
 TFM = [sys.executable, "-m", "transformer_cli"]
 ENVIRON = os.environ | ENVIRONMENT
 COMMANDS = [
@@ -104,3 +109,50 @@ def test_a_full_disk_behind_standard_output_is_told_and_may_be_tried_again(tfm: 
     assert finished.returncode == 75
     talk = finished.stderr.decode()
     assert talk.startswith("tfm: standard output: No space left on device\n  hint: make room")
+
+
+def test_every_module_is_imported_without_what_windows_lacks(tmp_path: Path) -> None:
+    finished = run([*OTHER, "import_all"], tmp_path, capture_output=True)
+    assert finished.returncode == 0, finished.stderr.decode()
+    package = Path(transformer_cli.__file__).parent
+    files = [path for path in package.rglob("*.py") if path != package / "__init__.py"]
+    assert len(json.loads(finished.stdout)) == len(files)
+
+
+def test_training_validating_and_translating_need_nothing_that_windows_lacks(
+    tmp_path: Path, uninterrupted: dict[str, Any]
+) -> None:
+    """Without `fcntl`, folders as files, links, and names for files that are open."""
+    train = ["train", "--config", write_tiny(tmp_path)]
+    (tmp_path / "in.txt").write_bytes(b"1 2 3\n\n2 1\n")
+    translate = ["translate", "--input", "in.txt", "--output", "out.txt"]
+    listed = [
+        [*train, "--set", "training.max_steps=5"], train, [*train, "--from-scratch"], translate, translate,
+        ["translate", "1 2"], ["validate"], ["info"], ["data", "--config", "tiny.yaml"], ["next", "1"],
+    ]  # fmt: skip
+    finished = run([*OTHER, "commands", json.dumps(listed)], tmp_path, capture_output=True)
+    talk = finished.stderr.decode()
+    assert finished.returncode == 0, talk
+    assert finished.stdout.decode().endswith(f"EXIT CODES {[0] * len(listed)}\n"), talk
+    assert b"\r" not in finished.stdout
+    assert (tmp_path / "out.txt").read_bytes().count(b"\n") == 3
+    assert talk.count("no link could be made") == 1
+    assert "resuming runs" in talk
+    for weights in (tmp_path / "runs/tiny").glob("checkpoints*/step-00000013/model.safetensors"):
+        digest = hashlib.sha256(weights.read_bytes()).hexdigest()
+        assert digest == uninterrupted["model.safetensors"]
+    assert len(list((tmp_path / "runs/tiny").glob("checkpoints*/step-00000013"))) == 2
+
+
+def test_a_reader_that_leaves_early_gets_no_complaint_without_sigpipe(tmp_path: Path) -> None:
+    assert run([*TFM, "train", "--config", write_tiny(tmp_path)], tmp_path).returncode == 0
+    translate = [*OTHER, "commands", json.dumps([["translate", "1 2"]])]
+    with subprocess.Popen(
+        translate, cwd=tmp_path, env=ENVIRON, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        talk = process.stderr.read().decode()
+    assert process.returncode == 141
+    assert "Traceback" not in talk

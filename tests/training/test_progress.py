@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.checkpoint.state_values import StateValues
 from transformer_cli.config import TrainingConfig
 from transformer_cli.data.batches.updates import Position
 from transformer_cli.errors import DataError
 from transformer_cli.training.progress import (
     Progress,
     Validated,
+    checked_validation,
     goodness,
     is_finished,
     is_out_of_patience,
@@ -28,21 +30,24 @@ def settings(**changes: Any) -> TrainingConfig:
 
 
 scores = st.floats(allow_nan=False, width=32)
-progresses = st.builds(
-    lambda best, **numbers: Progress(
+
+
+@st.composite
+def progresses(draw: st.DrawFn) -> Progress:
+    """Any that a run can have: epochs and validations are not more than updates."""
+    step = draw(st.integers(0, 10**9))
+    best = draw(st.lists(st.tuples(scores, scores), max_size=4))
+    return Progress(
+        step=step,
+        position=Position(draw(st.integers(0, min(step, 999))), draw(st.integers(0, step))),
+        validated_at=draw(st.integers(0, step)),
         best_goodness=tuple(value for value, _ in best),
         best_losses=tuple(loss for _, loss in best),
-        **numbers,
-    ),
-    best=st.lists(st.tuples(scores, scores), max_size=4),
-    step=st.integers(0, 10**9),
-    position=st.builds(Position, st.integers(0, 999), st.integers(0, 10**9)),
-    validated_at=st.integers(0, 10**9),
-    validations_without_best=st.integers(0, 99),
-)
+        validations_without_best=draw(st.integers(0, min(step, 99))),
+    )
 
 
-@given(progresses)
+@given(progresses())
 def test_progress_survives_json(progress: Progress) -> None:
     assert Progress.from_json(json.loads(json.dumps(progress.to_json()))) == progress
 
@@ -57,11 +62,46 @@ def test_progress_survives_json(progress: Progress) -> None:
         {"best_losses": [1.0]},
         {"best_losses": None},
         {"step": math.inf},
+        {"step": -1},
+        {"step": 10**11},
+        {"step": 2.0},
+        {"step": True},
+        {"step": "5"},
+        {"step": [5]},
+        {"position": [0, -1]},
+        {"position": [6, 0]},
+        {"position": [10**11, 0]},
+        {"position": [0, 0, 0]},
+        {"position": [0.5, 0]},
+        {"position": "10"},
+        {"best_goodness": [math.nan]},
+        {"best_goodness": [True]},
+        {"best_goodness": [10**400]},
+        {"best_goodness": {"a": 1}},
+        {"validated_at": 6},
+        {"validated_at": -1},
+        {"validations_without_best": -1},
+        {"validations_without_best": 10**6},
     ],
+    ids=str,
 )
 def test_a_damaged_progress_is_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match=r"state\.json"):
-        Progress.from_json(Progress().to_json() | change)
+    (field,) = change
+    with pytest.raises(DataError, match=rf"state\.json: {field} (is|has) ") as refusal:
+        Progress.from_json(Progress(step=5).to_json() | change)
+    assert refusal.value.hint is not None
+    assert len(str(refusal.value)) < 500
+
+
+def test_the_figures_of_a_validation_are_those_of_an_earlier_step_or_of_this_one() -> None:
+    progress = Progress(step=5)
+    assert checked_validation(StateValues({}, "state.json"), progress) == {}
+    for value in (3.5, math.inf, math.nan):  # what a metric may be
+        figures = {"step": 5, "value": value}
+        assert checked_validation(StateValues(figures, "state.json"), progress) == figures
+    for figures in ({"step": 6, "value": 1.0}, {"step": 5}, {"step": 5, "value": "good"}, {"x": 1}):
+        with pytest.raises(DataError, match=r"state\.json: (step|value) "):
+            checked_validation(StateValues(figures, "state.json"), progress)
 
 
 @pytest.mark.parametrize("key", Progress().to_json().keys() - {"best_losses"})

@@ -1,9 +1,11 @@
 """The checkpoints of one run: saving, finding the newest and the best, deleting old ones."""
 
 import hashlib
+import itertools
 import json
 import logging
 import math
+import os
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,8 +18,8 @@ from transformer_cli.checkpoint.rotation import Retention
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
 from transformer_cli.errors import StorageError
-from transformer_cli.storage import REAL, DamagedError, FileSystem, Manifest
-from transformer_cli.storage.manifest import FORMAT_VERSION, ListedFile
+from transformer_cli.storage import REAL, DamagedError, FileSystem, KnownFolder, Manifest
+from transformer_cli.storage.manifest import FORMAT_VERSION, LATEST_SAVED_AT, ListedFile
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +43,7 @@ class Checkpoints:
         self.retention = retention or Retention()
         self._data_fingerprint = _digest(data_fingerprint) if data_fingerprint else ""
         self._fs = fs
+        self._known: KnownFolder | None = None
         self._run_id: str | None = None
         self._saved_at = 0
         self._verified: dict[str, Manifest] = {}
@@ -84,10 +87,15 @@ class Checkpoints:
         Raises:
             TryAgainError: the disk is full.
             CannotCreateError: no permission to write into the folder.
-            StorageError: any other error of the disk.
+            StorageError: any other error of the disk; or the run folder was renamed or removed: then the
+                checkpoint is saved in another place, which the message names.
         """
+        if self._known is not None and not self._known.is_in_place():
+            raise self._saved_elsewhere(self._known, snapshot, score)
         self._continue_run(snapshot.step)
         storage.make_folders(self.folder, fs=self._fs)
+        if self._known is None:
+            self.recognise_folder()
         final = self.folder / f"step-{snapshot.step:08d}"
         aside = place_aside(final, fs=self._fs)
         self._saved_at = max(int(time.time() * 1000), self._saved_at + 1)
@@ -109,6 +117,10 @@ class Checkpoints:
         most = self.retention.keep_last + self.retention.keep_best + 1
         still_to_come = max(1, most - len(list_checkpoints(self.folder).whole))
         storage.require_space(self.folder, still_to_come * checkpoint_bytes, fs=self._fs)
+
+    def recognise_folder(self) -> None:
+        """From now on, `save` notices that the run folder was renamed or removed."""
+        self._known = KnownFolder(self.run_folder)
 
     def sweep(self) -> None:
         """Delete temporary files of killed processes, and finish a replacement that a kill interrupted."""
@@ -136,6 +148,22 @@ class Checkpoints:
         self._verified.clear()
         return target
 
+    def _saved_elsewhere(
+        self, known: KnownFolder, snapshot: Snapshot, score: float | None
+    ) -> StorageError:
+        """Save in the renamed folder, or in a new one of another name; return the error that says so."""
+        renamed = known.find_nearby()
+        what = "removed or moved away" if renamed is None else f"renamed to {renamed}"
+        place = renamed or _unused(self.run_folder.with_name(f"{self.run_folder.name}-rescued"))
+        elsewhere = Checkpoints(place, self.retention, fs=self._fs)
+        elsewhere._data_fingerprint = self._data_fingerprint
+        saved = elsewhere.save(snapshot, score)
+        return StorageError(
+            f"{self.run_folder}: this folder was {what} during the training; step {snapshot.step} "
+            f"is saved in {saved}",
+            hint=f"to go on, rename {place} to {self.run_folder}, then run the same command again",
+        )
+
     def _continue_run(self, step: int) -> None:
         """Before the first save: take the run's id from its newest checkpoint, or draw one."""
         if self._run_id is not None:
@@ -148,7 +176,10 @@ class Checkpoints:
         self._run_id = secrets.token_hex(8) if newest is None else newest.manifest.run_id
         # A clock can jump back, so `saved_at` starts after the latest `saved_at` of all runs.
         runs = self.run_folder.absolute().parent.glob("*/")
-        self._saved_at = max((list_run(run).latest_saved_at() for run in runs), default=0)
+        latest = max((list_run(run).latest_saved_at() for run in runs), default=0)
+        self._saved_at = min(
+            latest, LATEST_SAVED_AT
+        )  # a checkpoint from elsewhere may claim any time
 
     def _manifest(self, step: int, score: float | None, files: tuple[ListedFile, ...]) -> Manifest:
         assert self._run_id is not None
@@ -213,6 +244,12 @@ class Checkpoints:
         """Whether this process has verified the checkpoint, now or earlier."""
         known = self._verified.get(checkpoint.folder.name)
         return known == checkpoint.manifest or self._is_verified(checkpoint, listing)
+
+
+def _unused(path: Path) -> Path:
+    """The path, or with a number behind it where it exists."""
+    paths = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
+    return next(found for found in itertools.chain([path], paths) if not os.path.lexists(found))
 
 
 def _digest(fingerprint: Mapping[str, str]) -> str:

@@ -1,6 +1,9 @@
 """The layout of a run folder, `runs/NAME`; no other file of the package defines these names."""
 
+import os
 from pathlib import Path
+
+from transformer_cli.errors import CannotCreateError
 
 RUNS = Path("runs")
 """The folder of all runs, relative to the current folder."""
@@ -23,11 +26,48 @@ class RunFolder:
         """One JSON object for each report and each validation."""
         self.log_file = path / "train.log"
         self.tensorboard_folder = path / "tensorboard"
+        """Event files: one folder for the training, one for the validations."""
         self.data_folder = path / "data"
         """The corpus as token ids, and the tokenizers."""
+
+    def require_own_files(self) -> None:
+        """Check what lies where the run will write; a run from elsewhere may hold anything.
+
+        The run folder itself may be a symbolic link to another disk.
+
+        Raises:
+            CannotCreateError: a file or folder of the run is a symbolic link, or of another kind; or the
+                folder of the checkpoints cannot be written to.
+        """
+        board = self.tensorboard_folder
+        files = (self.path / ".lock", self.config_file, self.environment_file, self.metrics_file)
+        for file in (*files, self.log_file):
+            _require_kind(file, is_right=file.is_file(), kind="a file")
+        for folder in (self.checkpoints_folder, board, board / "train", board / "validation"):
+            _require_kind(folder, is_right=folder.is_dir(), kind="a folder")
+        if self.checkpoints_folder.is_dir() and not os.access(
+            self.checkpoints_folder, os.W_OK | os.X_OK
+        ):
+            raise CannotCreateError(
+                f"{self.checkpoints_folder}: no permission to write into this folder",
+                hint="change its permissions, or give another name: --set name=...",
+            )
 
     @classmethod
     def of_checkpoint(cls, checkpoint: Path) -> "RunFolder | None":
         """The run that a checkpoint folder lies in; None for a checkpoint that was copied elsewhere."""
         is_in_run = checkpoint.absolute().parent.name == CHECKPOINTS
         return cls(checkpoint.parent.parent) if is_in_run else None
+
+
+def _require_kind(path: Path, *, is_right: bool, kind: str) -> None:
+    is_link = path.is_symlink() or getattr(path, "is_junction", bool)()
+    if is_link:
+        raise CannotCreateError(
+            f"{path}: a symbolic link; a run writes only into its own folder",
+            hint="delete this link, or put its target in its place; the whole run folder may be a link",
+        )
+    if path.exists() and not is_right:
+        raise CannotCreateError(
+            f"{path}: not {kind}", hint=f"move it away: a training makes {kind} of this name"
+        )

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from transformer_cli.checkpoint.rotation import Scored
+from transformer_cli.checkpoint.state_values import StateValues
 from transformer_cli.errors import DataError, StorageError, TrainingStoppedError
 from transformer_cli.storage import Content, Manifest, open_sealed
 from transformer_cli.storage.manifest import encode_json, is_bare_name, parse_json
@@ -115,6 +117,19 @@ class Checkpoint:
             raise DataError(f"{origin}: not a JSON object")
         return state
 
+    def training_state(self) -> StateValues:
+        """The saved `Snapshot.state`, for reading it field by field.
+
+        Raises:
+            DataError: it is the state of another step than the manifest says.
+        """
+        state = StateValues(self.state(), str(self.folder / STATE_FILE))
+        progress = state.part("progress")
+        if progress.count("step") != self.step:
+            step = progress.count("step")
+            raise progress.refusal("step", f"is {step}, but the checkpoint is of step {self.step}")
+        return state
+
     def model(self, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The weights.
 
@@ -131,7 +146,15 @@ class Checkpoint:
 
     def optimizer(self, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The optimizer's state, as in `Snapshot.optimizer`; raises the errors of `model`."""
-        return self._tensors(OPTIMIZER_FILE, expected)
+        state = self._tensors(OPTIMIZER_FILE, expected)
+        for name, tensor in state.items():
+            is_square = name.endswith((".step", ".exp_avg_sq"))
+            if bool(torch.isnan(tensor).any()) or (is_square and bool((tensor < 0).any())):
+                raise DataError(
+                    f"{self.folder / OPTIMIZER_FILE}: {name} has values that no optimizer has",
+                    hint="use another checkpoint, or start again with --from-scratch",
+                )
+        return state
 
     def _tensors(self, name: str, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
         with open_sealed(self.folder) as sealed, sealed.open(name) as file:

@@ -10,6 +10,7 @@ from transformer_cli.commands.output import show
 from transformer_cli.config import SplitName, load_config
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.selection import held_out_pairs
+from transformer_cli.escaping import on_one_line
 from transformer_cli.signals import cleaned_up
 from transformer_cli.text import Tokenizer
 
@@ -30,15 +31,18 @@ def show_data(
             pairs = list(itertools.islice(prepared.train_text(), NUM_SHOWN))
         else:
             pairs = held_out_pairs(config, split)[:NUM_SHOWN]
+        report = prepared.report
+        source_tokenizer, target_tokenizer = prepared.source_tokenizer, prepared.target_tokenizer
+        del prepared  # Windows deletes no file that is mapped into memory
     shown = [{"source": pair.source, "target": pair.target} for pair in pairs]
     lines = [f"{split}, the first {len(pairs)} pairs:"]
     for pair in pairs:
-        lines += _text_and_tokens("SOURCE", pair.source, prepared.source_tokenizer)
-        lines += _text_and_tokens("TARGET", pair.target, prepared.target_tokenizer)
-    facts = {"report": prepared.report.to_json(), "split": split, "pairs": shown}
-    show(facts, [*lines, "", *prepared.report.lines()], as_json=as_json)
+        lines += _text_and_tokens("SOURCE", pair.source, source_tokenizer)
+        lines += _text_and_tokens("TARGET", pair.target, target_tokenizer)
+    facts = {"report": report.to_json(), "split": split, "pairs": shown}
+    show(facts, [*lines, "", *report.lines()], as_json=as_json)
 
 
 def _text_and_tokens(side: str, text: str, tokenizer: Tokenizer) -> list[str]:
     tokens = tokenizer.tokens(tokenizer.encode(text))
-    return [f"  {side}  {text}", f"          {' | '.join(tokens)}"]
+    return [f"  {side}  {on_one_line(text)}", f"          {on_one_line(' | '.join(tokens))}"]

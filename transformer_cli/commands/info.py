@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from transformer_cli.checkpoint import Checkpoints, find_run, load_trained
+from transformer_cli.checkpoint import Checkpoint, Checkpoints, find_run, load_trained
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.output import show
 from transformer_cli.config import Config, SequencesData, load_config, to_yaml
@@ -65,14 +65,28 @@ def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
     if (best := checkpoints.best()) is not None:
         facts["best_step"] = best.step
         facts[f"best_{best.manifest.metric}"] = round(best.score or 0.0, 4)
-        if scores := best.state().get("validation", {}).get("scores"):
-            facts["validation"] = {score["name"]: round(score["value"], 2) for score in scores}
+        if scores := _validation_scores(best):
+            facts["validation"] = scores
     for path in (run_folder.metrics_file, run_folder.log_file, run_folder.tensorboard_folder):
         if path.exists():
             facts[path.name] = str(path)
     has_config = run_folder.config_file.is_file()
     config = load_config(run_folder.config_file) if has_config else trained.config
     return config, trained.model, facts
+
+
+def _validation_scores(checkpoint: Checkpoint) -> dict[str, float]:
+    """The scores in `state.json`; none before the first validation.
+
+    Raises:
+        DataError: they are not names and numbers.
+    """
+    validation = checkpoint.training_state().part("validation")
+    scores = validation.values.get("scores", [])
+    try:
+        return {str(score["name"]): round(float(score["value"]), 2) for score in scores}
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise validation.refusal("scores", "are not names and numbers") from None
 
 
 def _usual_vocabulary(config: Config) -> int:

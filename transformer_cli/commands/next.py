@@ -8,6 +8,7 @@ from torch import Tensor
 from transformer_cli.commands.output import show
 from transformer_cli.decoding import Translator
 from transformer_cli.errors import UsageError
+from transformer_cli.escaping import on_one_line
 from transformer_cli.inference import load_run
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import is_blank
@@ -29,7 +30,9 @@ def show_next(
     rest = max(0.0, 1.0 - sum(probability for _, probability in rows))
     expected = [{"symbol": name, "probability": value} for name, value in rows]
     figures = {"source": source, "prefix": prefix, "next": expected, "rest": rest}
-    lines = [f"{value:>8.4f}  {'█' * round(40 * value):<40}  {name}" for name, value in rows]
+    lines = [
+        f"{value:>8.4f}  {'█' * round(40 * value):<40}  {on_one_line(name)}" for name, value in rows
+    ]
     if remaining := len(probabilities) - len(rows):
         lines.append(f"{rest:>8.4f}  {remaining:,} others")
     show(figures, lines, as_json=as_json)

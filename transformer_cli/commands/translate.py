@@ -13,6 +13,7 @@ from typing import BinaryIO
 from transformer_cli.data.sources.lines import UTF_16_FOUND, UTF_16_MARKS, utf_16_error
 from transformer_cli.decoding import Translation, Translator
 from transformer_cli.errors import CannotCreateError, MissingInputError, UsageError
+from transformer_cli.escaping import escaped_in_json, for_output
 from transformer_cli.inference import load_run
 from transformer_cli.signals import ended_after
 from transformer_cli.storage import staged_file
@@ -43,9 +44,9 @@ def run_translation(
         )
     with _opened_output(output_file) as output:
         for translation in _translations(translator, sentences):
-            line = _line(translation, as_json=as_json).encode() + b"\n"
+            line = _line(translation, as_json=as_json)
             with ended_after():
-                output.write(line)
+                output.write(for_output(line, output).encode() + b"\n")
         output.flush()
 
 
@@ -125,7 +126,7 @@ def _line(translation: Translation, *, as_json: bool) -> str:
         "score": translation.score,
         "alternatives": [alternative._asdict() for alternative in translation.alternatives],
     }
-    return json.dumps(facts, ensure_ascii=False)
+    return escaped_in_json(json.dumps(facts, ensure_ascii=False))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.selection import held_out_pairs
 from transformer_cli.data.sources import has_split, read_pairs
 from transformer_cli.errors import DataError
+from transformer_cli.escaping import on_one_line
 from transformer_cli.evaluation import ValidationReport, validate
 from transformer_cli.evaluation.exercises import exact_match_table, exact_matches
 from transformer_cli.inference import LoadedRun, load_run
@@ -95,6 +96,7 @@ def _table(report: ValidationReport) -> list[str]:
         *((score.name, f"{score.value:.2f}", score.signature) for score in report.scores),
     ]
     lines = [f"{name:<12}{value:>10}  {note}".rstrip() for name, value, note in rows]
-    for source, target, predicted in report.samples:
+    for sample in report.samples:
+        source, target, predicted = map(on_one_line, sample)
         lines += ["", f"SOURCE     {source}", f"TARGET     {target}", f"PREDICTED  {predicted}"]
     return lines

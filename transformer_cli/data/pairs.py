@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
 
+from transformer_cli.escaping import on_one_line
 from transformer_cli.text.normalization import compose
 
 
@@ -45,7 +46,10 @@ def finding_rows(title: str, findings: Mapping[str, Finding]) -> list[Row]:
 def table_lines(rows: Sequence[Row]) -> list[str]:
     """The rows as lines of text, in columns."""
     width = max((len(what) for what, _, _ in rows), default=0)
-    return [f"  {what:{width}} {count:>10,}  {example}".rstrip() for what, count, example in rows]
+    return [
+        f"  {what:{width}} {count:>10,}  {on_one_line(example)}".rstrip()
+        for what, count, example in rows
+    ]
 
 
 @dataclass(slots=True)

@@ -2,12 +2,12 @@
 
 import errno
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from transformer_cli.errors import CannotCreateError, StorageError, TryAgainError
+from transformer_cli.storage import system_calls
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 NOT_CREATABLE = frozenset({
@@ -23,36 +23,26 @@ class FileSystem:
         os.mkdir(path)
 
     def create_file(self, path: Path) -> int:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        return os.open(path, flags, 0o666)
+        return system_calls.open_file(path, system_calls.NEW)
 
     def open_to_append(self, path: Path) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        return os.open(path, flags, 0o666)
+        return system_calls.open_file(path, system_calls.OWN | os.O_APPEND)
 
     def write(self, file: int, data: memoryview) -> int:
         return os.write(file, data)
 
     def flush(self, file: int) -> None:
-        os.fsync(file)
+        system_calls.flush(file)
 
     def flush_path(self, path: Path) -> None:
-        """Call fsync on a file, which makes its content durable, or on a folder, which makes its names durable."""
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(file)
-        except OSError as error:
-            # EINVAL: some network file systems cannot flush a folder.
-            if error.errno != errno.EINVAL or not path.is_dir():
-                raise
-        finally:
-            os.close(file)
+        """Flush a file, which makes its content durable, or a folder, which makes its names durable."""
+        system_calls.flush_path(path)
 
     def close(self, file: int) -> None:
         os.close(file)
 
     def rename(self, old: Path, new: Path) -> None:
-        os.rename(old, new)
+        os.replace(old, new)
 
     def link(self, target: str, path: Path) -> None:
         os.symlink(target, path)
@@ -67,10 +57,7 @@ class FileSystem:
         """Free space on the disk of `path`, which need not exist; no limit if the file system has no size."""
         while not path.exists() and path != path.parent:
             path = path.parent
-        status = os.statvfs(path)
-        if status.f_blocks == 0:
-            return sys.maxsize
-        return status.f_bavail * status.f_frsize
+        return system_calls.free_bytes(path)
 
 
 REAL = FileSystem()

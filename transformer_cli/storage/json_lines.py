@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from transformer_cli.escaping import escaped_in_json
+from transformer_cli.storage import system_calls
 from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
 from transformer_cli.storage.writing import replace_file
 
@@ -18,7 +20,7 @@ def append_json_line(path: Path, record: Mapping[str, Any], *, fs: FileSystem = 
 
     An incomplete last line, left by a crash, is removed first. If writing fails, the new line is removed.
     """
-    line = json.dumps(_finite(record), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    line = _encoded(_finite(record))
     with errors_explained(path, fs=fs, creating=True, needed_bytes=len(line)):
         file = fs.open_to_append(path)
         try:
@@ -57,9 +59,14 @@ def keep_json_lines(path: Path, is_kept: Callable[[Mapping[str, Any]], bool]) ->
     records = list(read_json_lines(path))
     kept = list(filter(is_kept, records))
     if len(kept) < len(records):
-        lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in kept)
-        replace_file(path, lines.encode())
+        replace_file(path, b"".join(map(_encoded, kept)))
     return len(records) - len(kept)
+
+
+def _encoded(record: Any) -> bytes:
+    """One line; control characters and lone surrogates are written as codes of JSON."""
+    text = escaped_in_json(json.dumps(record, ensure_ascii=False))
+    return text.encode(errors="backslashreplace") + b"\n"
 
 
 def _step(record: Mapping[str, Any]) -> float:
@@ -91,7 +98,7 @@ def _cut_torn_line(file: int) -> int:
     """Remove an incomplete last line; return the size that remains."""
     size = os.fstat(file).st_size
     end = size
-    while end and os.pread(file, 1, end - 1) != b"\n":
+    while end and system_calls.read_at(file, 1, end - 1) != b"\n":
         end -= 1
     if end < size:
         os.ftruncate(file, end)

@@ -13,6 +13,7 @@ from typing import Any, Self
 from filelock import lock_descriptor
 
 from transformer_cli.errors import TryAgainError
+from transformer_cli.storage import system_calls
 from transformer_cli.storage.filesystem import REAL, errors_explained
 from transformer_cli.storage.writing import make_folders
 
@@ -26,8 +27,8 @@ _UNSUPPORTED = frozenset(
 class RunLock:
     """Holds the lock of a run folder from `__enter__` to `__exit__`, or until the process ends or is killed.
 
-    The lock is the operating system's lock (`flock`) on the file `.lock` in the run folder; a missing folder
-    is made. Some network file systems accept `flock` and lock nothing. Therefore the holder also writes its
+    The lock is the operating system's lock (`flock`; on Windows `LockFileEx`) on the file `.lock` in the run
+    folder; a missing folder is made. Some network file systems accept `flock` and lock nothing. Therefore the holder also writes its
     process id and its machine into the file, and changes the file's time every few seconds (the heartbeat).
     If the last holder ran on another machine, a new process first watches for a heartbeat.
 
@@ -44,8 +45,7 @@ class RunLock:
     def __enter__(self) -> Self:
         make_folders(self.path.parent)
         with errors_explained(self.path, fs=REAL, creating=True, needed_bytes=200):
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._file = os.open(self.path, flags, 0o666)
+            self._file = system_calls.open_file(self.path, system_calls.OWN)
             try:
                 self._take()
             except BaseException:
@@ -71,9 +71,9 @@ class RunLock:
             raise self._refusal(holder)
         if holder and (holder.get("host") != socket.gethostname() or is_locked is None):
             self._watch(holder)
-        record = {"pid": os.getpid(), "host": socket.gethostname()}
         os.ftruncate(self._file, 0)
-        os.pwrite(self._file, json.dumps(record).encode() + b"\n", 0)
+        record = json.dumps(_own_record()).encode()
+        system_calls.write_at(self._file, b" " + record + b"\n", 0)
 
     def _watch(self, holder: dict[str, Any]) -> None:
         """Raise TryAgainError if the holder changes the file's time: then its process is alive."""
@@ -96,9 +96,27 @@ class RunLock:
     def _beat(self) -> None:
         while not self._released.wait(self._heartbeat_seconds):
             try:
-                os.utime(self._file)
+                system_calls.touch(self._file, self.path)
             except OSError as error:
                 logger.warning("%s: heartbeat failed: %s", self.path, error.strerror)
+
+
+def is_locked_here(run_folder: Path) -> bool:
+    """Whether the lock file of a run folder names this process as its holder."""
+    try:
+        file = system_calls.open_file(run_folder / ".lock", system_calls.READ)
+    except OSError:
+        return False
+    try:
+        return _read_record(file) == _own_record()
+    except OSError:
+        return False
+    finally:
+        os.close(file)
+
+
+def _own_record() -> dict[str, Any]:
+    return {"pid": os.getpid(), "host": socket.gethostname()}
 
 
 def _try_lock(file: int) -> bool | None:
@@ -113,7 +131,11 @@ def _try_lock(file: int) -> bool | None:
 
 def _read_record(file: int) -> dict[str, Any]:
     try:
-        record = json.loads(os.pread(file, 1000, 0))
+        try:
+            text = system_calls.read_at(file, 1000, 0)
+        except PermissionError:  # on Windows, the first byte of a locked file cannot be read
+            text = system_calls.read_at(file, 1000, 1)
+        record = json.loads(text)
     except ValueError:
         return {}
     return record if isinstance(record, dict) else {}

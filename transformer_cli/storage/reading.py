@@ -1,7 +1,8 @@
 """Reading a folder that has a manifest: no file is used before its checksum is checked.
 
 The folder is opened once, and its files are opened through that descriptor. So two versions do not mix if
-another process renames or deletes the folder. Symbolic links are refused. Sizes are compared before
+another process renames or deletes the folder. (Windows opens no folders; there the checksums show a mixture.)
+Symbolic links are refused. Sizes are compared before
 anything is read. The SHA-256 of a file is computed on the same descriptor from which it is read later.
 """
 
@@ -14,6 +15,7 @@ from io import FileIO
 from pathlib import Path
 
 from transformer_cli.errors import DataError, StorageError
+from transformer_cli.storage import system_calls
 from transformer_cli.storage.manifest import (
     MANIFEST_NAME,
     MAX_MANIFEST_BYTES,
@@ -23,13 +25,11 @@ from transformer_cli.storage.manifest import (
     parse_manifest,
 )
 
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
 
 class SealedFolder:
     """An open folder with a valid manifest, whose files have the names and sizes that the manifest lists."""
 
-    def __init__(self, path: Path, folder: int, manifest: Manifest) -> None:
+    def __init__(self, path: Path, folder: int | None, manifest: Manifest) -> None:
         self.path = path
         self.manifest = manifest
         self._folder = folder
@@ -79,7 +79,7 @@ def open_sealed(path: Path) -> Iterator[SealedFolder]:
         StorageError: the folder cannot be read.
     """
     try:
-        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = system_calls.open_folder(path)
         try:
             manifest = _read_manifest(folder, path)
             _check_names(folder, path, manifest)
@@ -88,14 +88,15 @@ def open_sealed(path: Path) -> Iterator[SealedFolder]:
                     _check_size(file, path, listed)
             yield SealedFolder(path, folder, manifest)
         finally:
-            os.close(folder)
+            if folder is not None:
+                os.close(folder)
     except NotADirectoryError as error:
         raise DamagedError(f"{path}: not a folder") from error
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _read_manifest(folder: int, path: Path) -> Manifest:
+def _read_manifest(folder: int | None, path: Path) -> Manifest:
     with _open_regular(folder, path, MANIFEST_NAME) as file:
         data = file.read(MAX_MANIFEST_BYTES + 1)
     if len(data) > MAX_MANIFEST_BYTES:
@@ -103,9 +104,11 @@ def _read_manifest(folder: int, path: Path) -> Manifest:
     return parse_manifest(data, str(path / MANIFEST_NAME))
 
 
-def _check_names(folder: int, path: Path, manifest: Manifest) -> None:
+def _check_names(folder: int | None, path: Path, manifest: Manifest) -> None:
     """Compare names with the manifest; ignore hidden files, which file managers make."""
-    found = {name for name in os.listdir(folder) if not name.startswith(".")}
+    found = {
+        name for name in os.listdir(path if folder is None else folder) if not name.startswith(".")
+    }
     expected = {MANIFEST_NAME, *(file.name for file in manifest.files)}
     for name in sorted(expected - found):
         raise DamagedError(f"{path / name}: missing")
@@ -114,9 +117,10 @@ def _check_names(folder: int, path: Path, manifest: Manifest) -> None:
 
 
 @contextmanager
-def _open_regular(folder: int, path: Path, name: str) -> Iterator[FileIO]:
+def _open_regular(folder: int | None, path: Path, name: str) -> Iterator[FileIO]:
     try:
-        descriptor = os.open(name, _FLAGS, dir_fd=folder)
+        place = path / name if folder is None else name
+        descriptor = system_calls.open_file(place, system_calls.READ, folder=folder)
     except FileNotFoundError as error:
         raise DamagedError(f"{path / name}: missing") from error
     except OSError as error:

@@ -6,6 +6,7 @@ Before files are deleted they get a hidden name, so no reader sees half of a fol
 """
 
 import errno
+import functools
 import hashlib
 import itertools
 import logging
@@ -180,8 +181,13 @@ def point_link(path: Path, target: str, *, fs: FileSystem = REAL) -> None:
         fs.link(target, partial)
         fs.rename(partial, path)
     except OSError as error:
-        logger.warning("%s: the link to %s could not be made: %s", path, target, error.strerror)
+        _warn_of_links(path.parent, str(error.strerror))
         _remove_leftover(partial, fs)
+
+
+@functools.cache
+def _warn_of_links(folder: Path, reason: str) -> None:
+    logger.warning("%s: no link could be made: %s; nothing depends on links", folder, reason)
 
 
 def _hidden(prefix: str, path: Path) -> Path:

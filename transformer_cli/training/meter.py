@@ -5,11 +5,12 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from transformer_cli.errors import DataError
+from transformer_cli.checkpoint.state_values import StateValues
 from transformer_cli.training.step import StepReport
 
 
@@ -88,14 +89,15 @@ class Meter:
     def to_json(self) -> dict[str, float]:
         return {name: value.item() for name, value in self.sums.items()}
 
-    def restore(self, values: Mapping[str, float]) -> None:
+    def restore(self, values: StateValues | Mapping[str, Any]) -> None:
         """Put back what `to_json` gave.
 
         Raises:
-            DataError: keys or types are not those that were written.
+            DataError: a value is missing, or cannot be that of a training run.
         """
-        try:
-            for name in self.FIELDS:
-                self.sums[name].fill_(float(values[name]))
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise DataError(f"state.json: not the state of a training run: {error!r}") from error
+        state = values if isinstance(values, StateValues) else StateValues(values, "state.json")
+        for name in self.FIELDS:
+            value = state.number(name)
+            if name not in self.LOSSES and not (value >= 0.0 and value.is_integer()):
+                raise state.refusal(name, f"is {value} instead of a whole number from 0 on")
+            self.sums[name].fill_(value)

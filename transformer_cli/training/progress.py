@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Self
 
+from transformer_cli.checkpoint.state_values import StateValues
 from transformer_cli.config import LOWER_IS_BETTER, TrainingConfig
 from transformer_cli.data.batches.updates import Position
-from transformer_cli.errors import DataError
 
 
 class Validated(NamedTuple):
@@ -77,29 +77,47 @@ class Progress:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
+    def from_json(cls, values: StateValues | Mapping[str, Any]) -> Self:
         """Back from JSON.
 
         Raises:
-            DataError: keys or types are not those that were written.
+            DataError: a value is missing, or cannot be that of a training run.
         """
-        try:
-            numbers = {
-                key: int(values[key])
-                for key in ("step", "validated_at", "validations_without_best")
-            }
-            epoch, batch = map(int, values["position"])
-            best = tuple(float(value) for value in values["best_goodness"])
-            # Until version 0.1 these losses were not saved: then an earlier one wins each tie, as it did.
-            losses = values.get("best_losses", [-math.inf] * len(best))
-            return cls(
-                position=Position(epoch, batch),
-                best_goodness=best,
-                best_losses=tuple(float(loss) for _, loss in zip(best, losses, strict=True)),
-                **numbers,
-            )
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise DataError(f"state.json: not the state of a training run: {error!r}") from error
+        state = values if isinstance(values, StateValues) else StateValues(values, "state.json")
+        step = state.count("step")
+        epoch, batch = state.counts("position", length=2)
+        if epoch > step or (batch and not step):
+            raise state.refusal("position", f"is [{epoch}, {batch}] after {step} steps")
+        best = state.numbers("best_goodness")
+        # Until version 0.1 these losses were not saved: then an earlier one wins each tie, as it did.
+        has_losses = "best_losses" in state.values
+        losses = (
+            state.numbers("best_losses", with_nan=True) if has_losses else [-math.inf] * len(best)
+        )
+        if len(losses) != len(best):
+            raise state.refusal("best_losses", f"has {len(losses)} values instead of {len(best)}")
+        return cls(
+            step=step,
+            position=Position(epoch, batch),
+            validated_at=state.count("validated_at", most=step),
+            best_goodness=tuple(best),
+            best_losses=tuple(losses),
+            validations_without_best=state.count("validations_without_best", most=step + 1),
+        )
+
+
+def checked_validation(values: StateValues, progress: Progress) -> dict[str, Any]:
+    """The saved figures of the last validation; empty before the first.
+
+    Raises:
+        DataError: its step or its value is not that of a training run.
+    """
+    if values.values:
+        values.count("step", most=progress.step)
+        value = values.values.get("value")
+        if not isinstance(value, float) or not math.isnan(value):
+            values.number("value")
+    return dict(values.values)
 
 
 def goodness(value: float, metric: str) -> float:

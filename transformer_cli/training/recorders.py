@@ -1,6 +1,7 @@
 """What a run records in its folder: log lines, metrics.jsonl, and event files for TensorBoard."""
 
 import logging
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -13,9 +14,15 @@ import numpy as np
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import TfmError
+from transformer_cli.escaping import on_one_line
 from transformer_cli.evaluation import ValidationReport
 from transformer_cli.evaluation.attention_picture import attention_picture
-from transformer_cli.storage import append_json_line, cut_json_lines, keep_json_lines
+from transformer_cli.storage import (
+    KnownFolder,
+    append_json_line,
+    cut_json_lines,
+    keep_json_lines,
+)
 from transformer_cli.training.callbacks import Callback
 from transformer_cli.training.meter import TrainingReport
 
@@ -23,6 +30,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 logger = logging.getLogger(__name__)
+
+PARTS = ("train", "validation")
+LOSS = "loss"
+_EVENTS = "events.out.tfevents."
 
 
 class Recorder(Callback):
@@ -32,12 +43,15 @@ class Recorder(Callback):
         self.folder = folder
         self.first_step = 0
         self.num_steps: int | None = None
-        self.board: _EventFile | None = None
+        self.boards: dict[str, _EventFile] = {}
+        self.known: KnownFolder | None = None
         self.is_recording = True
         self.is_warned = False
+        self.is_lost = False
 
     def on_start(self, first_step: int, num_steps: int | None) -> None:
         self.first_step, self.num_steps = first_step, num_steps
+        self.known = KnownFolder(self.folder.path)
         try:
             # Steps after the checkpoint are trained again, and recorded again.
             cut_json_lines(self.folder.metrics_file, after_step=first_step)
@@ -45,7 +59,7 @@ class Recorder(Callback):
             self.is_recording = False  # otherwise steps would be recorded twice
             self._warn(error)
         try:
-            self.board = _EventFile(self.folder.tensorboard_folder, first_step=first_step)
+            self.boards = _open_boards(self.folder.tensorboard_folder, first_step)
         except OSError as error:
             self._warn(error)
 
@@ -59,10 +73,11 @@ class Recorder(Callback):
         )  # fmt: skip
         self._record({"kind": "train"} | asdict(report))
         self._draw(
+            "train",
             report.step,
             {
-                "loss/train": report.loss,
-                "loss/train_objective": report.objective,
+                LOSS: report.loss,
+                "training/objective": report.objective,
                 "training/learning_rate": report.learning_rate,
                 "training/gradient_norm": report.gradient_norm,
                 "training/target_tokens_per_second": report.target_tokens_per_second,
@@ -82,22 +97,28 @@ class Recorder(Callback):
         line = {"kind": "validation", "step": step}
         if (
             step == self.first_step
-        ):  # done again, because no checkpoint knew it: it stands there once
+        ):  # no checkpoint knew it, so it is done again: one line is enough
             self._forget(line)
         self._record(line | report.as_json())
-        curves = {"loss/validation": report.loss, "perplexity/validation": report.perplexity}
-        self._draw(step, curves | {f"scores/{score.name}": score.value for score in report.scores})
-        for number, (source, target, predicted) in enumerate(report.samples):
+        curves = {LOSS: report.loss, "perplexity": report.perplexity}
+        scored = {f"scores/{score.name}": score.value for score in report.scores}
+        self._draw("validation", step, curves | scored)
+        for number, sample in enumerate(report.samples):
+            source, target, predicted = map(on_one_line, sample)
             shown = f"    SOURCE     {source}\n    TARGET     {target}\n    PREDICTED  {predicted}"
             logger.info("%s", shown)
-            self._on_board(step, "text", f"samples/{number}", shown)
+            self._on_board("validation", step, "text", f"samples/{number}", shown)
         for source, _, predicted in report.samples[:1]:
             if figure := attention_picture(translator, source, predicted):
                 self._show_picture(step, "attention/0", figure)
 
+    def should_stop(self) -> bool:
+        """When the run folder was renamed or removed: the training saves, and tells where."""
+        return self.is_lost
+
     def on_end(self) -> None:
-        if self.board is not None:
-            self.board.close()
+        for board in self.boards.values():
+            board.close()
 
     def _show_picture(self, step: int, name: str, figure: "Figure") -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -105,13 +126,15 @@ class Recorder(Callback):
         canvas = FigureCanvasAgg(figure)
         canvas.draw()  # type: ignore[no-untyped-call]
         pixels = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
-        self._on_board(step, "image", name, pixels, dataformats="HWC")
+        self._on_board("validation", step, "image", name, pixels, dataformats="HWC")
 
-    def _draw(self, step: int, curves: Mapping[str, float]) -> None:
+    def _draw(self, part: str, step: int, curves: Mapping[str, float]) -> None:
         for name, value in curves.items():
-            self._on_board(step, "scalar", name, value)
+            self._on_board(part, step, "scalar", name, value)
 
     def _record(self, line: Mapping[str, Any]) -> None:
+        if self.known is not None and not self.known.is_in_place():
+            self._leave(self.known)
         if not self.is_recording:
             return
         try:
@@ -127,14 +150,25 @@ class Recorder(Callback):
         except TfmError as error:
             self._warn(error)
 
-    def _on_board(self, step: int, kind: str, *content: Any, **options: Any) -> None:
-        if self.board is None:
+    def _leave(self, known: KnownFolder) -> None:
+        """The folder has lost its name: ask to stop, and record in the renamed folder until then."""
+        if not self.is_lost:
+            logger.warning("%s was renamed or removed: saving and stopping", known.path)
+        self.is_lost = True
+        renamed = known.find_nearby()
+        if renamed is None:
+            self.is_recording = False
+        else:
+            self.folder, self.known = RunFolder(renamed), KnownFolder(renamed)
+
+    def _on_board(self, part: str, step: int, kind: str, *content: Any, **options: Any) -> None:
+        if part not in self.boards:
             return
         try:
-            self.board.add(step, kind, *content, **options)
+            self.boards[part].add(step, kind, *content, **options)
         except OSError as error:
-            self.board.close()
-            self.board = None
+            self.on_end()
+            self.boards = {}
             self._warn(error)
 
     def _warn(self, error: Exception) -> None:
@@ -142,6 +176,17 @@ class Recorder(Callback):
             reason = error.message if isinstance(error, TfmError) else error
             logger.warning("metrics cannot be written any more (%s); the run goes on", reason)
         self.is_warned = True
+
+
+def _open_boards(folder: Path, first_step: int) -> dict[str, "_EventFile"]:
+    """An event file for the training, and one for the validations: TensorBoard draws both into one chart.
+
+    It puts curves of the same name into one chart, with one curve for each folder of event files.
+    """
+    if any(folder.glob(f"{_EVENTS}*")):
+        # Earlier versions wrote here; their curves lose the steps that are trained again.
+        _EventFile(folder, first_step=first_step).close()
+    return {name: _EventFile(folder / name, first_step=first_step) for name in PARTS}
 
 
 class _EventFile:
@@ -155,8 +200,11 @@ class _EventFile:
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 
         folder.mkdir(parents=True, exist_ok=True)
-        number = len(list(folder.iterdir()))
-        self._file = (folder / f"events.out.tfevents.{number:06d}").open("xb", buffering=0)
+        names = (
+            re.fullmatch(rf"{re.escape(_EVENTS)}(\d+)", path.name) for path in folder.iterdir()
+        )
+        number = max((int(name[1]) for name in names if name), default=-1) + 1
+        self._file = (folder / f"{_EVENTS}{number:06d}").open("xb", buffering=0)
         # From this step on, TensorBoard ignores earlier files.
         start = SessionLog(status=SessionLog.START)
         try:

@@ -81,6 +81,7 @@ def train(
     callbacks = _checked(callbacks)
     machine = prepare_machine(config.runtime)
     folder, here = RunFolder(RUNS / config.name), Path.cwd()
+    folder.require_own_files()
     with _one_training(), RunLock(folder.path), log_to_file(folder.log_file):
         data = _prepared_data(folder, config, from_scratch, accept_data_change)
         replace_file(folder.config_file, to_yaml(config).encode())
@@ -153,7 +154,7 @@ def _prepared_data(
     )
     if newest is None or accept_data_change:
         for line in data.report.lines():
-            logger.info("%s", line)
+            logger.info("%s", line, extra={"is_table": True})
     return data
 
 

@@ -1,14 +1,14 @@
 """A training session: one process' part of a run, from the newest checkpoint to the end of the loop."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import torch
 
-from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, Snapshot, portable_files
+from transformer_cli.checkpoint import Checkpoints, Retention, Snapshot, portable_files
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
 from transformer_cli.data.batches.order import epoch_order
@@ -17,7 +17,6 @@ from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.data.selection.held_out import pairs_to_validate
 from transformer_cli.decoding import Translator
-from transformer_cli.errors import DataError
 from transformer_cli.evaluation import validate
 from transformer_cli.inference import build_translator
 from transformer_cli.model import Transformer
@@ -28,7 +27,7 @@ from transformer_cli.training.loop import Experiment, run_loop
 from transformer_cli.training.meter import Meter
 from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.progress import Progress, Validated, goodness
+from transformer_cli.training.progress import Progress, Validated, checked_validation, goodness
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +57,7 @@ class TrainingSession:
         """
         retention = Retention.of(config.training)
         checkpoints = Checkpoints(folder.path, retention, data_fingerprint=data.fingerprint)
+        checkpoints.recognise_folder()
         seed_everything(config.seed, "weights")
         vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
         model = Transformer(config.model, *vocab_sizes).to(machine.device)
@@ -71,10 +71,10 @@ class TrainingSession:
             num_parameters = sum(p.numel() for p in model.parameters())
             logger.info("model: %s parameters; %s", f"{num_parameters:,}", machine.describe())
         else:
-            state = newest.state()
-            progress = Progress.from_json(_part(state, "progress", newest))
-            meter.restore(_part(state, "meter", newest))
-            validation = dict(_part(state, "validation", newest))
+            state = newest.training_state()
+            progress = Progress.from_json(state.part("progress"))
+            meter.restore(state.part("meter"))
+            validation = checked_validation(state.part("validation"), progress)
             model.load_state_dict(newest.model(model.state_dict()))
             optimizer.restore(newest.optimizer(optimizer.expected_state()))
             described = folder.path, progress.step, machine.describe()
@@ -209,10 +209,3 @@ def _updates(config: Config, data: PreparedData, progress: Progress, machine: Ma
         sequence_format=SequenceFormat.of(config.data),
         pin_memory=machine.device.type == "cuda",
     )
-
-
-def _part(state: Mapping[str, Any], name: str, checkpoint: Checkpoint) -> Mapping[str, Any]:
-    part = state.get(name)
-    if not isinstance(part, dict):
-        raise DataError(f"{checkpoint.folder}/state.json: {name} is missing")
-    return part

@@ -1,0 +1,33 @@
+"""Control characters in texts for a terminal: a corpus or a file name must not move its cursor or hide text."""
+
+import re
+from typing import Any
+
+# C0 without tab and line feed, DEL and C1; then the characters that change the direction of the text around them.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb]")
+_BREAKS = re.compile("[\t\n]")
+
+
+def escaped(text: str) -> str:
+    """The text with control characters written as \\x1b or \\u202e; tabs and line feeds stay."""
+    return _CONTROLS.sub(lambda match: _as_code(match[0]), text)
+
+
+def on_one_line(text: str) -> str:
+    """As `escaped`, and a tab or a line feed is written as \\x09 or \\x0a: for a text from a corpus."""
+    return _BREAKS.sub(lambda match: _as_code(match[0]), escaped(text))
+
+
+def escaped_in_json(json_text: str) -> str:
+    """JSON that means the same, without the control characters that JSON itself would allow."""
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text)
+
+
+def for_output(text: str, output: Any) -> str:
+    """A translation: data stays as it is, but at a terminal its control characters are written as codes."""
+    return on_one_line(text) if output.isatty() else text
+
+
+def _as_code(character: str) -> str:
+    number = ord(character)
+    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
