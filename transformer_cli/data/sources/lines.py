@@ -77,12 +77,13 @@ def _without_byte_order_mark(chunks: Iterable[bytes], path: Path) -> Iterator[by
         beginning += chunk
         if len(beginning) >= _BEGINNING_BYTES:
             break
-    _refuse_utf_16(beginning[:_BEGINNING_BYTES], path)
+    refuse_utf_16(beginning[:_BEGINNING_BYTES], path)
     yield beginning.removeprefix(_BYTE_ORDER_MARK)
     yield from remaining
 
 
-def _refuse_utf_16(beginning: bytes, path: Path) -> None:
+def refuse_utf_16(beginning: bytes, path: Path) -> None:
+    """Raise DataError if the first bytes of a file are UTF-16, with a byte-order mark or without."""
     even, odd = beginning[0::2], beginning[1::2]
     nul_shares = [half.count(0) / len(half) if half else 0.0 for half in (even, odd)]
     marked = beginning.startswith(UTF_16_MARKS)
