@@ -3,13 +3,17 @@
 import importlib
 import logging
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import NoReturn
 
 from transformer_cli.commands.input_lines import LineDecoder
 from transformer_cli.config import DataConfig, SequencesData
 
+_ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 _KEYS_TO_END = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
 
 logger = logging.getLogger(__name__)
@@ -53,11 +57,44 @@ class Conversation:
             importlib.import_module("readline")
         sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
         try:
-            with _standard_output_at_the_terminal():
+            with _signals_raised(), _standard_output_at_the_terminal():
                 return input(self._prompt).encode("utf-8", "surrogateescape")
         except EOFError:
             sys.stderr.write("\n")  # the cursor stands behind the prompt
             return None
+
+
+class _SignalCame(BaseException):
+    """A signal to end came while a line was typed."""
+
+
+@contextmanager
+def _signals_raised() -> Iterator[None]:
+    """Let a signal leave the block as an exception, and only then reach the handler that it is for.
+
+    The readline library has changed the settings of the terminal, and it restores them after an exception. The
+    handler may end the process at once.
+    """
+
+    def raise_it(number: int, frame: FrameType | None) -> NoReturn:
+        raise _SignalCame(number)
+
+    numbers = [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    came = None
+    try:
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, raise_it)
+        yield
+    except _SignalCame as error:
+        came = error.args[0]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came is not None:
+        sys.stderr.write("\n")
+        signal.raise_signal(came)
 
 
 @contextmanager
