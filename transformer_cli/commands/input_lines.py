@@ -22,6 +22,10 @@ LONGEST_WAIT_SECONDS = 1.0
 """A line waits no longer than this for the lines after it."""
 _READ_BYTES = 1 << 18
 _BEGINNING_BYTES = 4096
+# Binary data: the beginning has a zero byte, and this share of it is no text. Fewer bytes do not tell.
+_FEWEST_BYTES = 64
+_LARGEST_SHARE = 0.3
+_NEVER_IN_TEXT = "\ufffd" + "".join(map(chr, {*range(32)} - {*b"\t\n\v\f\r\x1b"}))
 
 logger = logging.getLogger(__name__)
 
@@ -207,20 +211,18 @@ class LineDecoder:
 
 
 def _refuse_binary(beginning: bytes, name: str) -> None:
-    """Raise DataError if data is compressed, or holds zero bytes and is not UTF-8."""
+    """Raise DataError if data is compressed, or if it is surely no text; dirty text is no reason."""
     suffix = compression_of(beginning)
     if suffix is not None:
         raise DataError(
             f"{name}: compressed data ({suffix}), where text is expected",
             hint=f"give the file itself: tfm translate --input FILE{suffix}",
         )
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(
-            beginning
-        )  # a character may be cut at the end
-    except UnicodeDecodeError as error:
-        if b"\0" in beginning:
-            raise DataError(
-                f"{name}: binary data, where text in UTF-8 is expected",
-                hint="save it as plain text in UTF-8 with the program that wrote it",
-            ) from error
+    if len(beginning) < _FEWEST_BYTES or b"\0" not in beginning:
+        return
+    text = beginning.decode("utf-8", errors="replace")
+    if sum(map(text.count, _NEVER_IN_TEXT)) > _LARGEST_SHARE * len(text):
+        raise DataError(
+            f"{name}: binary data, where text in UTF-8 is expected",
+            hint="save it as plain text in UTF-8 with the program that wrote it",
+        )
