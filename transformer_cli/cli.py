@@ -160,7 +160,10 @@ def validate(
         typer.Option("--split", help="Which part of the corpus. Default: validation."),
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--source", help="A source text to score instead of a split.")
+        Path | None,
+        typer.Option(
+            "--source", help="A source text to score instead of a split; - is standard input."
+        ),
     ] = None,
     reference: Annotated[
         Path | None, typer.Option("--reference", help="The reference translations of --source.")

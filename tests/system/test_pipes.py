@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import stat
 import time
 from pathlib import Path
@@ -139,7 +140,9 @@ def test_a_compressed_file_is_translated_as_its_text(trained: Tfm, expected: lis
         assert trained("translate", "--input", name).lines == expected
     refused = trained("translate", stdin=path.read_bytes())
     assert refused.exit_code == 65
-    assert refused.talk.endswith("hint: give the file itself: tfm translate --input FILE.gz\n")
+    assert refused.talk.endswith(
+        "hint: name the file itself, FILE.gz, instead of passing its content on\n"
+    )
 
 
 def test_an_output_that_is_the_input_of_the_shell_is_refused(trained: Tfm) -> None:
@@ -176,3 +179,39 @@ def test_a_sentence_that_begins_with_a_dash(trained: Tfm, arguments: tuple[str, 
         f"tfm: {sentence}: begins with a dash, so it is read as an option\n"
         f"  hint: write -- before such sentences, behind all options: tfm {arguments[0]} -- '{sentence}'\n"
     )
+
+
+def test_validate_reads_either_side_from_a_stream(trained: Tfm) -> None:
+    text = b"1 2 3\n4 5\n6\n"
+    options = ("validate", "--json")
+    of_files = json.loads(trained(*options, "--source", "in.txt", "--reference", "in.txt").text)
+    (trained.folder / "in.txt.gz").write_bytes(gzip.compress(text))
+    for sides in (("-", "in.txt"), ("in.txt.gz", "-"), ("/dev/stdin", "in.txt")):
+        finished = trained(*options, "--source", sides[0], "--reference", sides[1], stdin=text)
+        assert finished.exit_code == 0, finished.talk
+        found = json.loads(finished.text)
+        assert found.pop("split") == " / ".join(sides)
+        assert found == {name: value for name, value in of_files.items() if name != "split"}
+    pipes = [new_pipe(trained.folder, name) for name in ("source", "reference")]
+    process = trained.start(*options, "--source", "source", "--reference", "reference")
+    for pipe in pipes:
+        pipe.write_bytes(text)
+    assert json.loads(process.wait().text)["scores"] == of_files["scores"]
+
+
+@pytest.mark.parametrize(
+    ("sides", "text", "code", "says"),
+    [
+        (("-", "/dev/stdin"), b"1\n", 2, "name the same input"),
+        (("-", "in.txt"), b"1 2\n", 65, "- has 1 line, in.txt has 3 lines"),
+        (("-", "in.txt"), b"1\n2\n\xff\n", 65, "-:3: byte 1 of the sentence .0xFF. is not UTF-8"),
+        (("-", "/dev/null"), b"", 65, "no sentence pair in - and /dev/null"),
+        (("-", "no.txt"), b"1\n", 66, "no.txt: no such file"),
+    ],
+)
+def test_validate_tells_what_is_wrong_with_a_stream(
+    trained: Tfm, sides: tuple[str, str], text: bytes, code: int, says: str
+) -> None:
+    finished = trained("validate", "--source", sides[0], "--reference", sides[1], stdin=text)
+    assert finished.exit_code == code, finished.talk
+    assert re.search(says, finished.talk), finished.talk

@@ -73,18 +73,21 @@ def opened_lines(path: Path | None) -> Iterator[Iterator[list[str]]]:
     elif path.is_file():
         yield _decoded(_batches(_pieces_of_file(path), lambda seconds: True), str(path))
     else:
-        descriptor = _opened(path)
-        try:
+        with opened_stream(path) as descriptor:
             yield _batches_of_stream(descriptor, str(path))
-        finally:
-            os.close(descriptor)
 
 
-def _opened(path: Path) -> int:
+@contextmanager
+def opened_stream(path: Path) -> Iterator[int]:
+    """The descriptor of a named pipe or a device; a named pipe waits for a program that writes to it."""
     try:
-        return os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except OSError as error:
         raise MissingInputError(f"{path}: cannot be read: {error.strerror}") from error
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _pieces_of_file(path: Path) -> Iterator[bytes]:
@@ -100,10 +103,10 @@ def _batches_of_stream(descriptor: int, name: str) -> Iterator[list[str]]:
     def more_comes(seconds: float) -> bool:
         return is_file or _is_ready(descriptor, seconds)
 
-    return _decoded(_batches(_pieces_of_stream(descriptor, name), more_comes), name)
+    return _decoded(_batches(pieces_of_stream(descriptor, name), more_comes), name)
 
 
-def _pieces_of_stream(descriptor: int, name: str) -> Iterator[bytes]:
+def pieces_of_stream(descriptor: int, name: str) -> Iterator[bytes]:
     """What a descriptor has, as it comes; nothing is read ahead that the caller could not have yet."""
     is_first = True
     while True:
@@ -216,7 +219,7 @@ def _refuse_binary(beginning: bytes, name: str) -> None:
     if suffix is not None:
         raise DataError(
             f"{name}: compressed data ({suffix}), where text is expected",
-            hint=f"give the file itself: tfm translate --input FILE{suffix}",
+            hint=f"name the file itself, FILE{suffix}, instead of passing its content on",
         )
     if len(beginning) < _FEWEST_BYTES or b"\0" not in beginning:
         return

@@ -4,8 +4,10 @@ import os
 import re
 from pathlib import Path
 
+STANDARD = Path("-")
+"""A path that means standard input or standard output."""
 MAX_LINKS = 40
-_STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
+_STANDARD_NAMES = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 _NUMBERED = re.compile(r"(/dev/fd|/proc/self/fd|/proc/(?P<process>\d+)/fd)/(?P<number>\d{1,9})")
 
 
@@ -17,8 +19,8 @@ def descriptor_of(path: Path) -> int | None:
     """
     name = os.path.abspath(path)
     for _ in range(MAX_LINKS):
-        if name in _STANDARD:
-            return _STANDARD[name]
+        if name in _STANDARD_NAMES:
+            return _STANDARD_NAMES[name]
         folder, last = os.path.split(name)
         for spelled in (name, os.path.join(os.path.realpath(folder), last)):
             match = _NUMBERED.fullmatch(spelled)

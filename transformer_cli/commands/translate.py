@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from transformer_cli.commands.input_lines import check_input, opened_lines
+from transformer_cli.commands.open_descriptors import STANDARD
 from transformer_cli.commands.output_file import check_output, opened_output, output_status
 from transformer_cli.commands.typed_lines import Conversation
 from transformer_cli.decoding import Translation, Translator
@@ -17,9 +18,6 @@ from transformer_cli.errors import UsageError
 from transformer_cli.inference import load_run
 
 logger = logging.getLogger(__name__)
-
-_STANDARD = Path("-")
-"""A path that means standard input or standard output."""
 
 
 def run_translation(
@@ -34,8 +32,8 @@ def run_translation(
 
     The path `-` means standard input or standard output, too.
     """
-    given = None if sentences == _STANDARD else sentences
-    output = None if output_file == _STANDARD else output_file
+    given = None if sentences == STANDARD else sentences
+    output = None if output_file == STANDARD else output_file
     _check_files(given, output)
     translator = load_run(run, overrides).translator
     if translator.decoding.num_best > 1 and not as_json:

@@ -41,13 +41,18 @@ class RawPair(NamedTuple):
 
 
 def read_lines(path: Path) -> Iterator[bytes | None]:
+    """The lines of a file, as `cut_lines` yields them."""
+    return cut_lines(read_chunks(path), path)
+
+
+def cut_lines(chunks: Iterable[bytes], path: Path) -> Iterator[bytes | None]:
     """Yield each line without its line end; None for a line of more than MAX_LINE_BYTES bytes.
 
-    A UTF-8 byte-order mark at the start of the file is removed; a file in UTF-16 is a DataError.
+    A UTF-8 byte-order mark at the start is removed; UTF-16 is a DataError, which names the path.
     """
     rest: list[bytes] = []  # pieces of a line that is not complete yet
     rest_bytes = 0
-    for chunk in _without_byte_order_mark(read_chunks(path), path):
+    for chunk in _without_byte_order_mark(chunks, path):
         first, *others = chunk.split(b"\n")
         rest_bytes += len(first)
         if rest_bytes <= MAX_LINE_BYTES + 1:  # + 1 for a carriage return, removed later
