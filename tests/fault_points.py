@@ -283,6 +283,11 @@ NETWORK_EVENTS = frozenset(
 )
 
 
+def without_module(name: str) -> None:
+    """Let the import of a module fail, as on a system that does not have it."""
+    sys.modules[name] = None  # type: ignore[assignment]
+
+
 def ascii_streams() -> None:
     """Set the standard streams to ASCII, as in the locale C."""
     for stream in (sys.stdout, sys.stderr):

@@ -1,6 +1,8 @@
 """The exit codes and messages of `main` for every way in which a command can end."""
 
 import logging
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +13,9 @@ import transformer_cli
 from transformer_cli import cli, errors
 from transformer_cli.commands import info
 from transformer_cli.errors import InterruptedBySignal, TfmError
+
+from .experiments import write_tiny
+from .launcher import Launcher, Tfm
 
 KINDS = [
     kind
@@ -141,3 +146,43 @@ def test_output_is_utf_8_whatever_the_locale(
         monkeypatch.setattr(sys, "stdout", out)
         assert tfm("info") == 0
     assert (tmp_path / "out").read_bytes() == "perché\n".encode()
+
+
+# A command line for each command with --set; the override is the example of its own --help.
+WITH_SETTINGS = {
+    "train": (), "translate": ("1 2 3",), "validate": (), "next": ("1 2 3",),
+    "info": ("--config", "tiny.yaml"), "data": ("--config", "tiny.yaml"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", WITH_SETTINGS)
+def test_the_example_in_the_help_of_a_command_works_there(tfm_in: Tfm, command: str) -> None:
+    shown = " ".join(tfm_in(command, "--help").text.split())
+    (example,) = re.findall(r"Override a setting, such as (\S+); may be repeated", shown)
+    arguments = WITH_SETTINGS[command]
+    if command == "train":  # its example is a limit, which a tiny training does not reach in a test
+        arguments = ("--config", "tiny.yaml", "--set", "training.max_epochs=1", "--set", "name=x")
+    finished = tfm_in(command, *arguments, "--set", example)
+    assert finished.exit_code == 0, finished.talk
+
+
+def test_the_help_of_next_speaks_of_tokens(tfm_in: Tfm) -> None:
+    shown = tfm_in("next", "--help").text
+    assert "How many tokens to show." in shown
+    assert "symbol" not in shown
+
+
+def test_a_shell_can_be_set_up_to_complete(tfm_in: Tfm) -> None:
+    shown = tfm_in("--help").text
+    assert "--install-completion" in shown
+    assert "--show-completion" in shown
+
+
+@pytest.fixture(scope="module")
+def tfm_in(launcher: Launcher, memory_folder: Path) -> Tfm:
+    """`tfm` as a process, in a folder with a trained run."""
+    folder = memory_folder / "of-help"
+    folder.mkdir()
+    tfm = Tfm(launcher, folder)
+    assert tfm("train", "--config", write_tiny(folder)).exit_code == 0
+    return tfm

@@ -1,11 +1,14 @@
 """The command line `tfm`: its arguments. A command is imported only when it runs."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from transformer_cli import __version__
+from transformer_cli.commands import completion
+from transformer_cli.commands.sentence_arguments import SentenceCommand
 from transformer_cli.errors import UsageError
 from transformer_cli.exits import run_to_exit
 
@@ -21,22 +24,31 @@ app = typer.Typer(
 ConfigOption = Annotated[
     str,
     typer.Option(
-        "--config", "-c", help="A YAML file, or the name of a shipped config such as en-it.yaml."
+        "--config",
+        "-c",
+        help="A YAML file, or the name of a shipped config such as en-it.yaml.",
+        autocompletion=completion.configs,
     ),
 ]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
+Overrides = list[str] | None
+
+
+def _set_option(example: str, offered: Callable[[str], list[completion.Offer]]) -> Any:
+    """The option --set: an example that works for the command, and the settings that a shell offers."""
+    return typer.Option(
         "--set",
         metavar="FIELD=VALUE",
-        help="Override a setting, such as training.max_steps=100; may be repeated.",
-    ),
-]
+        help=f"Override a setting, such as {example}; may be repeated.",
+        autocompletion=offered,
+    )
+
+
 RunOption = Annotated[
     str | None,
     typer.Option(
         "--run",
         help="Name or folder of a run, or one of its checkpoints. Default: the newest run under runs/.",
+        autocompletion=completion.runs,
     ),
 ]
 BeamOption = Annotated[
@@ -72,7 +84,9 @@ def _options(
 @app.command(epilog="Example: tfm train --config en-it.yaml --set training.max_steps=500")
 def train(
     config: ConfigOption,
-    overrides: SetOption = None,
+    overrides: Annotated[
+        Overrides, _set_option("training.max_steps=100", completion.settings)
+    ] = None,
     from_scratch: Annotated[
         bool,
         typer.Option(
@@ -93,7 +107,7 @@ def train(
     )
 
 
-@app.command(epilog="Example: cat in.txt | tfm translate > out.txt")
+@app.command(cls=SentenceCommand, epilog="Example: cat in.txt | tfm translate > out.txt")
 def translate(
     sentences: Annotated[
         list[str] | None,
@@ -101,13 +115,21 @@ def translate(
     ] = None,
     run: RunOption = None,
     input_file: Annotated[
-        Path | None, typer.Option("--input", help="A text file, one sentence per line.")
+        Path | None,
+        typer.Option(
+            "--input",
+            help="A text file, one sentence per line; may be compressed. - is standard input.",
+        ),
     ] = None,
     output_file: Annotated[
         Path | None,
-        typer.Option("--output", help="A file for the translations. Default: standard output."),
+        typer.Option(
+            "--output", help="A file for the translations. Default, or -: standard output."
+        ),
     ] = None,
-    overrides: SetOption = None,
+    overrides: Annotated[
+        Overrides, _set_option("decoding.beam_size=8", completion.settings_of_translating)
+    ] = None,
     beam_size: BeamOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
@@ -131,12 +153,17 @@ def validate(
         typer.Option("--split", help="Which part of the corpus. Default: validation."),
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--source", help="A source text to score instead of a split.")
+        Path | None,
+        typer.Option(
+            "--source", help="A source text to score instead of a split; - is standard input."
+        ),
     ] = None,
     reference: Annotated[
         Path | None, typer.Option("--reference", help="The reference translations of --source.")
     ] = None,
-    overrides: SetOption = None,
+    overrides: Annotated[
+        Overrides, _set_option("decoding.beam_size=8", completion.settings_of_validating)
+    ] = None,
     beam_size: BeamOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
@@ -154,15 +181,21 @@ def validate(
     run_validation(run, split or "validation", files, overrides=settings, as_json=as_json)
 
 
-@app.command(name="next", epilog="Example: tfm next 'Good morning.' --prefix 'Buon' --top 5")
+@app.command(
+    name="next",
+    cls=SentenceCommand,
+    epilog="Example: tfm next 'Good morning.' --prefix 'Buon' --top 5",
+)
 def show_next(
     source: Annotated[str, typer.Argument(help="The source sentence.")],
     prefix: Annotated[str, typer.Option("--prefix", help="The beginning of its translation.")] = "",
     top: Annotated[
-        int, typer.Option("--top", min=1, max=1000, help="How many symbols to show.")
+        int, typer.Option("--top", min=1, max=1000, help="How many tokens to show.")
     ] = 10,
     run: RunOption = None,
-    overrides: SetOption = None,
+    overrides: Annotated[
+        Overrides, _set_option("runtime.device=cpu", completion.settings_of_the_machine)
+    ] = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -177,9 +210,15 @@ def show_next(
 def info(
     run: RunOption = None,
     config: Annotated[
-        str | None, typer.Option("--config", "-c", help="Show a config instead of a run.")
+        str | None,
+        typer.Option(
+            "--config",
+            "-c",
+            help="Show a config instead of a run.",
+            autocompletion=completion.configs,
+        ),
     ] = None,
-    overrides: SetOption = None,
+    overrides: Annotated[Overrides, _set_option("model.d_model=256", completion.settings)] = None,
     parameters: Annotated[bool, typer.Option("--parameters", help="List every parameter.")] = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
@@ -196,7 +235,9 @@ def info(
 @app.command(epilog="Example: tfm data --config en-it.yaml --split test")
 def data(
     config: ConfigOption,
-    overrides: SetOption = None,
+    overrides: Annotated[
+        Overrides, _set_option("tokenizer.vocab_size=4000", completion.settings)
+    ] = None,
     split: Annotated[
         Literal["train", "validation", "test"],
         typer.Option("--split", help="Which part of the corpus: train, validation or test."),

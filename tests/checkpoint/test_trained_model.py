@@ -290,7 +290,9 @@ def fuzz(folder: Path, number: int) -> tuple[int, int]:
 
 
 def state_of_a_run() -> dict[str, Any]:
-    progress = Progress(10, Position(2, 3), validated_at=8, best_goodness=(0.5,))
+    progress = Progress(
+        10, Position(2, 3), validated_at=8, best_goodness=(0.5,), best_losses=(1.5,)
+    )
     return {"progress": progress.to_json(), "meter": Meter(torch.device("cpu")).to_json()}
 
 

@@ -1,63 +1,11 @@
-"""How bytes become lines: by line feeds alone, and none is lost."""
+"""What `tfm translate` refuses before it loads a model."""
 
-import io
-import logging
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
-from transformer_cli.commands.translate import decoded_lines, run_translation
-from transformer_cli.errors import DataError, MissingInputError
-
-pieces = st.sampled_from(
-    [b"a", b"\n", b"\r", b"\r\n", b"\xff", b"\xc3", b"\xc3\xa8", b"\x00", b"\xef\xbb\xbf",
-     "\u2028".encode(), b"\x85", b"\x0b", b"\x0c", b"\x1e", b" "]
-)  # fmt: skip
-
-
-def decode(data: bytes) -> list[str]:
-    return list(decoded_lines(io.BytesIO(data), "x.txt"))
-
-
-@given(st.lists(pieces, max_size=12).map(b"".join) | st.binary(max_size=40))
-@example(b"")
-@example(b"\n")
-@example(b"no last newline")
-def test_there_are_as_many_lines_as_line_feeds_say(data: bytes) -> None:
-    lines = decode(data)
-    assert len(lines) == data.count(b"\n") + (data != b"" and not data.endswith(b"\n"))
-    expected = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    for line, raw in zip(lines, expected, strict=False):
-        assert line == raw.removesuffix(b"\r").decode("utf-8", errors="replace")
-
-
-def test_only_a_byte_order_mark_at_the_beginning_is_taken_away() -> None:
-    assert decode(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n") == ["a", "\ufeffb"]
-
-
-def test_replaced_bytes_are_told_once_for_all(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="transformer_cli"):
-        assert decode(b"\xff\nfine\n\xfe\n") == ["\ufffd", "fine", "\ufffd"]
-    assert [record.getMessage() for record in caplog.records] == [
-        "x.txt: lines that are not UTF-8, their bad bytes replaced: 2"
-    ]
-
-
-@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
-def test_utf_16_is_told_once_and_as_soon_as_it_comes(
-    mark: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
-    lines = decoded_lines(io.BytesIO(b"fine\n" + mark + b"a\n" + mark + b"b\n"), "x.txt")
-    assert next(lines) == "fine"
-    assert not caplog.records
-    assert next(lines) == "\ufffd\ufffda"
-    (record,) = caplog.records
-    assert record.getMessage().startswith("x.txt:2: UTF-16 text, where UTF-8 is expected")
-    assert "iconv -f UTF-16 -t UTF-8" in record.getMessage()
-    assert list(lines) == ["\ufffd\ufffdb"]
-    assert "UTF-16" not in "".join(record.getMessage() for record in caplog.records[1:])
+from transformer_cli.commands.translate import run_translation
+from transformer_cli.errors import DataError, MissingInputError, UsageError
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
@@ -77,3 +25,26 @@ def test_a_file_that_says_itself_to_be_utf_16_is_refused_before_a_model_is_sough
     for content in (b"Hello\n", b"\xef\xbb\xbfHello\n", b"\xff\n", b"\xff", b"", b"a\xff\xfe"):
         with pytest.raises(MissingInputError):
             translate(content)
+
+
+def test_an_output_that_is_the_input_is_refused_by_any_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in.txt").write_text("Hello\n")
+    Path("link").symlink_to("in.txt")
+    Path("hard").hardlink_to("in.txt")
+    with Path("in.txt").open("r+b") as opened:
+        here = f"/dev/fd/{opened.fileno()}"
+        for given, output in (
+            ("in.txt", "link"),
+            ("link", "hard"),
+            (here, "in.txt"),
+            ("hard", here),
+        ):
+            with pytest.raises(UsageError, match="the output would replace the input"):
+                run_translation(Path(given), Path(output), run=None, overrides=(), as_json=False)
+    for given, output in (("in.txt", "out.txt"), ("/dev/null", "/dev/null")):
+        with pytest.raises(MissingInputError, match="no run under"):
+            run_translation(Path(given), Path(output), run=None, overrides=(), as_json=False)
+    assert Path("in.txt").read_text() == "Hello\n"

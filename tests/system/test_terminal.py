@@ -2,13 +2,18 @@
 
 import os
 import re
+import select
+import signal
 import termios
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
+
+import pytest
 
 from ..experiments import write_tiny
-from ..launcher import Tfm
+from ..launcher import Process, Tfm
 
 
 @contextmanager
@@ -56,6 +61,119 @@ def test_a_log_that_is_no_terminal_has_no_bar(tfm: Tfm) -> None:
     assert "\r" not in talk
     assert "█" not in talk
     assert "step 6/13  epoch 1  loss" in talk
+
+
+class Conversation(NamedTuple):
+    """A process and both ends of its terminal."""
+
+    process: Process
+    person: int
+    program: int
+
+    def type(self, keys: bytes) -> None:
+        os.write(self.person, keys)
+
+    def read_until(self, wanted: str) -> str:
+        """What the terminal shows, up to and with these words."""
+        shown = b""
+
+        def is_there() -> bool:
+            nonlocal shown
+            if select.select([self.person], [], [], 0.01)[0]:
+                shown += os.read(self.person, 65_536)
+            return wanted.encode() in shown
+
+        self.process.wait_until(is_there)
+        return shown.decode()
+
+    def answers(self, num_lines: int) -> list[str]:
+        """The lines of standard output, which is a file, when there are so many."""
+        self.process.wait_until(lambda: self.process.out.read_bytes().count(b"\n") >= num_lines)
+        return self.process.out.read_text().split("\n")[:-1]
+
+
+@contextmanager
+def conversation(
+    tfm: Tfm, *options: str, faults: Sequence[Sequence[str]] = ()
+) -> Iterator[Conversation]:
+    """`tfm translate` whose standard input and standard error are one terminal."""
+    if not (tfm.folder / "runs").exists():
+        tfm("train", "--config", write_tiny(tfm.folder))
+    person, program = os.openpty()
+    termios.tcsetwinsize(program, (24, 100))
+    name = os.ttyname(program)
+    before = termios.tcgetattr(program)
+    process = tfm.start(
+        "translate",
+        *options,
+        stdin=name,
+        terminal=name,
+        faults=faults,
+        environment={"TERM": "xterm"},
+    )
+    try:
+        yield Conversation(process, person, program)
+        assert termios.tcgetattr(program) == before, "the terminal is left as it was found"
+    finally:
+        os.close(person)
+        os.close(program)
+
+
+def test_a_person_is_asked_for_each_line_and_may_edit_it(tfm: Tfm) -> None:
+    with conversation(tfm) as talk:
+        head = talk.read_until("> ")
+        assert "task copy: type a sentence and press Enter; Ctrl-D ends" in head
+        talk.type(b"1 2 9\x7f3\r")  # a wrong key, and the key that takes it back
+        (first,) = talk.answers(1)
+        talk.read_until("> ")
+        talk.type(b"\x1b[A\r")  # the arrow up brings the last line again
+        assert talk.answers(2) == [first, first]
+        talk.read_until("> ")
+        talk.type(b"\r")
+        assert talk.answers(3)[2] == ""
+        talk.read_until("> ")
+        talk.type("perché\r".encode())
+        talk.answers(4)
+        talk.read_until("> ")
+        talk.type(b"\x04")
+        finished = talk.process.wait()
+    assert finished.exit_code == 0
+    assert len(finished.lines) == 4
+    assert ">" not in finished.text, "prompts are no data"
+    assert [first] == tfm("translate", "1 2 3").lines
+
+
+def test_lines_that_are_pasted_together_are_lines(tfm: Tfm) -> None:
+    with conversation(tfm) as talk:
+        talk.read_until("> ")
+        talk.type(b"\x1b[200~1 2 3\r4 5\x1b[201~\r")  # as terminals mark pasted text
+        answers = talk.answers(2)
+        talk.type(b"\x04")
+        assert talk.process.wait().exit_code == 0
+    assert answers == tfm("translate", "1 2 3", "4 5").lines
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_at_the_prompt_leaves_the_terminal_as_it_was(
+    tfm: Tfm, name: str, code: int
+) -> None:
+    with conversation(tfm) as talk:
+        talk.read_until("> ")
+        talk.type(b"1 2")
+        talk.read_until("1 2")
+        talk.process.send(signal.Signals[name])
+        assert talk.process.wait().exit_code == code
+        talk.read_until(f"tfm: ended by {name}")
+
+
+def test_where_there_is_no_readline_lines_are_read_all_the_same(tfm: Tfm) -> None:
+    """As on Windows."""
+    with conversation(tfm, "--json", faults=[("without_module", "readline")]) as talk:
+        talk.read_until("> ")
+        talk.type(b"1 2 3\n")
+        assert '"source": "1 2 3"' in talk.answers(1)[0]
+        talk.type(b"\x04")
+        assert talk.process.wait().exit_code == 0
 
 
 def test_translating_from_a_terminal_answers_line_by_line(tfm: Tfm) -> None:

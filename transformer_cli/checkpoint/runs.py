@@ -20,8 +20,8 @@ def find_run(run: str | None = None, runs_folder: Path = RUNS) -> Path:
     """The folder of a run, or of a single checkpoint.
 
     Args:
-        run: the name of a run, or the path of the folder of a run or a checkpoint; None: the run that
-            saved last, according to `saved_at` in the manifests.
+        run: the name of a run, or the path of the folder of a run or a checkpoint, or of a file in it; None:
+            the run that saved last, according to `saved_at` in the manifests.
         runs_folder: the folder of all runs.
 
     Raises:
@@ -53,10 +53,23 @@ def _newest(runs_folder: Path) -> Path:
 
 
 def _named(run: str, runs_folder: Path) -> Path:
+    if not run.strip():
+        raise MissingInputError(
+            "the name of the run is empty", hint=_hint_on_names(run, _run_names(runs_folder))
+        )
     places = [runs_folder / run, Path(run)]
     for place in places:
-        if RunFolder(place).checkpoints_folder.is_dir() or (place / MANIFEST_NAME).is_file():
+        if _is_run(place):
             return place
+        # A file in the folder of a checkpoint or run stands for it, and so does the folder of all checkpoints.
+        if (place.is_file() or place.name == CHECKPOINTS) and _is_run(place.parent):
+            return place.parent
+    if any(place.is_file() for place in places):
+        raise MissingInputError(
+            f"{run}: a file, where a run is expected",
+            hint="give the name of a run, or the folder of a run or of a checkpoint; "
+            f"{_hint_on_names(run, _run_names(runs_folder))}",
+        )
     if any(place.is_dir() for place in places):
         raise MissingInputError(
             f"{run}: this run has no checkpoint yet",
@@ -66,6 +79,11 @@ def _named(run: str, runs_folder: Path) -> Path:
         f"{run}: no such run: no folder of this name under {runs_folder}/, and no such path",
         hint=_hint_on_names(run, _run_names(runs_folder)),
     )
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether a folder is that of a run, or of a single checkpoint."""
+    return RunFolder(folder).checkpoints_folder.is_dir() or (folder / MANIFEST_NAME).is_file()
 
 
 def _hint_on_names(run: str, names: list[str]) -> str:

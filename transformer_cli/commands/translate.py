@@ -1,22 +1,23 @@
 """`tfm translate`: translate sentences, a file, or standard input, line by line."""
 
-import codecs
 import json
 import logging
 import os
+import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
-from transformer_cli.data.sources.lines import UTF_16_FOUND, UTF_16_MARKS, utf_16_error
+from transformer_cli.commands.input_lines import check_input, opened_lines
+from transformer_cli.commands.open_descriptors import STANDARD
+from transformer_cli.commands.output_file import check_output, opened_output, output_status
+from transformer_cli.commands.typed_lines import Conversation
 from transformer_cli.decoding import Translation, Translator
-from transformer_cli.errors import CannotCreateError, MissingInputError, UsageError
+from transformer_cli.errors import UsageError
 from transformer_cli.escaping import escaped_in_json, for_output
 from transformer_cli.inference import load_run
 from transformer_cli.signals import ended_after
-from transformer_cli.storage import staged_file
 
 logger = logging.getLogger(__name__)
 
@@ -29,92 +30,71 @@ def run_translation(
     overrides: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Translate sentences, a file, or standard input if `sentences` is None; to standard output or a file."""
-    if isinstance(sentences, Path):
-        _check_files(sentences, output_file)
-    if output_file is not None and not output_file.parent.is_dir():
-        raise CannotCreateError(f"{output_file}: there is no folder {output_file.parent}")
-    if output_file is not None and output_file.is_dir():
-        raise CannotCreateError(f"{output_file}: this is a folder; --output takes a file")
+    """Translate sentences, a file, or standard input if `sentences` is None; to standard output or a file.
+
+    The path `-` means standard input or standard output, too.
+    """
+    given = None if sentences == STANDARD else sentences
+    output = None if output_file == STANDARD else output_file
+    _check_files(given, output)
     translator = load_run(run, overrides).translator
     if translator.decoding.num_best > 1 and not as_json:
         logger.warning(
             "showing one translation per line; to see all %d (decoding.num_best), add --json",
             translator.decoding.num_best,
         )
-    with _opened_output(output_file) as output:
-        for translation in _translations(translator, sentences):
-            line = _line(translation, as_json=as_json)
+    # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
+    conversation = _conversation(given, translator)
+    with _opened_batches(given, conversation) as batches, opened_output(output) as write:
+        for batch in batches:
+            lines = [_line(one, as_json=as_json) for one in translator.translate(batch)]
+            if output is None:
+                lines = [for_output(line, sys.stdout) for line in lines]
+            if conversation is not None and output is None:
+                conversation.announce_answer()
             with ended_after():
-                output.write(for_output(line, output).encode() + b"\n")
-        output.flush()
+                write("".join(f"{line}\n" for line in lines).encode())
 
 
-def _check_files(input_file: Path, output_file: Path | None) -> None:
-    if not input_file.is_file():
-        problem = "a folder, where a file is expected" if input_file.is_dir() else "no such file"
-        raise MissingInputError(
-            f"{input_file}: {problem}", hint="--input takes a text file, one sentence per line"
-        )
-    if output_file is not None and output_file.exists() and output_file.samefile(input_file):
-        raise UsageError(
-            f"{output_file}: the output would replace the input", hint="name another --output"
-        )
-    with input_file.open("rb") as file:
-        if file.read(2) in UTF_16_MARKS:
-            raise utf_16_error(input_file)
+def _check_files(given: Sequence[str] | Path | None, output: Path | None) -> None:
+    """Refuse what cannot work before a model is loaded."""
+    check_output(output)
+    if given is not None and not isinstance(given, Path):
+        return
+    read = os.fstat(0) if given is None else check_input(given)
+    written = output_status(output)
+    if written is None or not stat.S_ISREG(read.st_mode) or not os.path.samestat(read, written):
+        return
+    raise UsageError(
+        f"{output or 'standard output'}: the output would replace the input, or be added to it",
+        hint="name another --output",
+    )
 
 
-def _translations(
-    translator: Translator, sentences: Sequence[str] | Path | None
-) -> Iterator[Translation]:
-    if isinstance(sentences, Path):
-        with sentences.open("rb") as file:
-            yield from translator.translate(decoded_lines(file, str(sentences)))
-    elif sentences is not None:
-        yield from translator.translate(map(_as_text, sentences))
-    elif sys.stdin.isatty():
-        logger.info("type a sentence and press Enter; Ctrl-D ends")
-        for line in decoded_lines(sys.stdin.buffer, "standard input"):
-            yield from translator.translate([line])
-            sys.stdout.flush()
+def _conversation(
+    given: Sequence[str] | Path | None, translator: Translator
+) -> Conversation | None:
+    is_typed = given is None and sys.stdin.isatty()
+    return Conversation(translator.pipeline.data) if is_typed else None
+
+
+@contextmanager
+def _opened_batches(
+    given: Sequence[str] | Path | None, conversation: Conversation | None
+) -> Iterator[Iterable[list[str]]]:
+    """What is to be translated; each batch is answered before the next one is read."""
+    if given is not None and not isinstance(given, Path):
+        yield [[_as_text(sentence) for sentence in given]]
+    elif conversation is not None:
+        yield ([line] for line in conversation.lines())
     else:
-        yield from translator.translate(decoded_lines(sys.stdin.buffer, "standard input"))
+        with opened_lines(given) as batches:
+            yield batches
 
 
 def _as_text(argument: str) -> str:
     """Replace lone surrogates, which Python makes of bytes that are not UTF-8, by U+FFFD."""
     return os.fsencode(argument).decode("utf-8", errors="replace")
-
-
-def decoded_lines(file: BinaryIO, name: str) -> Iterator[str]:
-    """The lines of a file; only a line feed ends a line, and bytes that are not UTF-8 become U+FFFD.
-
-    It warns of such bytes, and of a line that begins with the byte-order mark of UTF-16.
-    """
-    num_replaced = 0
-    has_warned = False
-    for number, raw in enumerate(file, start=1):
-        line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
-        line = line.removesuffix(b"\n").removesuffix(b"\r")
-        if not has_warned and line.startswith(UTF_16_MARKS):
-            has_warned = True
-            logger.warning(
-                "%s:%d: %s; its translation makes no sense; convert the text first: "
-                "iconv -f UTF-16 -t UTF-8 FILE | tfm translate",
-                name,
-                number,
-                UTF_16_FOUND,
-            )
-        try:
-            yield line.decode("utf-8")
-        except UnicodeDecodeError:
-            num_replaced += 1
-            yield line.decode("utf-8", errors="replace")
-    if num_replaced:
-        logger.warning(
-            "%s: lines that are not UTF-8, their bad bytes replaced: %d", name, num_replaced
-        )
 
 
 def _line(translation: Translation, *, as_json: bool) -> str:
@@ -127,13 +107,3 @@ def _line(translation: Translation, *, as_json: bool) -> str:
         "alternatives": [alternative._asdict() for alternative in translation.alternatives],
     }
     return escaped_in_json(json.dumps(facts, ensure_ascii=False))
-
-
-@contextmanager
-def _opened_output(path: Path | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that gets its name only when all lines are written."""
-    if path is None:
-        yield sys.stdout.buffer
-        return
-    with staged_file(path) as partial, partial.open("wb") as file:
-        yield file

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.output import show
+from transformer_cli.commands.pair_streams import is_stream, pairs_of_streams
 from transformer_cli.config import FilesData, SequencesData, SplitName
 from transformer_cli.config.data import FileCorpus
 from transformer_cli.data.fingerprint import changes, fingerprint
@@ -76,11 +77,16 @@ def _warn_of_other_data(loaded: LoadedRun) -> None:
 
 
 def _pairs_of_files(source: Path, reference: Path) -> list[SentencePair]:
-    of_source, of_target = str(source.absolute()), str(reference.absolute())
-    corpus = FileCorpus(source_path=of_source, target_path=of_target, split="test", format="text")
-    data = FilesData(source="files", corpora=(corpus,))
     report = ReadingReport()
-    pairs = list(read_pairs(data, "test", seed=0, report=report))
+    if is_stream(source) or is_stream(reference):
+        pairs = pairs_of_streams(source, reference, report)
+    else:
+        of_source, of_target = str(source.absolute()), str(reference.absolute())
+        corpus = FileCorpus(
+            source_path=of_source, target_path=of_target, split="test", format="text"
+        )
+        data = FilesData(source="files", corpora=(corpus,))
+        pairs = list(read_pairs(data, "test", seed=0, report=report))
     for reason, finding in report.skipped.items():
         logger.warning(
             "skipped pairs: %d, reason: %s, first: %s", finding.count, reason, finding.example

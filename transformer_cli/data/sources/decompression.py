@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import lzma
 import os
+import re
 import stat
 import zlib
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ _BEGINNINGS = {
     ".xz": (b"\xfd7zXZ\x00",),
     ".zst": _ZSTD_FRAMES,
 }
+_BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")  # a text may begin with BZh
 _NOT_TEXT = {
     b"\x1f\x8b": "gzip data: its name should end in .gz",
     b"BZh91AY&SY": "bzip2 data: its name should end in .bz2",
@@ -36,11 +38,17 @@ _NOT_TEXT = {
     b"\x28\xb5\x2f\xfd": "zstd data: its name should end in .zst",
     b"PK\x03\x04": "a zip archive or a spreadsheet in its own format: save it as CSV (UTF-8)",
     b"PAR1": "a Parquet file: its name should end in .parquet",
+    b"%PDF-": "a PDF document: save its text as a file in UTF-8",
+    b"{\\rtf": "a document in Rich Text Format: save it as plain text in UTF-8",
 }
 
 
-def read_chunks(path: Path) -> Iterator[bytes]:
+def read_chunks(path: Path, *, by_content: bool = False) -> Iterator[bytes]:
     """Read a file in pieces; decompress it if its name ends in .gz, .bz2, .xz or .zst.
+
+    Args:
+        path: a regular file.
+        by_content: also decompress a file whose content is compressed under another name, such as a link.
 
     Raises:
         MissingInputError: there is no such file, or no permission to read it.
@@ -49,8 +57,9 @@ def read_chunks(path: Path) -> Iterator[bytes]:
     """
     with open_file(path) as file:
         before = os.fstat(file.fileno())
-        suffix = path.suffix.lower()
-        _check_beginning(_read(file, 16, path), suffix, path)
+        beginning = _read(file, 16, path)
+        suffix = (by_content and compression_of(beginning)) or path.suffix.lower()
+        _check_beginning(beginning, suffix, path)
         file.seek(0)
         if suffix in _START:
             yield from _decompress(file, suffix, path)
@@ -64,6 +73,15 @@ def read_chunks(path: Path) -> Iterator[bytes]:
             f"{path}: changed while it was read",
             hint="run the command again when no program writes to the file",
         )
+
+
+def compression_of(beginning: bytes) -> str | None:
+    """.gz, .bz2, .xz or .zst if the first 16 bytes of a file are those of compressed data."""
+    for suffix, beginnings in _BEGINNINGS.items():
+        is_text = suffix == ".bz2" and not _BZIP2.match(beginning)
+        if beginning.startswith(beginnings) and not is_text:
+            return suffix
+    return None
 
 
 def _check_beginning(beginning: bytes, suffix: str, path: Path) -> None:

@@ -41,13 +41,18 @@ class RawPair(NamedTuple):
 
 
 def read_lines(path: Path) -> Iterator[bytes | None]:
+    """The lines of a file, as `cut_lines` yields them."""
+    return cut_lines(read_chunks(path), path)
+
+
+def cut_lines(chunks: Iterable[bytes], path: Path) -> Iterator[bytes | None]:
     """Yield each line without its line end; None for a line of more than MAX_LINE_BYTES bytes.
 
-    A UTF-8 byte-order mark at the start of the file is removed; a file in UTF-16 is a DataError.
+    A UTF-8 byte-order mark at the start is removed; UTF-16 is a DataError, which names the path.
     """
     rest: list[bytes] = []  # pieces of a line that is not complete yet
     rest_bytes = 0
-    for chunk in _without_byte_order_mark(read_chunks(path), path):
+    for chunk in _without_byte_order_mark(chunks, path):
         first, *others = chunk.split(b"\n")
         rest_bytes += len(first)
         if rest_bytes <= MAX_LINE_BYTES + 1:  # + 1 for a carriage return, removed later
@@ -77,12 +82,13 @@ def _without_byte_order_mark(chunks: Iterable[bytes], path: Path) -> Iterator[by
         beginning += chunk
         if len(beginning) >= _BEGINNING_BYTES:
             break
-    _refuse_utf_16(beginning[:_BEGINNING_BYTES], path)
+    refuse_utf_16(beginning[:_BEGINNING_BYTES], path)
     yield beginning.removeprefix(_BYTE_ORDER_MARK)
     yield from remaining
 
 
-def _refuse_utf_16(beginning: bytes, path: Path) -> None:
+def refuse_utf_16(beginning: bytes, path: Path) -> None:
+    """Raise DataError if the first bytes of a file are UTF-16, with a byte-order mark or without."""
     even, odd = beginning[0::2], beginning[1::2]
     nul_shares = [half.count(0) / len(half) if half else 0.0 for half in (even, odd)]
     marked = beginning.startswith(UTF_16_MARKS)

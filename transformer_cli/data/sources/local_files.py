@@ -168,13 +168,26 @@ def _raw_pairs(files: CorpusFiles, data: FilesData, index: int) -> Iterator[RawP
 
 
 def _read_text(source: Path, target: Path) -> Iterator[RawPair]:
-    sides = zip_longest(read_lines(source), read_lines(target), fillvalue=_ABSENT)
+    return pair_lines((source, target), read_lines(source), read_lines(target))
+
+
+def pair_lines(
+    names: tuple[Path, Path],
+    source_lines: Iterator[bytes | None],
+    target_lines: Iterator[bytes | None],
+) -> Iterator[RawPair]:
+    """Line N of the source with line N of the target.
+
+    Raises:
+        DataError: the sides have different numbers of lines; it gives both numbers and names.
+    """
+    sides = zip_longest(source_lines, target_lines, fillvalue=_ABSENT)
     for number, lines in enumerate(sides, start=1):
         if _ABSENT in lines:
             num_longer = number + sum(1 for _ in sides)
             counts = [number - 1 if line == _ABSENT else num_longer for line in lines]
             raise DataError(
-                f"{source} has {_num_lines(counts[0])}, {target} has {_num_lines(counts[1])}",
+                f"{names[0]} has {_num_lines(counts[0])}, {names[1]} has {_num_lines(counts[1])}",
                 hint="line N of one must translate line N of the other; empty lines count",
             )
         yield RawPair(number, *lines)

@@ -1,0 +1,177 @@
+"""What the Tab key offers in a shell: names of runs, configs and settings.
+
+A shell waits for each answer, so this module imports neither PyTorch nor the parts of the package that need it.
+"""
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+
+Offer = tuple[str, str]
+"""A completion, and a sentence about it that some shells show."""
+
+# As in checkpoint/run_folder.py and storage/manifest.py, whose packages import PyTorch.
+RUNS, CHECKPOINTS, MANIFEST = "runs", "checkpoints", "MANIFEST.json"
+_MAX_MANIFEST_BYTES = 1 << 20
+_YAML = (".yaml", ".yml")
+_UNIONS = (Union, UnionType)
+
+
+def runs(incomplete: str) -> list[Offer]:
+    """Runs whose name begins like this, the one that saved last first; behind runs/, also their checkpoints."""
+    found = []
+    for folder in Path(RUNS).glob(f"*/{CHECKPOINTS}"):
+        newest = _newest(folder)
+        if newest is not None:
+            found.append((newest, folder))
+    found.sort(key=lambda run: run[0]["saved_at"], reverse=True)
+    offers = [(folder.parent.name, _facts(newest)) for newest, folder in found]
+    if "/" in incomplete:
+        for newest, folder in found:
+            offers.append((str(folder.parent), _facts(newest)))
+            offers += [(str(path), "") for path in sorted(folder.glob("[!.]*")) if path.is_dir()]
+    return [offer for offer in offers if offer[0].startswith(incomplete)]
+
+
+def configs(incomplete: str) -> list[Offer]:
+    """YAML files of this path or in a folder of this path, then the configs that come with tfm."""
+    from transformer_cli.config.loading import shipped_configs
+
+    found: dict[str, str] = {}
+    for path in _entries(incomplete):
+        files = _entries(f"{path}/") if path.is_dir() else [path]
+        found |= {str(file): "a file" for file in files if file.suffix in _YAML}
+    for name in sorted(shipped_configs()):
+        if name.startswith(incomplete):
+            found.setdefault(name, "comes with tfm")
+    return list(found.items())
+
+
+def settings(incomplete: str) -> list[Offer]:
+    """Settings such as training.max_steps=, and the values of a setting that has few."""
+    return _settings(incomplete, ("",))
+
+
+def settings_of_translating(incomplete: str) -> list[Offer]:
+    """The settings that can be changed for a translation."""
+    return _settings(incomplete, ("decoding.", "runtime."))
+
+
+def settings_of_the_machine(incomplete: str) -> list[Offer]:
+    """The settings of device, precision and threads."""
+    return _settings(incomplete, ("runtime.",))
+
+
+def settings_of_validating(incomplete: str) -> list[Offer]:
+    """The settings that can be changed for a validation."""
+    return _settings(incomplete, ("decoding.", "runtime.", "validation.", "data.root"))
+
+
+def _settings(incomplete: str, allowed: tuple[str, ...]) -> list[Offer]:
+    name, equals, _ = incomplete.partition("=")
+    found = {
+        path: setting
+        for path, setting in _all_settings().items()
+        if path.startswith(allowed) and (path == name if equals else path.startswith(name))
+    }
+    if (
+        len(found) == 1
+    ):  # bash takes the text behind = for a word of its own, so it needs the values here
+        [(path, setting)] = found.items()
+        values = [(f"{path}={value}", setting.meaning) for value in _choices(setting.type)]
+        if values or equals:
+            return [offer for offer in values if offer[0].startswith(incomplete)]
+    return [(f"{path}=", setting.meaning) for path, setting in found.items()]
+
+
+class _Setting(NamedTuple):
+    type: Any
+    meaning: str
+
+
+def _all_settings() -> dict[str, _Setting]:
+    """Dotted names of all settings, without sections; of `data`, those of every source."""
+    from transformer_cli.config import Config
+
+    found: dict[str, _Setting] = {}
+    for name, field in Config.model_fields.items():
+        for path, setting in _below(name, field.annotation, field.description or ""):
+            known = found.get(path)
+            if known is not None:  # sources of data share names, but not always the type
+                setting = _Setting(known.type | setting.type, known.meaning)
+            found[path] = setting
+    return found
+
+
+def _below(path: str, annotation: Any, meaning: str) -> Iterator[tuple[str, _Setting]]:
+    """A setting, or the settings of a section."""
+    from pydantic import BaseModel
+
+    kinds = _alternatives(annotation)
+    sections = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    for section in sections:
+        for name, field in section.model_fields.items():
+            yield from _below(f"{path}.{name}", field.annotation, field.description or "")
+    if not sections:
+        yield path, _Setting(annotation, meaning)
+
+
+def _alternatives(annotation: Any) -> list[Any]:
+    """The types of a union, or the one type; without the notes of Annotated."""
+    if hasattr(annotation, "__metadata__"):
+        return _alternatives(annotation.__origin__)
+    if get_origin(annotation) in _UNIONS:
+        return [kind for part in get_args(annotation) for kind in _alternatives(part)]
+    return [annotation]
+
+
+def _choices(annotation: Any) -> list[str]:
+    """The values of a setting that is a choice or a switch; none for numbers and text."""
+    values: list[str] = []
+    for kind in _alternatives(annotation):
+        if get_origin(kind) is Literal:
+            values += map(str, get_args(kind))
+        elif kind is bool:
+            values += ["true", "false"]
+    return list(dict.fromkeys(values))
+
+
+def _entries(incomplete: str) -> list[Path]:
+    """The files and folders whose path begins like this, without the hidden ones."""
+    folder, name = os.path.split(incomplete)
+    try:
+        names = sorted(os.listdir(os.path.expanduser(folder) or "."))
+    except OSError:
+        return []
+    return [
+        Path(folder, found)
+        for found in names
+        if found.startswith(name) and (name.startswith(".") or not found.startswith("."))
+    ]
+
+
+def _newest(checkpoints: Path) -> dict[str, Any] | None:
+    """What the manifest of the newest checkpoint says; None if there is none that can be read."""
+    manifests = []
+    for path in checkpoints.glob(f"step-*/{MANIFEST}"):
+        try:
+            with path.open("rb") as file:
+                fields = json.loads(file.read(_MAX_MANIFEST_BYTES))
+            manifests.append(
+                {**fields, "saved_at": int(fields["saved_at"]), "step": int(fields["step"])}
+            )
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            continue
+    return max(manifests, key=lambda fields: fields["saved_at"], default=None)
+
+
+def _facts(manifest: dict[str, Any]) -> str:
+    score, metric = manifest.get("score"), manifest.get("metric")
+    facts = f"step {manifest['step']}"
+    if isinstance(score, float) and math.isfinite(score) and isinstance(metric, str):
+        facts += f", {metric} {score:.4g}"
+    return facts

@@ -1,0 +1,41 @@
+"""Commands whose arguments are sentences, of which one may begin with a dash."""
+
+import itertools
+import re
+from typing import Any
+
+from typer.core import TyperCommand
+
+from transformer_cli.errors import UsageError
+
+# A dash and a digit or sign, or words behind a dash; but no option with its value, such as --set="a b".
+_SENTENCE = re.compile(r"-[^A-Za-z-].*|-(?!-[A-Za-z-]+=)\S*\s.*", re.DOTALL)
+
+
+class SentenceCommand(TyperCommand):
+    """A command that says how to give a sentence that begins with a dash."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line.
+
+        Raises:
+            UsageError: the command line is wrong, and an argument looks like a sentence.
+        """
+        before = list(itertools.takewhile(lambda argument: argument != "--", args))
+        sentences = [argument for argument in before if _SENTENCE.fullmatch(argument)]
+        for argument in sentences:
+            if argument.startswith("-h"):  # would be read as -h and more options, and show the help
+                raise _refusal(argument, ctx)
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if sentences and getattr(error, "exit_code", None) == UsageError.exit_code:
+                raise _refusal(sentences[0], ctx) from error
+            raise
+
+
+def _refusal(sentence: str, ctx: Any) -> UsageError:
+    return UsageError(
+        f"{sentence}: begins with a dash, so it is read as an option",
+        hint=f"write -- before such sentences, behind all options: {ctx.command_path} -- '{sentence}'",
+    )

@@ -1,0 +1,117 @@
+"""Sentences that a person types at a terminal: with a prompt, line editing and a history."""
+
+import importlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import NoReturn
+
+from transformer_cli.commands.input_lines import LineDecoder
+from transformer_cli.config import DataConfig, SequencesData
+
+_ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
+_KEYS_TO_END = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
+
+logger = logging.getLogger(__name__)
+
+
+class Conversation:
+    """Lines from a terminal, each answered before the next one is asked for.
+
+    Prompts go to standard error, so standard output holds translations only.
+    """
+
+    def __init__(self, data: DataConfig) -> None:
+        if isinstance(data, SequencesData):
+            self._subject, self._prompt, self._label = f"task {data.task}", "> ", "= "
+        else:
+            source, target = data.source_language, data.target_language
+            self._subject = f"{source} to {target}"
+            self._prompt, self._label = f"{source}> ", f"{target}> "
+
+    def lines(self) -> Iterator[str]:
+        """Each line that is typed, until the person ends the input."""
+        logger.info("%s: type a sentence and press Enter; %s", self._subject, _KEYS_TO_END)
+        decoder = LineDecoder("standard input")
+        while (typed := self._read()) is not None:
+            for line in typed.split(b"\n"):  # several lines may be pasted at once
+                yield decoder.decode(line)
+        decoder.finish()
+
+    def announce_answer(self) -> None:
+        """Write the language of the answer before it, if a person sees both streams in one window."""
+        if sys.stderr.isatty() and sys.stdout.isatty():
+            sys.stderr.write(self._label)
+            sys.stderr.flush()
+
+    def _read(self) -> bytes | None:
+        """One line without its line feed, or several pasted lines; None at the end."""
+        if not (sys.stderr.isatty() or sys.stdout.isatty()):
+            raw = sys.stdin.buffer.readline()
+            return raw.removesuffix(b"\n") if raw else None
+        with suppress(ImportError):  # Windows has none: its terminal edits lines itself
+            importlib.import_module("readline")
+        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
+        try:
+            with _signals_raised(), _standard_output_at_the_terminal():
+                return input(self._prompt).encode("utf-8", "surrogateescape")
+        except EOFError:
+            sys.stderr.write("\n")  # the cursor stands behind the prompt
+            return None
+
+
+class _SignalCame(BaseException):
+    """A signal to end came while a line was typed."""
+
+
+@contextmanager
+def _signals_raised() -> Iterator[None]:
+    """Let a signal leave the block as an exception, and only then reach the handler that it is for.
+
+    The readline library has changed the settings of the terminal, and it restores them after an exception. The
+    handler may end the process at once.
+    """
+
+    def raise_it(number: int, frame: FrameType | None) -> NoReturn:
+        raise _SignalCame(number)
+
+    numbers = [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    came = None
+    try:
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, raise_it)
+        yield
+    except _SignalCame as error:
+        came = error.args[0]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came is not None:
+        sys.stderr.write("\n")
+        signal.raise_signal(came)
+
+
+@contextmanager
+def _standard_output_at_the_terminal() -> Iterator[None]:
+    """Let descriptor 1 be that of standard error, if that is a terminal.
+
+    `input` and the readline library write the prompt and the edited line to descriptor 1. They edit lines only
+    if it is a terminal, but standard output may be a file.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
