@@ -104,7 +104,9 @@ def build_translator(
         source_tokenizer, target_tokenizer, config.data, max_length=model.config.max_length
     )
     special_ids, sequence_format = SpecialIds.of(target_tokenizer), SequenceFormat.of(config.data)
-    engine = PyTorchEngine(model.to(machine.device), special_ids, sequence_format, machine)
+    byte_pieces = target_tokenizer.byte_pieces()
+    model = model.to(machine.device)
+    engine = PyTorchEngine(model, special_ids, sequence_format, machine, byte_pieces)
     return Translator(pipeline, engine, decoding or config.decoding)
 
 

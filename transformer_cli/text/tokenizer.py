@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.errors import DataError, TfmError, TryAgainError, is_out_of_memory
 from transformer_cli.text import tokenizer_file
+from transformer_cli.text.byte_pieces import BytePieces
+from transformer_cli.text.tokenizer_layout import BYTE_TOKENS
 from transformer_cli.text.vocabulary import learn_model
 from transformer_cli.text.word_split import SPECIALS, UNK, can_be_encoded_alone
 
@@ -21,12 +22,12 @@ class Tokenizer:
 
     unk_id, pad_id, sos_id, eos_id = range(len(SPECIALS))
 
-    def __init__(self, model: dict[str, Any]) -> None:
-        """Build a tokenizer from the `model` entry of a tokenizer.json, which was checked before."""
-        self._model = model
-        self._engine = tokenizer_file.build(model)
+    def __init__(self, parts: tokenizer_file.TokenizerParts) -> None:
+        """Build a tokenizer from the parts of a tokenizer.json, which were checked before."""
+        self._parts = parts
+        self._engine = tokenizer_file.build(parts)
         self.vocab_size: int = self._engine.get_vocab_size()
-        self._pieces = [self._engine.id_to_token(index) for index in range(self.vocab_size)]
+        self._pieces = [self._engine.id_to_token(i) or "" for i in range(self.vocab_size)]
         # [UNK] is shown with a space before it: most unknown tokens are words.
         self._shown = ["" if piece in SPECIALS else piece for piece in self._pieces]
         self._shown[self.unk_id] = f" {UNK}"
@@ -55,9 +56,15 @@ class Tokenizer:
         """A short readable name of each token, for pictures and samples."""
         return [self._name(index) for index in ids]
 
+    def byte_pieces(self) -> BytePieces | None:
+        """Which token may follow which, so that a text holds no broken character; None if all may."""
+        if self._parts.layout.kind == "WordLevel":
+            return None
+        return BytePieces.of([self._parts.layout.bytes_of(piece) for piece in self._pieces])
+
     def to_json(self) -> str:
         """The content of a tokenizer.json, which the `tokenizers` library can load as well."""
-        return tokenizer_file.write(self._model)
+        return tokenizer_file.write(self._parts)
 
     @classmethod
     def from_json(cls, text: str) -> "Tokenizer":
@@ -80,6 +87,8 @@ class Tokenizer:
     def _name(self, index: int) -> str:
         if index < len(SPECIALS):
             return SPECIALS[index]
+        if self._pieces[index] in BYTE_TOKENS:
+            return self._pieces[index]
         text: str = self._engine.decoder.decode([" ", self._pieces[index]])
         return text.strip(" ") or "␣"
 
@@ -100,19 +109,23 @@ class _WordCache(dict[str, list[int]]):
         return ids
 
 
-def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
+def train_tokenizer(
+    texts: Iterable[str], config: TokenizerConfig, *, composes: bool = True
+) -> Tokenizer:
     """A tokenizer whose vocabulary is learned from texts; the same texts give the same tokenizer.
 
     Args:
-        texts: lines of the training split; of both languages if the vocabulary is shared.
+        texts: lines of the training split; of both languages if the vocabulary is shared. They are read
+            twice, so an iterator is refused.
         config: the kind of tokenizer, and the limits of its vocabulary.
+        composes: whether the tokenizer converts text to the Unicode normal form NFC.
 
     Raises:
         ConfigError: `vocab_size` is too small for this kind of tokenizer.
         DataError: the texts give an empty vocabulary.
     """
     with tokenizer_errors_explained("no vocabulary can be learned from this text"):
-        tokenizer = Tokenizer(learn_model(texts, config))
+        tokenizer = Tokenizer(learn_model(texts, config, composes=composes))
     if tokenizer.vocab_size <= len(SPECIALS):
         raise DataError(
             "the training text gives an empty vocabulary",
