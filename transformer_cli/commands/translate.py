@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from transformer_cli.data.sources.lines import UTF_16_FOUND, UTF_16_MARKS, utf_16_error
-from transformer_cli.decoding import Translation, Translator
+from transformer_cli.decoding import Translation, Translator, UnknownWords
 from transformer_cli.errors import CannotCreateError, MissingInputError, UsageError
 from transformer_cli.inference import load_run
 from transformer_cli.storage import staged_file
@@ -40,10 +40,13 @@ def run_translation(
             "showing one translation per line; to see all %d (decoding.num_best), add --json",
             translator.decoding.num_best,
         )
+    unknown_words = UnknownWords()
     with _opened_output(output_file) as output:
-        for translation in _translations(translator, sentences):
+        for translation in _translations(translator, sentences, unknown_words):
             output.write(_line(translation, as_json=as_json).encode() + b"\n")
+            unknown_words.add(translation)
         output.flush()
+    unknown_words.report()
 
 
 def _check_files(input_file: Path, output_file: Path | None) -> None:
@@ -62,7 +65,7 @@ def _check_files(input_file: Path, output_file: Path | None) -> None:
 
 
 def _translations(
-    translator: Translator, sentences: Sequence[str] | Path | None
+    translator: Translator, sentences: Sequence[str] | Path | None, unknown_words: UnknownWords
 ) -> Iterator[Translation]:
     if isinstance(sentences, Path):
         with sentences.open("rb") as file:
@@ -74,6 +77,7 @@ def _translations(
         for line in decoded_lines(sys.stdin.buffer, "standard input"):
             yield from translator.translate([line])
             sys.stdout.flush()
+            unknown_words.report()
     else:
         yield from translator.translate(decoded_lines(sys.stdin.buffer, "standard input"))
 
@@ -121,6 +125,7 @@ def _line(translation: Translation, *, as_json: bool) -> str:
         "translation": translation.text,
         "score": translation.score,
         "alternatives": [alternative._asdict() for alternative in translation.alternatives],
+        "unknown_words": translation.unknown_words,
     }
     return json.dumps(facts, ensure_ascii=False)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.errors import DataError, TfmError, TryAgainError, is_out_of_memory
@@ -31,6 +32,9 @@ class Tokenizer:
         # [UNK] is shown with a space before it: most unknown tokens are words.
         self._shown = ["" if piece in SPECIALS else piece for piece in self._pieces]
         self._shown[self.unk_id] = f" {UNK}"
+        is_of_words = parts.layout.kind == "WordLevel"
+        self._is_word = [is_of_words and any(map(str.isalnum, piece)) for piece in self._pieces]
+        self._is_word[: len(SPECIALS)] = [False] * len(SPECIALS)
         self._first_words = _WordCache(self._encode_whole)
         self._later_words = _WordCache(self._encode_later_word)
 
@@ -56,6 +60,20 @@ class Tokenizer:
         """A short readable name of each token, for pictures and samples."""
         return [self._name(index) for index in ids]
 
+    def count_words(self, ids: Iterable[int]) -> int:
+        """How many of these ids are known words, not punctuation; 0 for a tokenizer of subwords."""
+        return sum(map(self._is_word.__getitem__, ids))
+
+    def unknown_words(self, text: str) -> list[str]:
+        """The words and marks of a text that have no entry in the vocabulary, in order."""
+        normalizer, splitter = self._engine.normalizer, self._engine.pre_tokenizer
+        assert normalizer is not None
+        assert splitter is not None
+        pieces = splitter.pre_tokenize_str(normalizer.normalize_str(_without_surrogates(text)))
+        words = (piece.strip() for piece, _ in pieces if self._engine.token_to_id(piece) is None)
+        return [word for word in words if word]
+
+    @cached_property
     def byte_pieces(self) -> BytePieces | None:
         """Which token may follow which, so that a text holds no broken character; None if all may."""
         if self._parts.layout.kind == "WordLevel":
@@ -77,8 +95,7 @@ class Tokenizer:
             return cls(tokenizer_file.read(text))
 
     def _encode_whole(self, text: str) -> list[int]:
-        if not text.isascii():  # UTF-8 has no lone surrogates: each becomes a question mark
-            text = text.encode("utf-8", "replace").decode("utf-8")
+        text = _without_surrogates(text)
         return self._engine.encode_batch_fast([text], add_special_tokens=False)[0].ids
 
     def _encode_later_word(self, word: str) -> list[int]:
@@ -91,6 +108,11 @@ class Tokenizer:
             return self._pieces[index]
         text: str = self._engine.decoder.decode([" ", self._pieces[index]])
         return text.strip(" ") or "␣"
+
+
+def _without_surrogates(text: str) -> str:
+    """UTF-8 has no lone surrogates: each becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 class _WordCache(dict[str, list[int]]):
