@@ -1,7 +1,6 @@
 """The exit codes and messages of `main` for every way in which a command can end."""
 
 import logging
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator

@@ -8,7 +8,13 @@ from typing import Literal
 
 from transformer_cli.checkpoint import TrainedModel, find_run, load_trained
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.config import Config, DecodingConfig, RuntimeConfig, load_config
+from transformer_cli.config import (
+    Config,
+    DecodingConfig,
+    RuntimeConfig,
+    SequencesData,
+    load_config,
+)
 from transformer_cli.config.loading import override_settings
 from transformer_cli.decoding import SpecialIds, TextPipeline, Translator
 from transformer_cli.decoding.engines import PyTorchEngine
@@ -100,12 +106,20 @@ def build_translator(
         machine: device and precision.
         decoding: the beam and the limits; None: those of the config.
     """
+    decoding = decoding or config.decoding
     pipeline = TextPipeline(
-        source_tokenizer, target_tokenizer, config.data, max_length=model.config.max_length
+        source_tokenizer,
+        target_tokenizer,
+        config.data,
+        max_length=model.config.max_length,
+        # The symbols of the synthetic tasks are no language.
+        splits_sentences=decoding.split_sentences and not isinstance(config.data, SequencesData),
     )
     special_ids, sequence_format = SpecialIds.of(target_tokenizer), SequenceFormat.of(config.data)
-    engine = PyTorchEngine(model.to(machine.device), special_ids, sequence_format, machine)
-    return Translator(pipeline, engine, decoding or config.decoding)
+    byte_pieces = target_tokenizer.byte_pieces
+    model = model.to(machine.device)
+    engine = PyTorchEngine(model, special_ids, sequence_format, machine, byte_pieces)
+    return Translator(pipeline, engine, decoding)
 
 
 def _with_own_paths(trained: TrainedModel) -> Config:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.data import text_file
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.text_file import read_side, read_text, write_text
+from transformer_cli.data.text_file import StoredText, read_text, write_text
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
 PAIRS = st.lists(st.builds(SentencePair, TEXT, TEXT, st.integers(0, 999)), max_size=9)
@@ -24,8 +24,8 @@ def test_text_comes_back_whatever_is_in_it(
     chunks = list(read_text(path))
     assert [pair for chunk in chunks for pair in chunk] == pairs
     assert all(len(chunk) <= at_once for chunk in chunks)
-    assert list(read_side(path, "source")) == [pair.source for pair in pairs]
-    assert list(read_side(path, "target")) == [pair.target for pair in pairs]
+    assert list(StoredText(path, ("source",))) == [pair.source for pair in pairs]
+    assert list(StoredText(path, ("target",))) == [pair.target for pair in pairs]
 
 
 def test_a_file_can_be_deleted_while_it_is_read(tmp_path: Path) -> None:

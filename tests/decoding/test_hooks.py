@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from transformer_cli.decoding.hooks import BannedTokens
+from transformer_cli.decoding.hooks import BannedTokens, WholeCharacters
 from transformer_cli.decoding.hypotheses import Hypotheses
+from transformer_cli.text.byte_pieces import BytePieces
 
 from .chains import (
     EOS,
@@ -145,3 +146,80 @@ def test_the_search_itself_bans_nothing() -> None:
     tables[:, :, SOS] = 0.0
     [(_, tokens)] = found(run_greedy(MarkovChain(tables), [2], []), 0)
     assert tokens == (SOS, SOS)
+
+
+# After PAD, SOS and EOS: halves of "é" and of "Ã", a third of "日" and the rest, whole characters, a mixed end.
+PIECES = [b"", b"", b"", b"\xc3", b"\xa9", b"\xe6", b"\x97\xa5", b"a", "é".encode(), b"\x83b"]
+
+
+def spelled(tokens: tuple[int, ...]) -> bytes:
+    return b"".join(PIECES[token] for token in tokens)
+
+
+def is_utf8(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("max_length", [1, 2, 3, 4])
+@given(seed=seeds)
+@settings(max_examples=15)
+def test_every_hypothesis_is_whole_characters_and_none_of_those_is_lost(
+    max_length: int, seed: int
+) -> None:
+    [table] = tables = random_chain(seed, num_sentences=1, vocabulary=len(PIECES))
+    pieces = BytePieces.of(PIECES)
+    assert pieces is not None
+    hook = WholeCharacters(pieces, torch.tensor([max_length]))
+    hypotheses = run_beam(
+        MarkovChain(tables), [max_length], [*NO_START, hook], beam_size=2000, num_best=2000
+    )
+    expected = [
+        tokens
+        for _, tokens in best_by_brute_force(table, max_length, 0.0)
+        if is_utf8(spelled(tokens))
+    ]
+    # Sequences with the same steps in another order have equal scores.
+    assert sorted(tokens for _, tokens in found(hypotheses, 0)) == sorted(expected)
+    assert found(hypotheses, 0)[0][1] == expected[0]
+    hook = WholeCharacters(pieces, torch.tensor([max_length]))
+    [(_, greedy)] = found(run_greedy(MarkovChain(tables), [max_length], [*NO_START, hook]), 0)
+    assert is_utf8(spelled(greedy))
+
+
+@given(seed=seeds, beam_size=st.integers(1, 4))
+def test_whole_characters_follow_the_rows_of_any_beam(seed: int, beam_size: int) -> None:
+    tables = random_chain(seed, num_sentences=len(LENGTHS), vocabulary=len(PIECES))
+    pieces = BytePieces.of(PIECES)
+    assert pieces is not None
+    hook = WholeCharacters(pieces, torch.tensor(LENGTHS))
+    hypotheses = run_beam(
+        MarkovChain(tables), LENGTHS, [*NO_START, hook], beam_size=beam_size, num_best=beam_size
+    )
+    for sentence in range(len(LENGTHS)):
+        assert all(is_utf8(spelled(tokens)) for _, tokens in found(hypotheses, sentence))
+        assert found(hypotheses, sentence)
+
+
+@given(st.lists(st.integers(0, 255), min_size=1, max_size=4).map(bytes))
+@example("\ud7ff".encode())
+@example(b"\xed\xa0\x80")
+@example(b"\xe0\x80\xaf")
+@example(b"\xf4\x90\x80\x80")
+@example("\U0010ffff".encode())
+def test_bytes_lead_back_to_the_first_state_if_and_only_if_they_are_utf8(content: bytes) -> None:
+    pieces = BytePieces.of([bytes([byte]) for byte in range(256)])
+    assert pieces is not None
+    state = 0
+    for byte in content:
+        state = int(pieces.next_states[state, byte])
+        if state < 0:
+            break
+    assert (state == 0) == is_utf8(content)
+
+
+def test_a_vocabulary_of_whole_characters_needs_no_such_hook() -> None:
+    assert BytePieces.of([b"", b"a", "日本".encode()]) is None

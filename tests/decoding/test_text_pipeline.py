@@ -4,8 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.config import DataConfig, PhrasebookData, SequencesData, TokenizerConfig
-from transformer_cli.decoding import Alternative, Hypothesis, TextPipeline, Translation
+from transformer_cli.config import (
+    DataConfig,
+    FilesData,
+    PhrasebookData,
+    SequencesData,
+    TokenizerConfig,
+)
+from transformer_cli.decoding import (
+    Alternative,
+    Hypothesis,
+    TextPipeline,
+    Translation,
+    UnknownWords,
+)
 from transformer_cli.text.tokenizer import train_tokenizer
 
 from .small_translators import WORDS, tokenizer_of_words
@@ -66,7 +78,9 @@ def test_parts_are_joined_by_spaces_and_their_scores_added() -> None:
         ],
     )
     best = Alternative("one three", -1.5)
-    assert found == Translation(prepared.line, *best, (best, Alternative("two", -2.75)))
+    assert found == Translation(
+        prepared.line, *best, (best, Alternative("two", -2.75)), num_words=4
+    )
 
 
 def test_equal_texts_become_one_alternative_and_line_breaks_become_spaces() -> None:
@@ -78,4 +92,78 @@ def test_equal_texts_become_one_alternative_and_line_breaks_become_spaces() -> N
 
 def test_no_hypothesis_is_an_empty_line() -> None:
     prepared = pipeline(WITHOUT_END).prepare("uno")
-    assert pipeline(WITHOUT_END).restore(prepared, [[]]) == Translation("uno", "", 0.0, ())
+    assert pipeline(WITHOUT_END).restore(prepared, [[]]).text == ""
+
+
+def sentences_of(data: DataConfig | None = None, max_length: int = 12) -> TextPipeline:
+    return TextPipeline(SOURCE, TARGET, data or PhrasebookData(), max_length, splits_sentences=True)
+
+
+def data_of(source: str, target: str) -> FilesData:
+    corpus = {"source_path": "a", "target_path": "b"}
+    languages = {"source_language": source, "target_language": target}
+    return FilesData.model_validate({"source": "files", "corpora": [corpus], **languages})
+
+
+def restored(of: TextPipeline, line: str, *texts: str) -> str:
+    prepared = of.prepare(line)
+    return of.restore(prepared, [[hypothesis(text, -1.0)] for text in texts]).text
+
+
+def test_each_sentence_is_a_part_and_not_cut() -> None:
+    prepared = sentences_of().prepare("uno due. Tre? ")
+    assert [SOURCE.decode(part[:-1]) for part in prepared.parts] == [
+        "uno due [UNK]",
+        "[UNK] [UNK] [UNK]",
+    ]
+    assert prepared.gaps == ("", " ")
+    assert not prepared.is_cut
+
+
+def test_the_white_space_between_sentences_comes_back() -> None:
+    assert restored(sentences_of(), "Uno.  Due.", "one", "two") == "one  two"
+    assert restored(sentences_of(), "Uno.\u2028Due.", "one", "two") == "one two"
+    assert restored(sentences_of(), "Uno. Due. Tre.", "one", "", "two") == "one two"
+
+
+def test_nothing_stands_between_sentences_of_a_language_without_spaces() -> None:
+    assert restored(sentences_of(data_of("it", "ja")), "Uno. Due.", "one", "two") == "onetwo"
+    assert (
+        restored(sentences_of(data_of("zh", "en")), "你好。我饿了\uff01", "one", "two") == "one two"
+    )
+
+
+def test_a_long_sentence_is_cut_beside_a_short_one() -> None:
+    prepared = sentences_of(max_length=4).prepare("Uno. Due tre quattro cinque.")
+    assert prepared.is_cut
+    assert len(prepared.parts) > 2
+    assert len(prepared.gaps) == len(prepared.parts)
+
+
+def test_a_line_knows_its_unknown_words_and_the_number_of_its_words() -> None:
+    prepared = pipeline().prepare("uno stampante due § Toner")
+    assert prepared.unknown_words == ("stampante", "§", "Toner")
+    assert prepared.num_words == 5
+    translation = pipeline().restore(prepared, [[hypothesis("one", -1.0)]])
+    assert translation.unknown_words == prepared.unknown_words
+    assert translation.num_words == 5
+
+
+def test_subwords_know_every_word() -> None:
+    subwords = train_tokenizer([" ".join(WORDS)], TokenizerConfig(kind="bpe", vocab_size=300))
+    prepared = TextPipeline(subwords, TARGET, PhrasebookData(), 50).prepare("uno stampante §")
+    assert prepared.unknown_words == ()
+
+
+def test_unknown_words_are_told_once_with_their_number_and_the_first_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    unknown_words = UnknownWords()
+    for line in ("uno due", "tre stampante", "toner uno"):
+        prepared = pipeline().prepare(line)
+        unknown_words.add(pipeline().restore(prepared, [[hypothesis("one", -1.0)]]))
+    unknown_words.report()
+    unknown_words.report()
+    [message] = caplog.messages
+    assert message.startswith("unknown words: 2 of 6 ")
+    assert message.endswith("the first: stampante")

@@ -2,6 +2,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count, islice
 
 import pytest
@@ -232,7 +233,7 @@ def test_a_line_that_is_too_long_is_translated_in_parts(
     whole, of_first, of_second = of_parts.translate([f"{first} {second}", first, second])
     assert whole.text == f"{of_first.text} {of_second.text}"
     assert whole.score == pytest.approx(of_first.score + of_second.score)
-    assert "lines of more than 12 tokens, translated in parts: 1" in caplog.text
+    assert "lines with a sentence of more than 12 tokens, translated in parts: 1" in caplog.text
 
 
 def test_a_line_of_one_endless_word_is_translated(tokenizer: Tokenizer) -> None:
@@ -276,3 +277,38 @@ def test_a_translator_with_another_engine_needs_no_pytorch() -> None:
 def test_a_string_instead_of_lines_is_refused(tokenizer: Tokenizer) -> None:
     with pytest.raises(TypeError, match="give a list of lines, not a string"):
         list(translator(tokenizer).translate("a sentence"))
+
+
+def test_each_sentence_of_a_line_is_translated_as_if_it_stood_alone(tokenizer: Tokenizer) -> None:
+    lines = ["uno due. Tre sei!", "uno due.", "Tre sei!"]
+    whole, first, second = translator(tokenizer).translate(lines)
+    assert whole.text == f"{first.text} {second.text}"
+    assert whole.score == pytest.approx(first.score + second.score)
+    [at_once] = translator(tokenizer, split_sentences=False).translate(lines[:1])
+    assert at_once.text != whole.text
+
+
+def test_the_sequences_of_a_synthetic_task_are_never_split(tokenizer: Tokenizer) -> None:
+    of_task = translator(tokenizer, data=SequencesData(source="sequences"))
+    assert len(of_task.pipeline.prepare("uno due. Tre sei!").parts) == 1
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("text", ["l'acqua è più", "日本語の文章です。"])
+@beam_sizes
+def test_a_model_of_bytes_never_writes_a_broken_character(
+    kind: str, text: str, beam_size: int
+) -> None:
+    config = TokenizerConfig.model_validate({"kind": kind, "vocab_size": 300})
+    subwords = train_tokenizer([text], config)
+    model = random_model(subwords)
+    with torch.no_grad():
+        model.output.bias[subwords.eos_id] -= 1000.0  # so that each search stops at the limit
+    lines = ["a", "b", "日本", "l'acqua", "è", "c d e"]
+    # Without the hook, which is how it was, nearly all translations are broken.
+    of_bytes = translator(subwords, model=model, beam_size=beam_size, num_best=beam_size)
+    unguarded = replace(of_bytes, engine=replace(of_bytes.engine, byte_pieces=None))
+    assert any("\ufffd" in translation.text for translation in unguarded.translate(lines))
+    for translation in of_bytes.translate(lines):
+        assert translation.text
+        assert not any("\ufffd" in text for text, _ in translation.alternatives)

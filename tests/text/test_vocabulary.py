@@ -42,7 +42,7 @@ def test_rare_words_stay_out() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_order_of_the_texts_does_not_matter(kind: str) -> None:
-    reversed_order = train_tokenizer(iter(TEXTS[::-1]), KINDS[kind])
+    reversed_order = train_tokenizer(TEXTS[::-1], KINDS[kind])
     assert reversed_order.to_json() == train_tokenizer(TEXTS, KINDS[kind]).to_json()
 
 

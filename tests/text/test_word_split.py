@@ -1,12 +1,14 @@
 import pytest
 
-from transformer_cli.text.tokenizer_file import EMPTY_MODELS, build
+from transformer_cli.text.tokenizer_file import TokenizerParts, build
+from transformer_cli.text.tokenizer_layout import Layout
 from transformer_cli.text.word_split import can_be_encoded_alone, is_one_piece
 
 
 def pieces(text: str, kind: str = "WordLevel") -> list[str]:
     """How a text is cut, before any vocabulary."""
-    engine = build(EMPTY_MODELS[kind])
+    layout = Layout(kind)
+    engine = build(TokenizerParts(layout, layout.empty_model()))
     assert engine.normalizer is not None
     assert engine.pre_tokenizer is not None
     cut = engine.pre_tokenizer.pre_tokenize_str(engine.normalizer.normalize_str(text))

@@ -13,7 +13,7 @@ from transformer_cli.commands.input_lines import check_input, opened_lines
 from transformer_cli.commands.open_descriptors import STANDARD
 from transformer_cli.commands.output_file import check_output, opened_output, output_status
 from transformer_cli.commands.typed_lines import Conversation
-from transformer_cli.decoding import Translation, Translator
+from transformer_cli.decoding import Translation, Translator, UnknownWords
 from transformer_cli.errors import UsageError
 from transformer_cli.escaping import escaped_in_json, for_output
 from transformer_cli.inference import load_run
@@ -44,16 +44,22 @@ def run_translation(
             translator.decoding.num_best,
         )
     # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
-    conversation = _conversation(given, translator)
+    conversation, unknown_words = _conversation(given, translator), UnknownWords()
     with _opened_batches(given, conversation) as batches, opened_output(output) as write:
         for batch in batches:
-            lines = [_line(one, as_json=as_json) for one in translator.translate(batch)]
+            translations = list(translator.translate(batch))
+            lines = [_line(translation, as_json=as_json) for translation in translations]
             if output is None:
                 lines = [for_output(line, sys.stdout) for line in lines]
             if conversation is not None and output is None:
                 conversation.announce_answer()
             with ended_after():
                 write("".join(f"{line}\n" for line in lines).encode())
+            for translation in translations:
+                unknown_words.add(translation)
+            if conversation is not None:
+                unknown_words.report()
+    unknown_words.report()
 
 
 def _check_files(given: Sequence[str] | Path | None, output: Path | None) -> None:
@@ -105,5 +111,6 @@ def _line(translation: Translation, *, as_json: bool) -> str:
         "translation": translation.text,
         "score": translation.score,
         "alternatives": [alternative._asdict() for alternative in translation.alternatives],
+        "unknown_words": translation.unknown_words,
     }
     return escaped_in_json(json.dumps(facts, ensure_ascii=False))

@@ -35,6 +35,7 @@ def run_validation(
     loaded = load_run(run, overrides)
     pairs = _pairs_of_files(*files) if files else _pairs_of_split(loaded, split)
     report = validate(loaded.translator, pairs, num_samples=loaded.config.validation.num_samples)
+    report.unknown_words.report()
     rows = [] if files else exact_matches(loaded.translator, loaded.config)
     measured = f"{files[0]} / {files[1]}" if files else split
     name, decoding = loaded.trained.config.name, loaded.config.decoding
@@ -44,7 +45,8 @@ def run_validation(
         figures["exact_match"] = [row._asdict() for row in rows]
     heading = (
         f"run {name}  step {loaded.trained.step}  split {measured}  "
-        f"beam_size {decoding.beam_size}  length_penalty {decoding.length_penalty}"
+        f"beam_size {decoding.beam_size}  length_penalty {decoding.length_penalty}  "
+        f"split_sentences {str(loaded.translator.pipeline.splits_sentences).lower()}"
     )
     lines = [heading, "", *_table(report)]
     if isinstance(loaded.config.data, SequencesData) and not files:

@@ -41,9 +41,9 @@ class DataSection(Section):
     """The settings that every source of sentence pairs has."""
 
     source_language: Language = "en"
-    """Language of the source text; used only to find files and fields of data sets."""
+    """Language of the source text; used to find files and fields of data sets, and to split lines into sentences."""
     target_language: Language = "it"
-    """Language of the target text."""
+    """Language of the target text; Chinese, Japanese and Thai get no white space between sentences."""
     cleaning: CleaningConfig = CleaningConfig()
     """Rules that drop or change training pairs."""
 

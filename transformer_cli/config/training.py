@@ -119,6 +119,8 @@ class DecodingConfig(Section):
     """Number of translations per sentence, best first; at most beam_size."""
     max_length: Annotated[int, Field(strict=True, ge=1, le=65_536)] | None = None
     """Largest number of tokens of a translation; absent: twice the tokens of the source, plus 20."""
+    split_sentences: Switch = True
+    """Translate each sentence of a line by itself, and join the translations with the white space of the line; data.source_language decides where a sentence ends. The sequences of data.source sequences are never split."""
     allow_unknown: Switch = True
     """A translation may contain [UNK], which shows that a word is missing; false: the best other token is used."""
     batch_tokens: Count = 4096

@@ -4,7 +4,6 @@ import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 from transformer_cli.config import Config, FilesData, HubData
@@ -27,7 +26,7 @@ from transformer_cli.data.selection.held_out import (
 )
 from transformer_cli.data.sources import read_pairs
 from transformer_cli.data.text_file import (
-    read_side,
+    StoredText,
     read_text,
     read_validation_pairs,
     write_text,
@@ -143,11 +142,15 @@ def _cleaned(
 
 
 def _train_tokenizers(config: Config, text: Path) -> Tokenizers:
-    sides = (read_side(text, "source"), read_side(text, "target"))
+    composes = config.data.cleaning.normalize_unicode
+
+    def train(*sides: str) -> Tokenizer:
+        return train_tokenizer(StoredText(text, sides), config.tokenizer, composes=composes)
+
     if config.tokenizer.shared:
-        shared = train_tokenizer(chain(*sides), config.tokenizer)
+        shared = train("source", "target")
         return shared, shared
-    return train_tokenizer(sides[0], config.tokenizer), train_tokenizer(sides[1], config.tokenizer)
+    return train("source"), train("target")
 
 
 def _encoded(

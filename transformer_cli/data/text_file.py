@@ -6,6 +6,7 @@ validation pairs stay with the run, one JSON list per line.
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -34,10 +35,18 @@ def read_text(path: Path) -> Iterator[list[SentencePair]]:
         yield list(map(SentencePair._make, zip(*columns, strict=True)))
 
 
-def read_side(path: Path, side: str) -> Iterator[str]:
-    """The column `source` or `target` of an Arrow file."""
-    for batch in _read_batches(path):
-        yield from batch.column(side).to_pylist()
+@dataclass(frozen=True, slots=True)
+class StoredText:
+    """The texts of an Arrow file, which can be read several times without lying in memory."""
+
+    path: Path
+    sides: tuple[str, ...]
+    """Of `source` and `target`, one after the other."""
+
+    def __iter__(self) -> Iterator[str]:
+        for side in self.sides:
+            for batch in _read_batches(self.path):
+                yield from batch.column(side).to_pylist()
 
 
 def _read_batches(path: Path) -> Iterator[Any]:

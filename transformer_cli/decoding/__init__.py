@@ -9,3 +9,4 @@ from transformer_cli.decoding.text_pipeline import PreparedLine as PreparedLine
 from transformer_cli.decoding.text_pipeline import TextPipeline as TextPipeline
 from transformer_cli.decoding.text_pipeline import Translation as Translation
 from transformer_cli.decoding.translator import Translator as Translator
+from transformer_cli.decoding.unknown_words import UnknownWords as UnknownWords

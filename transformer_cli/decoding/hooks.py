@@ -6,6 +6,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from transformer_cli.text.byte_pieces import BETWEEN_CHARACTERS, BytePieces
+
 
 class SearchHook(Protocol):
     """Changes the scores of the next token at every step of a search.
@@ -53,3 +55,44 @@ class BannedTokens:
 
     def select(self, rows: Tensor) -> None:
         """Nothing to do: all rows have the same bans."""
+
+
+class WholeCharacters:
+    """A hook for tokens that are bytes: each hypothesis of the search is UTF-8, without a broken character.
+
+    Such a token is banned if the bytes so far do not allow it, or if the tokens that are left cannot end its
+    character.
+    """
+
+    def __init__(self, pieces: BytePieces, max_lengths: Tensor) -> None:
+        """
+        Args:
+            pieces: the bytes of the vocabulary.
+            max_lengths: (B,) int64, on the device of the search: the largest number of tokens.
+        """
+        self._next_states = torch.from_numpy(pieces.next_states).to(max_lengths.device)
+        self._is_banned = torch.from_numpy(~pieces.is_allowed).to(max_lengths.device)
+        self._last_limit = self._is_banned.shape[1] - 1
+        [self._never_first] = self._is_banned[BETWEEN_CHARACTERS, -1].nonzero(as_tuple=True)
+        self._states = torch.zeros_like(max_lengths)  # (R,)
+        self._num_left = max_lengths  # (R,): of the tokens of each row
+
+    def adjust(self, scores: Tensor, last_ids: Tensor) -> Tensor:
+        """(R, V) with -inf for tokens that break a character."""
+        self._states = self._next_states[self._states, last_ids].clamp(min=0)
+        self._num_left = (self._num_left - 1).clamp(min=0)
+        limits = self._num_left.clamp(max=self._last_limit)
+        # Nearly all rows stand between characters, where a few tokens are banned. The CPU waits here for the device.
+        [others] = torch.nonzero(
+            (self._states != BETWEEN_CHARACTERS) | (limits < self._last_limit), as_tuple=True
+        )
+        scores_of_others = scores[others]
+        scores.index_fill_(1, self._never_first, -torch.inf)
+        if len(others):
+            is_banned = self._is_banned[self._states[others], limits[others]]
+            scores[others] = scores_of_others.masked_fill(is_banned, -torch.inf)
+        return scores
+
+    def select(self, rows: Tensor) -> None:
+        """The states of the hypotheses move with their rows."""
+        self._states, self._num_left = self._states[rows], self._num_left[rows]

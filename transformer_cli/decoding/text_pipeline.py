@@ -9,6 +9,7 @@ from transformer_cli.decoding.engine import Hypothesis, TokenIds
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.long_lines import split_line
 from transformer_cli.text.normalization import is_blank, normalize
+from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
 
 # Every character that some program takes for the end of a line.
@@ -29,10 +30,14 @@ class Translation:
     source: str
     text: str
     score: float
-    """Log-probability / length penalty; for a line that was cut into parts, the sum over its parts."""
+    """Log-probability / length penalty; for a line of several sentences or parts, the sum over them."""
     alternatives: tuple[Alternative, ...]
     """At most `decoding.num_best`, all different, best first; the first is the translation itself. Empty for a
     blank line."""
+    unknown_words: tuple[str, ...] = ()
+    """The words and marks of the source that are not in the vocabulary, in order; the model read each as [UNK]."""
+    num_words: int = 0
+    """The number of words of the source, and of its unknown marks; 0 for subwords, which know every text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,16 @@ class PreparedLine:
     line: str
     """As it was given."""
     parts: tuple[TokenIds, ...]
-    """What the engine translates, in order: none for a blank line, several for a line that was too long."""
+    """What the engine translates, in order: none for a blank line, else its sentences. A sentence that is too long
+    for the model has several parts."""
+    gaps: tuple[str, ...] = ()
+    """For each part, what stands before its translation; nothing before the first."""
+    is_cut: bool = False
+    """Whether a sentence was too long for the model."""
+    unknown_words: tuple[str, ...] = ()
+    """As in `Translation`."""
+    num_words: int = 0
+    """As in `Translation`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +72,34 @@ class TextPipeline:
     """The cleaning rules, the sequence format and the languages that the model was trained with."""
     max_length: int
     """The largest number of tokens of a part, [EOS] included."""
+    splits_sentences: bool = False
+    """Whether each sentence of a line is translated by itself."""
 
     def prepare(self, line: str) -> PreparedLine:
-        """Normalise a line, split it, and tokenise its parts."""
+        """Normalise a line, split it into sentences, and tokenise them."""
         text = self.normalize(line.rstrip("\r\n"))
         if is_blank(text):
             return PreparedLine(line, ())
-        return PreparedLine(line, tuple(self._short_parts(text)))
+        language = self.data.source_language
+        sentences = (
+            split_sentences(text, language) if self.splits_sentences else [Sentence(text, "")]
+        )
+        parts: list[TokenIds] = []
+        gaps: list[str] = []
+        for sentence in sentences:
+            of_sentence = self._short_parts(sentence.text)
+            gaps += [self._gap(sentence.gap), *[self._gap(" ")] * (len(of_sentence) - 1)]
+            parts += of_sentence
+        unknown_words = self._unknown_words(text, parts)
+        num_known_words = sum(map(self.source_tokenizer.count_words, parts))
+        return PreparedLine(
+            line,
+            tuple(parts),
+            gaps=("", *gaps[1:]),
+            is_cut=len(parts) > len(sentences),
+            unknown_words=unknown_words,
+            num_words=num_known_words + len(unknown_words),
+        )
 
     def restore(
         self, prepared: PreparedLine, hypotheses: Sequence[Sequence[Hypothesis]]
@@ -77,10 +112,11 @@ class TextPipeline:
         """
         if not prepared.parts:
             return Translation(prepared.line, "", 0.0, ())
-        alternatives = _join([self._texts(of_part) for of_part in hypotheses])
+        alternatives = _join([self._texts(of_part) for of_part in hypotheses], prepared.gaps)
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
-        return Translation(prepared.line, best.text, best.score, alternatives)
+        unknown_words, num_words = prepared.unknown_words, prepared.num_words
+        return Translation(prepared.line, *best, alternatives, unknown_words, num_words)
 
     def normalize(self, text: str) -> str:
         """Normalise text as before training."""
@@ -97,6 +133,15 @@ class TextPipeline:
     def _with_end(self, text: str, tokenizer: Tokenizer) -> TokenIds:
         sequence_format = SequenceFormat.of(self.data)
         return tuple(sequence_format.with_end(tokenizer.encode(text), tokenizer.eos_id))
+
+    def _gap(self, of_source: str) -> str:
+        gap = gap_between(of_source, self.data.source_language, self.data.target_language)
+        return gap.translate(_LINE_BREAKS)
+
+    def _unknown_words(self, text: str, parts: Sequence[TokenIds]) -> tuple[str, ...]:
+        if not any(self.source_tokenizer.unk_id in part for part in parts):
+            return ()
+        return tuple(self.source_tokenizer.unknown_words(text))
 
     def _short_parts(self, text: str) -> list[TokenIds]:
         """The token ids of a text; several sequences if it has more than `max_length` tokens."""
@@ -122,12 +167,20 @@ class TextPipeline:
         return [Alternative(text, score) for text, score in best.items()]
 
 
-def _join(parts: Sequence[Sequence[Alternative]]) -> tuple[Alternative, ...]:
-    """The n-th best of a line is made of the n-th best of each part, joined by spaces."""
+def _join(parts: Sequence[Sequence[Alternative]], gaps: Sequence[str]) -> tuple[Alternative, ...]:
+    """The n-th best of a line is made of the n-th best of each part, with a gap before each but the first."""
     return tuple(
         Alternative(
-            " ".join(alternative.text for alternative in of_parts if alternative.text),
+            _with_gaps([alternative.text for alternative in of_parts], gaps),
             sum(alternative.score for alternative in of_parts),
         )
         for of_parts in zip(*parts, strict=False)
     )
+
+
+def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:
+    """The texts that are not empty, joined."""
+    joined = ""
+    for text, gap in zip(texts, gaps, strict=True):
+        joined += (gap if joined else "") + text if text else ""
+    return joined

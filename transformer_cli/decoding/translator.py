@@ -19,9 +19,9 @@ WINDOW_LINES = 2000
 class Translator:
     """A text pipeline and an engine: the pipeline prepares lines, the engine translates their token ids.
 
-    A blank line gives an empty one. A line with more tokens than the model can read is cut into parts, between
-    sentences where possible; their translations are joined by spaces. `[UNK]` in a translation stands for a
-    word that is not in the vocabulary.
+    A blank line gives an empty one. Each sentence of a line is translated by itself (`decoding.split_sentences`),
+    and the translations are joined with the white space of the line. A sentence with more tokens than the model can
+    read is cut into parts. `[UNK]` in a translation stands for a word that is not in the vocabulary.
     """
 
     pipeline: TextPipeline
@@ -38,9 +38,13 @@ class Translator:
 
     def _translate_window(self, lines: Sequence[str]) -> list[Translation]:
         prepared_lines = [self.pipeline.prepare(line) for line in lines]
-        if num_cut := sum(len(prepared.parts) > 1 for prepared in prepared_lines):
+        if num_cut := sum(prepared.is_cut for prepared in prepared_lines):
             limit = self.pipeline.max_length
-            logger.warning("lines of more than %d tokens, translated in parts: %d", limit, num_cut)
+            logger.warning(
+                "lines with a sentence of more than %d tokens, translated in parts: %d",
+                limit,
+                num_cut,
+            )
         # Equal parts are translated once.
         parts = list(dict.fromkeys(part for line in prepared_lines for part in line.parts))
         hypotheses = dict(zip(parts, self.engine.translate(parts, self.decoding), strict=True))

@@ -3,11 +3,11 @@
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.decoding import TextPipeline, TokenIds, Translator
+from transformer_cli.decoding import TextPipeline, TokenIds, Translator, UnknownWords
 from transformer_cli.errors import DataError
 from transformer_cli.evaluation.metrics import Score, score_corpus
 
@@ -37,6 +37,8 @@ class ValidationReport:
     num_sentences: int
     num_target_tokens: int
     samples: list[Sample]
+    unknown_words: UnknownWords = field(default_factory=UnknownWords)
+    """Of the sources that were translated."""
 
     def metric(self, name: str) -> float:
         """A number by its name: loss, perplexity, or the name of a score; upper or lower case."""
@@ -81,8 +83,10 @@ def validate(
     num_samples = min(num_samples, len(pairs))
     shown = [i * len(pairs) // num_samples for i in range(num_samples)]
     translated = range(len(pairs)) if scores else shown
-    translations = translator.translate(pairs[i].source for i in translated)
-    texts = [translation.text for translation in translations]
+    texts, unknown_words = [], UnknownWords()
+    for translation in translator.translate(pairs[i].source for i in translated):
+        texts.append(translation.text)
+        unknown_words.add(translation)
     references = [pairs[i].target for i in translated]
     language = translator.pipeline.data.target_language
     predicted = dict(zip(translated, texts, strict=True))
@@ -93,6 +97,7 @@ def validate(
         num_sentences=len(pairs),
         num_target_tokens=num_target_tokens,
         samples=[Sample(pairs[i].source, pairs[i].target, predicted[i]) for i in shown],
+        unknown_words=unknown_words,
     )
 
 

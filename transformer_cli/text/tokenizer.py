@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import cached_property
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.errors import DataError, TfmError, TryAgainError, is_out_of_memory
 from transformer_cli.text import tokenizer_file
+from transformer_cli.text.byte_pieces import BytePieces
+from transformer_cli.text.tokenizer_layout import BYTE_TOKENS
 from transformer_cli.text.vocabulary import learn_model
 from transformer_cli.text.word_split import SPECIALS, UNK, can_be_encoded_alone
 
@@ -21,15 +23,18 @@ class Tokenizer:
 
     unk_id, pad_id, sos_id, eos_id = range(len(SPECIALS))
 
-    def __init__(self, model: dict[str, Any]) -> None:
-        """Build a tokenizer from the `model` entry of a tokenizer.json, which was checked before."""
-        self._model = model
-        self._engine = tokenizer_file.build(model)
+    def __init__(self, parts: tokenizer_file.TokenizerParts) -> None:
+        """Build a tokenizer from the parts of a tokenizer.json, which were checked before."""
+        self._parts = parts
+        self._engine = tokenizer_file.build(parts)
         self.vocab_size: int = self._engine.get_vocab_size()
-        self._pieces = [self._engine.id_to_token(index) for index in range(self.vocab_size)]
+        self._pieces = [self._engine.id_to_token(i) or "" for i in range(self.vocab_size)]
         # [UNK] is shown with a space before it: most unknown tokens are words.
         self._shown = ["" if piece in SPECIALS else piece for piece in self._pieces]
         self._shown[self.unk_id] = f" {UNK}"
+        is_of_words = parts.layout.kind == "WordLevel"
+        self._is_word = [is_of_words and any(map(str.isalnum, piece)) for piece in self._pieces]
+        self._is_word[: len(SPECIALS)] = [False] * len(SPECIALS)
         self._first_words = _WordCache(self._encode_whole)
         self._later_words = _WordCache(self._encode_later_word)
 
@@ -55,9 +60,29 @@ class Tokenizer:
         """A short readable name of each token, for pictures and samples."""
         return [self._name(index) for index in ids]
 
+    def count_words(self, ids: Iterable[int]) -> int:
+        """How many of these ids are known words, not punctuation; 0 for a tokenizer of subwords."""
+        return sum(map(self._is_word.__getitem__, ids))
+
+    def unknown_words(self, text: str) -> list[str]:
+        """The words and marks of a text that have no entry in the vocabulary, in order."""
+        normalizer, splitter = self._engine.normalizer, self._engine.pre_tokenizer
+        assert normalizer is not None
+        assert splitter is not None
+        pieces = splitter.pre_tokenize_str(normalizer.normalize_str(_without_surrogates(text)))
+        words = (piece.strip() for piece, _ in pieces if self._engine.token_to_id(piece) is None)
+        return [word for word in words if word]
+
+    @cached_property
+    def byte_pieces(self) -> BytePieces | None:
+        """Which token may follow which, so that a text holds no broken character; None if all may."""
+        if self._parts.layout.kind == "WordLevel":
+            return None
+        return BytePieces.of([self._parts.layout.bytes_of(piece) for piece in self._pieces])
+
     def to_json(self) -> str:
         """The content of a tokenizer.json, which the `tokenizers` library can load as well."""
-        return tokenizer_file.write(self._model)
+        return tokenizer_file.write(self._parts)
 
     @classmethod
     def from_json(cls, text: str) -> "Tokenizer":
@@ -70,8 +95,7 @@ class Tokenizer:
             return cls(tokenizer_file.read(text))
 
     def _encode_whole(self, text: str) -> list[int]:
-        if not text.isascii():  # UTF-8 has no lone surrogates: each becomes a question mark
-            text = text.encode("utf-8", "replace").decode("utf-8")
+        text = _without_surrogates(text)
         return self._engine.encode_batch_fast([text], add_special_tokens=False)[0].ids
 
     def _encode_later_word(self, word: str) -> list[int]:
@@ -80,8 +104,15 @@ class Tokenizer:
     def _name(self, index: int) -> str:
         if index < len(SPECIALS):
             return SPECIALS[index]
+        if self._pieces[index] in BYTE_TOKENS:
+            return self._pieces[index]
         text: str = self._engine.decoder.decode([" ", self._pieces[index]])
         return text.strip(" ") or "␣"
+
+
+def _without_surrogates(text: str) -> str:
+    """UTF-8 has no lone surrogates: each becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 class _WordCache(dict[str, list[int]]):
@@ -100,19 +131,23 @@ class _WordCache(dict[str, list[int]]):
         return ids
 
 
-def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
+def train_tokenizer(
+    texts: Iterable[str], config: TokenizerConfig, *, composes: bool = True
+) -> Tokenizer:
     """A tokenizer whose vocabulary is learned from texts; the same texts give the same tokenizer.
 
     Args:
-        texts: lines of the training split; of both languages if the vocabulary is shared.
+        texts: lines of the training split; of both languages if the vocabulary is shared. They are read
+            twice, so an iterator is refused.
         config: the kind of tokenizer, and the limits of its vocabulary.
+        composes: whether the tokenizer converts text to the Unicode normal form NFC.
 
     Raises:
         ConfigError: `vocab_size` is too small for this kind of tokenizer.
         DataError: the texts give an empty vocabulary.
     """
     with tokenizer_errors_explained("no vocabulary can be learned from this text"):
-        tokenizer = Tokenizer(learn_model(texts, config))
+        tokenizer = Tokenizer(learn_model(texts, config, composes=composes))
     if tokenizer.vocab_size <= len(SPECIALS):
         raise DataError(
             "the training text gives an empty vocabulary",

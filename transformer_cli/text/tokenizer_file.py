@@ -6,54 +6,45 @@ what this package writes, so a regular expression from elsewhere never runs.
 
 import json
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 
 from transformer_cli.errors import DataError
 from transformer_cli.storage.manifest import without_duplicates
-from transformer_cli.text.word_split import SPECIALS, UNK, components
+from transformer_cli.text.tokenizer_layout import BYTE_TOKENS, KINDS, Layout, layouts_of
+from transformer_cli.text.word_split import SPECIALS
 
 MAX_CHARACTERS = 150_000_000
 MAX_ENTRIES = 1_000_000
 MAX_PIECE_CHARACTERS = 1_000_000
-# Each kind of model before learning; `vocab` and `merges` are what it learns.
-EMPTY_MODELS: dict[str, dict[str, Any]] = {
-    "WordLevel": {"type": "WordLevel", "unk_token": UNK, "vocab": {}},
-    "BPE": {
-        "type": "BPE",
-        "dropout": None,
-        "unk_token": UNK,
-        "continuing_subword_prefix": None,
-        "end_of_word_suffix": None,
-        "fuse_unk": False,
-        "byte_fallback": False,
-        "ignore_merges": False,
-        "vocab": {},
-        "merges": [],
-    },
-    # The library refuses a Unigram model without an entry; `unk_id` is an index into `vocab`.
-    "Unigram": {"type": "Unigram", "unk_id": 0, "byte_fallback": False, "vocab": [[UNK, 0.0]]},
-}
-_LEARNED = ("vocab", "merges")
+LEARNED = frozenset({"vocab", "merges"})
 
 
-def build(model: dict[str, Any], *, keeps_marks_with_words: bool = False) -> HuggingFaceTokenizer:
+class TokenizerParts(NamedTuple):
+    """A tokenizer as a value: what is fixed, and what was learned."""
+
+    layout: Layout
+    model: dict[str, Any]
+    """The `model` entry of a tokenizer.json."""
+
+
+def build(parts: TokenizerParts, *, keeps_marks_with_words: bool = False) -> HuggingFaceTokenizer:
     """A tokenizer of the `tokenizers` library; the model was checked by `read`, or is made here."""
-    parts = components(model["type"], keeps_marks_with_words=keeps_marks_with_words)
-    tokenizer = HuggingFaceTokenizer.from_str(json.dumps({**parts, "model": model}))
+    fixed = parts.layout.components(keeps_marks_with_words=keeps_marks_with_words)
+    tokenizer = HuggingFaceTokenizer.from_str(json.dumps({**fixed, "model": parts.model}))
     tokenizer.encode_special_tokens = True  # `[EOS]` in a text is plain text; not stored in files
     return tokenizer
 
 
-def write(model: dict[str, Any]) -> str:
+def write(parts: TokenizerParts) -> str:
     """The content of a tokenizer.json."""
-    parts = {**components(model["type"]), "model": model}
-    return json.dumps(parts, ensure_ascii=False, indent=1) + "\n"
+    content = {**parts.layout.components(), "model": parts.model}
+    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
-def read(text: str) -> dict[str, Any]:
-    """The checked `model` of a tokenizer.json.
+def read(text: str) -> TokenizerParts:
+    """The checked parts of a tokenizer.json.
 
     Raises:
         DataError: the text is no tokenizer.json, or has a part that this package does not write.
@@ -61,28 +52,43 @@ def read(text: str) -> dict[str, Any]:
     if len(text) > MAX_CHARACTERS:
         raise _refusal(f"{len(text):,} characters are more than the {MAX_CHARACTERS:,} allowed")
     try:
-        parts = json.loads(text, object_pairs_hook=without_duplicates, parse_constant=_no_constant)
+        found = json.loads(text, object_pairs_hook=without_duplicates, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise _refusal(f"not JSON, or cut off: {error}") from error
-    if not isinstance(parts, dict) or not isinstance(parts.get("model"), dict):
+    if not isinstance(found, dict) or not isinstance(found.get("model"), dict):
         raise _refusal("there is no model in it")
-    model = parts["model"]
+    model = found["model"]
     kind = model.get("type")
-    if not isinstance(kind, str) or kind not in EMPTY_MODELS:
-        raise _refusal(f"a model of type {_short(kind)}, only WordLevel, BPE and Unigram are known")
-    _check_equal({**components(kind), "model": model}, parts, "")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise _refusal(f"a model of type {_short(kind)}, only {', '.join(KINDS)} are known")
+    layout = _layout_of(kind, found)
     expected = {
-        name: model.get(name) if name in _LEARNED else value
-        for name, value in EMPTY_MODELS[kind].items()
+        name: model.get(name) if name in LEARNED else value
+        for name, value in layout.empty_model().items()
     }
     _check_equal(expected, model, "model.")
     if kind == "Unigram":
         _check_scores(model["vocab"])
+        pieces = [piece for piece, _ in model["vocab"]]
     else:
         _check_vocabulary(model["vocab"])
+        pieces = list(model["vocab"])
     if kind == "BPE":
         _check_merges(model["merges"], model["vocab"])
-    return model
+    if layout.has_byte_fallback and not set(BYTE_TOKENS) <= set(pieces):
+        raise _refusal("model.vocab does not hold a token for each byte")
+    return TokenizerParts(layout, model)
+
+
+def _layout_of(kind: str, found: dict[str, Any]) -> Layout:
+    """The layout with which all fixed parts agree; the one that fits best says what is wrong."""
+    layouts = layouts_of(kind)
+    fixed = {name: value for name, value in found.items() if name != "model"}
+    wanted = [layout.components() for layout in layouts]
+    similar = [sum(fixed.get(name) == parts[name] for name in parts) for parts in wanted]
+    best = similar.index(max(similar))
+    _check_equal(wanted[best], fixed, "")
+    return layouts[best]
 
 
 def _check_equal(expected: dict[str, Any], found: dict[str, Any], where: str) -> None:

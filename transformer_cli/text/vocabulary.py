@@ -2,44 +2,155 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tokenizers import pre_tokenizers, trainers
+from tokenizers import trainers
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.errors import ConfigError
-from transformer_cli.text.tokenizer_file import EMPTY_MODELS, MAX_ENTRIES, build
-from transformer_cli.text.word_split import SPECIALS, UNK, is_one_piece
+from transformer_cli.text.normalization import compose
+from transformer_cli.text.tokenizer_file import LEARNED, MAX_ENTRIES, TokenizerParts, build
+from transformer_cli.text.tokenizer_layout import BYTE_LEVEL_ALPHABET, BYTE_TOKENS, Layout
+from transformer_cli.text.unigram_scores import learn_scores
+from transformer_cli.text.word_split import (
+    SPECIALS,
+    UNK,
+    are_spaced_words,
+    count_signs_and_spaces,
+    is_one_piece,
+)
 
 SUBWORD_VOCAB_SIZE = 8000
 # Longer texts are cut: a word of a million characters would make a tokenizer.json that is refused.
 MAX_LEARNED_CHARACTERS = 10_000
+# Text in which a larger share of the characters is not ASCII is learned on characters, other text on bytes.
+MAX_BEYOND_ASCII = 0.1
+# The characters of a vocabulary are the most frequent ones, which make up this share of the texts. The others
+# are given as bytes.
+COVERED_SHARE = 0.9995
 _PIECES = re.compile(r"(?s).{1,999}(?:\s|\Z)|.{1,1000}")  # ends at white space if possible
 _TRAINER: dict[str, Any] = {"special_tokens": list(SPECIALS), "show_progress": False}
-_BYTES = pre_tokenizers.ByteLevel.alphabet()
+_NUM_FIXED = len(BYTE_TOKENS) + len(SPECIALS)
+# It stands for each character that is not in the alphabet: a piece of its own, so that it joins no subwords.
+_SEPARATOR = "\n"
 
 
-def learn_model(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]:
-    """The `model` entry of a tokenizer.json, learned from texts; the same texts give the same model.
+def learn_model(
+    texts: Iterable[str], config: TokenizerConfig, *, composes: bool = True
+) -> TokenizerParts:
+    """A tokenizer as a value, learned from texts; the same texts give the same value.
+
+    Args:
+        texts: read twice.
+        config: the kind of tokenizer, and the limits of its vocabulary.
+        composes: whether the tokenizer converts text to the Unicode normal form NFC.
 
     Raises:
         ConfigError: `vocab_size` is too small for this kind of tokenizer.
     """
-    texts = _cut_long_texts(texts)
+    if isinstance(texts, Iterator):
+        raise TypeError("give a list of texts, or another collection that can be read twice")
     if config.kind == "wordlevel":
-        return _learn_words(texts, config)
+        return _learn_words(texts, config, composes=composes)
     vocab_size = config.vocab_size or SUBWORD_VOCAB_SIZE
-    smallest = len(_BYTES) + len(SPECIALS)
-    if vocab_size < smallest:
+    if vocab_size < _NUM_FIXED:
         raise ConfigError(
-            f"tokenizer.vocab_size ({vocab_size}) is below {smallest}: a {config.kind} vocabulary "
-            f"holds all {len(_BYTES)} bytes and {len(SPECIALS)} special tokens",
+            f"tokenizer.vocab_size ({vocab_size}) is below {_NUM_FIXED}: a {config.kind} vocabulary "
+            f"holds all {len(BYTE_TOKENS)} bytes and {len(SPECIALS)} special tokens",
             hint="raise tokenizer.vocab_size, or set tokenizer.kind: wordlevel",
         )
+    counts = _count_characters(texts, composes=composes)
+    num_ascii = sum(number for character, number in counts.items() if character.isascii())
+    if num_ascii >= (1.0 - MAX_BEYOND_ASCII) * counts.total():
+        learn = _learn_merges_of_bytes if config.kind == "bpe" else _learn_scores_of_bytes
+        return learn(texts, config, composes=composes)
+    alphabet = _most_frequent(counts, max_size=(vocab_size - _NUM_FIXED) // 2)
+    known = _WithoutOthers(texts, {*alphabet, " ", _SEPARATOR}, composes=composes)
     if config.kind == "bpe":
-        return _learn_merges(texts, vocab_size, config.min_frequency)
-    return _learn_scores(texts, vocab_size)
+        return _learn_merges(known, vocab_size, config.min_frequency)
+    return learn_scores(known, _learn_merges(known, 2 * vocab_size, 1), vocab_size)
+
+
+def _count_characters(texts: Iterable[str], *, composes: bool) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(compose(text) if composes else text)
+    return counts
+
+
+def _most_frequent(counts: Counter[str], *, max_size: int) -> list[str]:
+    """The most frequent characters, which make up `COVERED_SHARE` of a text."""
+    missing = (1.0 - COVERED_SHARE) * counts.total()
+    frequent = sorted(counts, key=lambda character: (-counts[character], character))
+    while frequent and (missing := missing - counts[frequent[-1]]) >= 0.0:
+        frequent.pop()
+    return frequent[:max_size]
+
+
+def _learn_words(
+    texts: Iterable[str], config: TokenizerConfig, *, composes: bool
+) -> TokenizerParts:
+    num_signs = num_spaces = 0
+    for text in texts:
+        signs, spaces = count_signs_and_spaces(text)
+        num_signs, num_spaces = num_signs + signs, num_spaces + spaces
+    has_spaced_words = are_spaced_words(num_signs, num_spaces)
+    layout = Layout("WordLevel", composes=composes, has_spaced_words=has_spaced_words)
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=config.vocab_size or MAX_ENTRIES, min_frequency=config.min_frequency, **_TRAINER
+    )
+    return _learn(layout, trainer, texts)
+
+
+def _learn_merges_of_bytes(
+    texts: Iterable[str], config: TokenizerConfig, *, composes: bool
+) -> TokenizerParts:
+    """Byte-pair encoding (Sennrich et al. 2016) of bytes (Radford et al. 2019); no token reaches beyond a word."""
+    trainer = trainers.BpeTrainer(
+        vocab_size=config.vocab_size or SUBWORD_VOCAB_SIZE,
+        min_frequency=config.min_frequency,
+        initial_alphabet=BYTE_LEVEL_ALPHABET,
+        **_TRAINER,
+    )
+    return _learn(Layout("BPE", composes=composes), trainer, texts)
+
+
+def _learn_merges(texts: "_WithoutOthers", vocab_size: int, min_frequency: int) -> TokenizerParts:
+    """Byte-pair encoding of characters; a character that is not in the vocabulary is given as its bytes."""
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        min_frequency=min_frequency,
+        initial_alphabet=texts.alphabet,
+        limit_alphabet=len(texts.alphabet),
+        special_tokens=[*SPECIALS, *BYTE_TOKENS],
+        show_progress=False,
+    )
+    layout = Layout("BPE", has_byte_fallback=True, composes=texts.composes)
+    return _learn(layout, trainer, texts)
+
+
+def _learn_scores_of_bytes(
+    texts: Iterable[str], config: TokenizerConfig, *, composes: bool
+) -> TokenizerParts:
+    """A unigram language model over subwords (Kudo 2018); no subword reaches beyond a word.
+
+    The trainer accepts a subword only if two different characters follow it in the texts. So it would
+    accept a word only if longer words contain it. Therefore words stay joined to the punctuation after
+    them, each word is also given once before a full stop, and subwords with punctuation are removed.
+    """
+    trainer = trainers.UnigramTrainer(
+        vocab_size=config.vocab_size or SUBWORD_VOCAB_SIZE,
+        initial_alphabet=BYTE_LEVEL_ALPHABET,
+        unk_token=UNK,
+        **_TRAINER,
+    )
+    layout = Layout("Unigram", composes=composes)
+    learned = _learn(layout, trainer, _then_each_word_with_a_mark(texts)).model
+    pieces = {piece: score for piece, score in learned["vocab"] if is_one_piece(piece)}
+    learned["vocab"] = [[special, 0.0] for special in SPECIALS] + _rounded_scores(pieces)
+    return TokenizerParts(layout, learned)
 
 
 def _cut_long_texts(texts: Iterable[str]) -> Iterator[str]:
@@ -51,43 +162,14 @@ def _cut_long_texts(texts: Iterable[str]) -> Iterator[str]:
             yield from _PIECES.findall(text)
 
 
-def _learn_words(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]:
-    trainer = trainers.WordLevelTrainer(
-        vocab_size=config.vocab_size or MAX_ENTRIES, min_frequency=config.min_frequency, **_TRAINER
-    )
-    return _learn("WordLevel", trainer, texts)
-
-
-def _learn_merges(texts: Iterable[str], vocab_size: int, min_frequency: int) -> dict[str, Any]:
-    """Byte-pair encoding (Sennrich et al. 2016); no token reaches beyond a word."""
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size, min_frequency=min_frequency, initial_alphabet=_BYTES, **_TRAINER
-    )
-    return _learn("BPE", trainer, texts)
-
-
-def _learn_scores(texts: Iterable[str], vocab_size: int) -> dict[str, Any]:
-    """A unigram language model over subwords (Kudo 2018); no subword reaches beyond a word.
-
-    The trainer accepts a subword only if two different characters follow it in the texts. So it would
-    accept a word only if longer words contain it. Therefore words stay joined to the punctuation after
-    them, each word is also given once before a full stop, and subwords with punctuation are removed.
-    """
-    trainer = trainers.UnigramTrainer(
-        vocab_size=vocab_size, initial_alphabet=_BYTES, unk_token=UNK, **_TRAINER
-    )
-    learned = _learn("Unigram", trainer, _then_each_word_with_a_mark(texts))
-    pieces = {piece: score for piece, score in learned["vocab"] if is_one_piece(piece)}
-    learned["vocab"] = [[special, 0.0] for special in SPECIALS] + _rounded_scores(pieces)
-    return learned
-
-
-def _learn(kind: str, trainer: trainers.Trainer, texts: Iterable[str]) -> dict[str, Any]:
-    empty = EMPTY_MODELS[kind]
-    tokenizer = build(empty, keeps_marks_with_words=kind == "Unigram")
-    tokenizer.train_from_iterator(texts, trainer)
+def _learn(layout: Layout, trainer: trainers.Trainer, texts: Iterable[str]) -> TokenizerParts:
+    empty = layout.empty_model()
+    parts = TokenizerParts(layout, empty)
+    tokenizer = build(parts, keeps_marks_with_words=layout.kind == "Unigram")
+    tokenizer.train_from_iterator(_cut_long_texts(texts), trainer)
     learned = json.loads(tokenizer.to_str())["model"]
-    return {name: learned[name] for name in empty}
+    # The trainer of Unigram makes a new model, without the settings of the empty one.
+    return TokenizerParts(layout, empty | {name: learned[name] for name in LEARNED & empty.keys()})
 
 
 def _then_each_word_with_a_mark(texts: Iterable[str]) -> Iterator[str]:
@@ -105,9 +187,24 @@ def _rounded_scores(pieces: dict[str, float]) -> list[list[Any]]:
     scores a little above the lowest; they are set to the lowest.
     """
     lowest = min(pieces.values())
-    by_chance = {byte for byte in _BYTES if pieces[byte] <= lowest + 1e-4 * len(_BYTES)}
+    highest_by_chance = lowest + 1e-4 * len(BYTE_LEVEL_ALPHABET)
+    by_chance = {byte for byte in BYTE_LEVEL_ALPHABET if pieces[byte] <= highest_by_chance}
     rounded = [
         [piece, round(lowest if piece in by_chance else score, 4)]
         for piece, score in pieces.items()
     ]
     return sorted(rounded, key=lambda entry: (-entry[1], entry[0]))
+
+
+class _WithoutOthers:
+    """Texts in which each character that is not in an alphabet is replaced by a separator."""
+
+    def __init__(self, texts: Iterable[str], alphabet: Iterable[str], *, composes: bool) -> None:
+        self.alphabet = sorted(alphabet)
+        self.composes = composes
+        self._texts = texts
+        self._others = re.compile(f"[^{''.join(map(re.escape, self.alphabet))}]")
+
+    def __iter__(self) -> Iterator[str]:
+        for text in _cut_long_texts(self._texts):
+            yield self._others.sub(_SEPARATOR, compose(text) if self.composes else text)

@@ -5,9 +5,13 @@ and joining the pieces restores the text. Where no space is expected before a wo
 `l'acqua`, after an opening bracket), a space is inserted before splitting and removed after joining,
 so that a word has the same vocabulary entry everywhere. If the text has a space there (`un po' di`),
 that space is a piece of its own. Inserting and removing use the same patterns, so no space is lost.
+
+Chinese, Japanese, Thai and a few other scripts write no spaces between words. There each sign is a word
+of its own, unless the corpus has spaces between the words of such a script (`are_spaced_words`).
 """
 
-from typing import Any
+import re
+from dataclasses import dataclass
 
 from tokenizers import Regex, decoders, pre_tokenizers
 
@@ -15,48 +19,84 @@ UNK, PAD, SOS, EOS = SPECIALS = ("[UNK]", "[PAD]", "[SOS]", "[EOS]")
 
 # Scripts without spaces between words; U+30FC and U+FF70 are the long-vowel marks of Japanese kana.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30FC\uFF70"
-_LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"
-# U+200C and U+200D change the shape of letters; they do not separate words.
-_IN_WORD = rf"[\p{{L}}\p{{M}}\u200C\u200D&&[^{_UNSPACED}]]"
 _APOSTROPHE = r"['\u2019]"
-_CLITIC = rf"(?i:s|t|d|m|re|ve|ll)(?!{_IN_WORD})"  # English: John's, don't, we'll
-_WORD_START = rf"(?:{_LETTER}|\p{{N}}|\[UNK\])"
 _QUOTE = r"[\"“'\u2018\u2019]"
-_NO_SPACE_INSIDE = "|".join(
-    (
-        rf"(?<={_LETTER}{_APOSTROPHE})(?!{_CLITIC})",  # dell'acqua
-        rf"(?<=[{_LETTER}\p{{N}}][-/\u2013])",  # blue-green
-        r"(?<=\p{N}[.,:])(?= *\p{N})",  # 10:30
-        r"(?<=[$€£¥])(?= *\p{N})",
-        r"(?<=[(„«¿¡])",
-        rf"(?<=\A{_QUOTE}|\s{_QUOTE})(?!{_CLITIC})",
-    )
+# The same scripts in blocks of code points, because Python's `re` knows no scripts.
+_UNSPACED_SIGN = (
+    "[\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0edf\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u3005-\u3007"
+    "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\uff66-\uff9f\U00020000-\U000323af]"
 )
-_BEFORE_WORD = rf"(?= *{_WORD_START})"
-_INSERT_SPACE = rf"(?:{_NO_SPACE_INSIDE}){_BEFORE_WORD}"
-_REMOVE_SPACE = rf"(?:\A|{_NO_SPACE_INSIDE}) {_BEFORE_WORD}"
-_FIRST_IS_MARK = rf"\A (?! *{_WORD_START})"
+_SIGNS = re.compile(f"{_UNSPACED_SIGN}+")
+_SPACED_SIGNS = re.compile(f"{_UNSPACED_SIGN} (?={_UNSPACED_SIGN})")
+# Segmented text has a space after every two to five signs; ordinary Thai, Lao and Khmer have one between
+# phrases, after twenty signs and more.
+MAX_SIGNS_PER_SPACE = 10
 
-_WORD = rf" ?{_LETTER}{_IN_WORD}*(?:{_APOSTROPHE}(?= {_LETTER}))?"  # l' and acqua are two words
-_MARK = r"\s|[^\s\p{L}\p{N}]"
-_WORDS = "|".join(
-    (_WORD, r" ?\p{N}+", rf"[{_UNSPACED}]\p{{M}}*", rf"{_APOSTROPHE}{_CLITIC}", _MARK)
-)
-_SUBWORDS = "|".join(
-    (_WORD, r" ?\p{N}", rf" ?[{_UNSPACED}][{_UNSPACED}\p{{M}}]*", rf"{_APOSTROPHE}{_CLITIC}", _MARK)
-)
-_SUBWORD_CUT = pre_tokenizers.Split(Regex(_SUBWORDS), "isolated")
-_SUBWORDS_WITH_MARKS = rf"{_WORD}(?: ?[^\s\p{{L}}\p{{N}}])+|{_SUBWORDS}"
-
-_BYTE_LEVEL = {
-    "type": "ByteLevel",
-    "add_prefix_space": False,
-    "trim_offsets": True,
-    "use_regex": False,
-}
 # After a word that ends in one of these, no space is expected before the next word.
 _OPENERS = frozenset("'\u2019\u2018\"“„«¿¡(-/\u2013$€£¥")
 _SEPARATORS = frozenset(".,:")  # after a digit only
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPatterns:
+    """The regular expressions of the `tokenizers` library that split a text and join it again."""
+
+    words: str
+    """A word, a number, a sign or a mark."""
+    subwords: str
+    """A word, a digit, a run of signs, or a mark: no subword reaches beyond it."""
+    subwords_with_marks: str
+    """The same, but punctuation stays joined to the word before it."""
+    first_is_mark: str
+    insert_space: str
+    remove_space: str
+
+    @classmethod
+    def of(cls, *, has_spaced_words: bool) -> "SplitPatterns":
+        """The patterns for a corpus.
+
+        Args:
+            has_spaced_words: whether Chinese, Japanese or Thai text comes with spaces between its words, which
+                are then words as in any other script.
+        """
+        unspaced = "" if has_spaced_words else _UNSPACED
+        beside = f"&&[^{unspaced}]" if unspaced else ""
+        letter = rf"[\p{{L}}{beside}]"
+        # U+200C and U+200D change the shape of letters; they do not separate words.
+        in_word = rf"[\p{{L}}\p{{M}}\u200C\u200D{beside}]"
+        clitic = rf"(?i:s|t|d|m|re|ve|ll)(?!{in_word})"  # English: John's, don't, we'll
+        word_start = rf"(?:{letter}|\p{{N}}|\[UNK\])"
+        no_space_inside = "|".join(
+            (
+                rf"(?<={letter}{_APOSTROPHE})(?!{clitic})",  # dell'acqua
+                rf"(?<=[{letter}\p{{N}}][-/\u2013])",  # blue-green
+                r"(?<=\p{N}[.,:])(?= *\p{N})",  # 10:30
+                r"(?<=[$€£¥])(?= *\p{N})",
+                r"(?<=[(„«¿¡])",
+                rf"(?<=\A{_QUOTE}|\s{_QUOTE})(?!{clitic})",
+            )
+        )
+        before_word = rf"(?= *{word_start})"
+        # l' and acqua are two words
+        word = rf" ?{letter}{in_word}*(?:{_APOSTROPHE}(?= {letter}))?"
+        marks = (rf"{_APOSTROPHE}{clitic}", r"\s|[^\s\p{L}\p{N}]")
+        sign = [rf"[{unspaced}]\p{{M}}*"] if unspaced else []
+        signs = [rf" ?[{unspaced}][{unspaced}\p{{M}}]*"] if unspaced else []
+        subwords = "|".join((word, r" ?\p{N}", *signs, *marks))
+        return cls(
+            words="|".join((word, r" ?\p{N}+", *sign, *marks)),
+            subwords=subwords,
+            subwords_with_marks=rf"{word}(?: ?[^\s\p{{L}}\p{{N}}])+|{subwords}",
+            first_is_mark=rf"\A (?! *{word_start})",
+            insert_space=rf"(?:{no_space_inside}){before_word}",
+            remove_space=rf"(?:\A|{no_space_inside}) {before_word}",
+        )
+
+
+_SUBWORD_CUT = pre_tokenizers.Split(
+    Regex(SplitPatterns.of(has_spaced_words=False).subwords), "isolated"
+)
 
 
 def can_be_encoded_alone(word: str) -> bool:
@@ -76,41 +116,14 @@ def is_one_piece(piece: str) -> bool:
     return len(_SUBWORD_CUT.pre_tokenize_str(text)) == 1 or "\ufffd" in text
 
 
-def components(kind: str, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
-    """The entries of a tokenizer.json for this kind: everything except the model.
-
-    Args:
-        keeps_marks_with_words: leave punctuation joined to the word before it; only for learning subwords.
-    """
-    is_bytes = kind != "WordLevel"  # tokens consist of bytes, so that no text is unknown
-    subwords = _SUBWORDS_WITH_MARKS if keeps_marks_with_words else _SUBWORDS
-    pattern = {"Regex": subwords if is_bytes else _WORDS}
-    split = {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
-    to_bytes = {"type": "Sequence", "pretokenizers": [split, _BYTE_LEVEL]}
-    normalizers = [
-        {"type": "NFC"},
-        {"type": "Prepend", "prepend": " "},
-        _replace(_FIRST_IS_MARK, ""),
-        _replace(_INSERT_SPACE, " "),
-    ]
-    matching = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    # The ByteLevel decoder ignores these settings, but the file format requires them.
-    join_bytes = {**_BYTE_LEVEL, "add_prefix_space": True, "use_regex": True}
-    join = join_bytes if is_bytes else {"type": "Fuse"}
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [
-            {"id": index, "content": text, **matching, "special": True}
-            for index, text in enumerate(SPECIALS)
-        ],
-        "normalizer": {"type": "Sequence", "normalizers": normalizers},
-        "pre_tokenizer": to_bytes if is_bytes else split,
-        "post_processor": None,
-        "decoder": {"type": "Sequence", "decoders": [join, _replace(_REMOVE_SPACE, "")]},
-    }
+def count_signs_and_spaces(text: str) -> tuple[int, int]:
+    """The signs of scripts without spaces in a text, and the single spaces that have such signs on both sides."""
+    if text.isascii():
+        return 0, 0
+    num_signs = sum(map(len, _SIGNS.findall(text)))
+    return num_signs, len(_SPACED_SIGNS.findall(text)) if num_signs else 0
 
 
-def _replace(pattern: str, content: str) -> dict[str, Any]:
-    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
+def are_spaced_words(num_signs: int, num_spaces: int) -> bool:
+    """Whether a corpus with these counts has spaces between the words of a script that usually has none."""
+    return num_spaces * MAX_SIGNS_PER_SPACE > num_signs

@@ -11,13 +11,14 @@ from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import Hypothesis, SpecialIds, TokenIds
-from transformer_cli.decoding.hooks import BannedTokens, SearchHook
+from transformer_cli.decoding.hooks import BannedTokens, SearchHook, WholeCharacters
 from transformer_cli.decoding.hypotheses import Hypotheses
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.search import beam_search, greedy_search
 from transformer_cli.model import Transformer, sum_loss
 from transformer_cli.runtime import Machine
 from transformer_cli.text import SequenceFormat
+from transformer_cli.text.byte_pieces import BytePieces
 from transformer_cli.text.padding import pad_ids
 
 
@@ -35,6 +36,8 @@ class PyTorchEngine:
     sequence_format: SequenceFormat
     machine: Machine
     """The device of the model's weights, and the precision of matrix products."""
+    byte_pieces: BytePieces | None = None
+    """The bytes of the target tokens; None if each of them consists of whole characters."""
 
     def translate(
         self, sources: Sequence[TokenIds], options: DecodingConfig
@@ -102,16 +105,21 @@ class PyTorchEngine:
         limits = [self._max_length(len(source), options) for source in sources]
         max_lengths = torch.tensor(limits).to(self.machine.device)
         search = greedy_search if options.beam_size == 1 else beam_search
-        return search(scorer, self.special_ids, max_lengths, options, self._hooks(options))
+        return search(
+            scorer, self.special_ids, max_lengths, options, self._hooks(options, max_lengths)
+        )
 
-    def _hooks(self, options: DecodingConfig) -> list[SearchHook]:
+    def _hooks(self, options: DecodingConfig, max_lengths: Tensor) -> list[SearchHook]:
         """New hooks for one search."""
         banned_ids = [self.special_ids.pad_id, self.special_ids.sos_id]
         if not options.allow_unknown:
             banned_ids.append(self.special_ids.unk_id)
         if not self.sequence_format.has_end:
             banned_ids.append(self.special_ids.eos_id)
-        return [BannedTokens(banned_ids)]
+        hooks: list[SearchHook] = [BannedTokens(banned_ids)]
+        if self.byte_pieces is not None:
+            hooks.append(WholeCharacters(self.byte_pieces, max_lengths))
+        return hooks
 
     def _max_length(self, source_length: int, options: DecodingConfig) -> int:
         """The largest number of tokens of a translation; without [EOS], the exact number."""

@@ -1,0 +1,120 @@
+"""Lines are split where a sentence ends, and nowhere else."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
+
+# Language and line -> the sentences.
+SPLITS = {
+    ("en", "I am hungry. I am thirsty!"): ["I am hungry.", "I am thirsty!"],
+    ("en", "Dr. Smith paid 3.50 at 5 p.m. for it. Good!"): ["Dr. Smith paid 3.50 at 5 p.m. for it.", "Good!"],
+    ("en", "Visit www.example.com. Bye!"): ["Visit www.example.com.", "Bye!"],
+    ("it", "Ecco il sig. Rossi. Ciao!"): ["Ecco il sig. Rossi.", "Ciao!"],
+    ("en", "Well... Yes? 😀 No."): ["Well...", "Yes?", "😀 No."],
+    ("en", "Thanks! 😀"): ["Thanks! 😀"],
+    ("en", "... Hello. ... You. ..."): ["... Hello. ...", "You. ..."],
+    ("en", "1. Bread. 2. Milk."): ["1. Bread.", "2. Milk."],
+    ("en-GB", "Yes. No."): ["Yes.", "No."],
+    ("zh", "你好。我饿了\uff01"): ["你好。", "我饿了\uff01"],
+    ("zh_Hans", "你好。我饿了\uff01"): ["你好。", "我饿了\uff01"],
+    ("ja", "「行こう。」と彼は言った。雨です。"): ["「行こう。」と彼は言った。", "雨です。"],
+    ("hi", "मैं भूखा हूँ। तुम कौन हो?"): ["मैं भूखा हूँ।", "तुम कौन हो?"],
+    ("ar", "أنا جائع. أين أنت؟"): ["أنا جائع.", "أين أنت؟"],
+    ("en", "  Good morning,  "): ["  Good morning,  "],
+    ("en", "a\u00a0b"): ["a\u00a0b"],
+    ("en", ""): [""],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("language", "line"), SPLITS)
+def test_a_line_is_split_where_a_sentence_ends(language: str, line: str) -> None:
+    assert [text for text, _ in split_sentences(line, language)] == SPLITS[language, line]
+
+
+def test_the_white_space_between_sentences_is_kept() -> None:
+    assert split_sentences(" One.  Two.\u3000Three. ", "en") == [
+        Sentence(" One.", ""),
+        Sentence("Two.", "  "),
+        Sentence("Three. ", "\u3000"),
+    ]
+
+
+FRAGMENTS = [
+    ".",
+    "!",
+    "?",
+    "...",
+    '"',
+    "'",
+    "(",
+    ")",
+    "“",
+    "”",
+    "「",
+    "」",
+    "。",
+    "\uff01",
+    "a",
+    "B",
+    "1",
+    "1.",
+    "Dr.",
+    "日",
+    "好",
+    "😀",
+    "é",
+    "-",
+    ":",
+]
+SPACES = [" ", "  ", "\n", "\t", "\u00a0", "\u3000", "\u2028", "\x85", "\u200b", "\ud800"]
+
+
+@given(
+    st.lists(st.sampled_from([*FRAGMENTS, *SPACES]), max_size=20).map("".join) | st.text(),
+    st.sampled_from(["en", "it", "de", "ja", "zh", "th", "ar", "am", "unknown"]),
+)
+def test_the_sentences_and_their_gaps_are_the_line_whatever_it_holds(
+    line: str, language: str
+) -> None:
+    sentences = split_sentences(line, language)
+    assert "".join(gap + text for text, gap in sentences) == line
+    assert sentences[0].gap == ""
+    assert all(gap.isspace() or not gap for _, gap in sentences)
+    if len(sentences) > 1:
+        assert all(any(map(str.isalnum, text)) for text, _ in sentences)
+
+
+@pytest.mark.parametrize("num_units", [1, 500, 5000])
+def test_a_long_line_has_the_sentences_of_its_parts(num_units: int) -> None:
+    unit = "Dr. Smith is here. 你好。I am thirsty! "
+    of_unit = split_sentences(unit.rstrip(), "en")
+    of_line = split_sentences(unit * num_units, "en")
+    assert [text.rstrip() for text, _ in of_line] == [text for text, _ in of_unit] * num_units
+
+
+@pytest.mark.parametrize("unit", ["Hello. ", "x", "你好。", "! ", '"', "( ", "A? ? ", "1. "])
+def test_time_grows_with_the_length_of_a_line_and_no_faster(unit: str) -> None:
+    started_at = time.process_time()
+    split_sentences(unit * (200_000 // len(unit)), "en")
+    assert time.process_time() - started_at < 5.0
+
+
+@pytest.mark.parametrize(
+    ("gap", "source", "target", "expected"),
+    [
+        ("  ", "en", "it", "  "),
+        (" ", "en", "zh-CN", ""),
+        (" ", "en", "ja", ""),
+        (" ", "en", "th", ""),
+        ("", "zh", "en", " "),
+        ("", "jpn", "cmn", ""),
+    ],
+)
+def test_translations_stand_as_far_apart_as_the_target_language_writes(
+    gap: str, source: str, target: str, expected: str
+) -> None:
+    assert gap_between(gap, source, target) == expected
