@@ -1,5 +1,6 @@
 """`--set`: how a setting is named, which values are refused, and what an override leaves as it was."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -107,10 +108,8 @@ VALUES = st.text(max_size=30) | st.sampled_from(
 
 @given(st.sampled_from(["multi30k-en-de.yaml", "copy.yaml", "en-it.yaml"]), KEYS, VALUES)
 def test_any_override_is_taken_or_refused_cleanly(config: str, key: str, value: str) -> None:
-    try:
+    with contextlib.suppress(ConfigError):
         load_config(config, [f"{key}={value}"])
-    except ConfigError as error:
-        assert str(error).encode(errors="backslashreplace")
 
 
 @given(
@@ -128,10 +127,8 @@ def test_any_yaml_file_is_taken_or_refused_cleanly(content: object) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "a.yaml"
         file.write_text(yaml.safe_dump(content), encoding="utf-8", errors="surrogatepass")
-        try:
+        with contextlib.suppress(ConfigError):
             load_config(file)
-        except ConfigError as error:
-            assert str(error).encode(errors="backslashreplace")
 
 
 def test_a_config_is_found_without_its_ending_and_the_own_file_comes_first(
