@@ -34,11 +34,12 @@ def fingerprint(config: Config) -> dict[str, str]:
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """One line for each setting or file that differs, with both values."""
+    """One line for each setting or file that differs, with both values; null is the same as not there."""
+    values = ((name, before.get(name, "null"), now.get(name, "null")) for name in {*before, *now})
     return [
-        f"{name}: was {_short(before.get(name))}, now {_short(now.get(name))}"
-        for name in sorted({*before, *now})
-        if before.get(name) != now.get(name)
+        f"{name}: was {_short(old)}, now {_short(new)}"
+        for name, old, new in sorted(values)
+        if old != new
     ]
 
 
@@ -77,7 +78,7 @@ def refusal(folder: Path, before: Mapping[str, str], now: Mapping[str, str]) -> 
     )
 
 
-def _short(value: str | None) -> str:
-    if value is None:
+def _short(value: str) -> str:
+    if value == "null":
         return "not there"
     return f"{value[:12]}..." if len(value) == 64 else value

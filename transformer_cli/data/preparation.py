@@ -33,7 +33,7 @@ from transformer_cli.data.text_file import (
     write_text,
     write_validation_pairs,
 )
-from transformer_cli.errors import DataError
+from transformer_cli.errors import ConfigError, DataError
 from transformer_cli.storage import make_folders, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
@@ -69,6 +69,7 @@ def prepare_data(
     *,
     accept_change: bool = False,
     has_begun: bool = True,
+    is_finished: bool = False,
     tokenizers: Tokenizers | None = None,
 ) -> PreparedData:
     """Open the prepared data in a folder, or prepare it; the folder appears complete or not at all.
@@ -78,9 +79,11 @@ def prepare_data(
         accept_change: if the corpus or the cleaning changed, prepare the data again, with the tokenizers of
             the run. They are not trained again, because the model was trained with their ids.
         has_begun: whether a model was trained on the data in the folder; if not, any change is accepted.
+        is_finished: whether no step will be trained, so that changed data are not prepared.
         tokenizers: the tokenizers of the model; used also if the folder was lost.
 
     Raises:
+        ConfigError: a change is accepted for a run that is finished.
         DataError: the corpus cannot be used, or has changed since the run began.
     """
     sought = fingerprints.fingerprint(config)
@@ -93,6 +96,8 @@ def prepare_data(
             is_acceptable = accept_change and not fingerprints.needs_other_tokenizers(found, sought)
             if changed and not is_acceptable:
                 raise fingerprints.refusal(folder, found, sought)
+            if changed and is_finished:
+                raise _nothing_to_train(folder, changed)
             tokenizers = tokenizers or _read_tokenizers(folder)
         for change in changed:
             logger.info("data changed: %s", change)
@@ -101,6 +106,15 @@ def prepare_data(
         _build(config, partial, tokenizers if has_begun else None)
         fingerprints.seal(partial, sought)
     return _open(config, folder, sought)
+
+
+def _nothing_to_train(folder: Path, changed: Sequence[str]) -> ConfigError:
+    lines = "".join(f"\n    {line}" for line in changed)
+    return ConfigError(
+        f"{folder.parent}: this run is finished, so nothing is trained on the changed data:{lines}",
+        hint="raise training.max_steps (--set training.max_steps=N) to go on with the changed data, "
+        "or train a new run: another name, or --from-scratch",
+    )
 
 
 def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
