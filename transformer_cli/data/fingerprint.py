@@ -8,6 +8,7 @@ from transformer_cli.config import Config
 from transformer_cli.config.flat_settings import flat_settings
 from transformer_cli.data.sources import corpus
 from transformer_cli.data.sources.decompression import file_digest
+from transformer_cli.data.sources.hub import COMMIT_OF
 from transformer_cli.errors import DataError, TfmError
 
 FILE_NAME = "fingerprint.json"
@@ -34,8 +35,15 @@ def fingerprint(config: Config) -> dict[str, str]:
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """One line for each setting or file that differs, with both values; null is the same as not there."""
-    values = ((name, before.get(name, "null"), now.get(name, "null")) for name in {*before, *now})
+    """One line for each setting or file that differs, with both values; null is the same as not there.
+
+    A commit on the hub that was not known, before or now, is no difference.
+    """
+    unknown = {name for name in before.keys() ^ now.keys() if name.startswith(COMMIT_OF)}
+    values = (
+        (name, before.get(name, "null"), now.get(name, "null"))
+        for name in {*before, *now} - unknown
+    )
     return [
         f"{name}: was {_short(old)}, now {_short(new)}"
         for name, old, new in sorted(values)
@@ -71,6 +79,8 @@ def refusal(folder: Path, before: Mapping[str, str], now: Mapping[str, str]) -> 
     """The error for data that differs from the data on which a run was trained."""
     lines = "".join(f"\n    {line}" for line in changes(before, now))
     hint = "undo the change; or continue with the changed data: --accept-data-change"
+    if any(line.strip().startswith(COMMIT_OF) for line in lines.splitlines()):
+        hint += "; to stay with the earlier commit, also give it as data.corpora.N.revision"
     if needs_other_tokenizers(before, now):
         hint = "undo the change; or start again, with another name or with --from-scratch"
     return DataError(

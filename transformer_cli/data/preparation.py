@@ -26,6 +26,7 @@ from transformer_cli.data.selection.held_out import (
     held_out_digests,
 )
 from transformer_cli.data.sources import read_pairs
+from transformer_cli.data.sources.streams import streams_kept_in
 from transformer_cli.data.text_file import (
     read_side,
     read_text,
@@ -103,7 +104,8 @@ def prepare_data(
             logger.info("data changed: %s", change)
     make_folders(folder.parent)
     with staged_folder(folder) as partial:
-        _build(config, partial, tokenizers if has_begun else None)
+        with streams_kept_in(partial):
+            _build(config, partial, tokenizers if has_begun else None)
         fingerprints.seal(partial, sought)
     return _open(config, folder, sought)
 

@@ -12,6 +12,7 @@ from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.lines import RawPair, decode_pairs, read_lines
 from transformer_cli.data.sources.paths import expand_path, name_under_root
 from transformer_cli.data.sources.records import read_jsonl, read_parquet
+from transformer_cli.data.sources.saved_datasets import read_saved, saved_files, saved_splits
 from transformer_cli.data.sources.tables import read_table
 from transformer_cli.errors import DataError
 
@@ -67,6 +68,8 @@ def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
     paths = expand_path(corpus.path, data.root)
     if len(paths) == 1 and paths[0].is_dir():
         folder = paths[0]
+        if (splits := saved_splits(folder)) is not None:
+            return [_saved(folder, splits)]
         paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
         wanted = {corpus.format} if corpus.format else {*_FORMATS.values(), "text"}
         formats = {path: _format(path, languages) for path in paths if not path.is_dir()}
@@ -85,13 +88,27 @@ def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
     return _assemble(formats, languages)
 
 
+def _saved(folder: Path, splits: Sequence[str]) -> CorpusFiles:
+    if splits:
+        raise DataError(
+            f"{folder}: a saved DatasetDict, where one data set is expected",
+            hint=f"write one entry for each split under data.corpora: path: {folder}/{splits[0]}; "
+            f"its splits: {', '.join(splits)}",
+        )
+    return CorpusFiles("saved", folder, folder)
+
+
 def fingerprint_files(data: FilesData, index: int) -> dict[str, str]:
     """Name -> SHA-256 of the stored bytes, for each file of `data.corpora[index]`."""
     return {
         name_under_root(path, data.root): file_digest(path)
         for files in find_files(data, index)
-        for path in dict.fromkeys(files[1:])
+        for path in _stored_files(files)
     }
+
+
+def _stored_files(files: CorpusFiles) -> list[Path]:
+    return saved_files(files.source) if files.format == "saved" else list(dict.fromkeys(files[1:]))
 
 
 def _two_sides(data: FilesData, index: int) -> list[CorpusFiles]:
@@ -164,6 +181,8 @@ def _raw_pairs(files: CorpusFiles, data: FilesData, index: int) -> Iterator[RawP
         return read_jsonl(files.source, fields)
     if files.format == "parquet":
         return read_parquet(files.source, fields)
+    if files.format == "saved":
+        return read_saved(files.source, fields)
     return read_table(files.source, files.format, fields, has_header=data.corpora[index].has_header)
 
 
