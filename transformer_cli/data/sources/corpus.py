@@ -1,11 +1,15 @@
 """Reads the sentence pairs of a split from the source that the config names."""
 
+import logging
 from collections.abc import Iterator
+from functools import cache
 from hashlib import sha256
+from itertools import islice
 
 from transformer_cli.config import (
     DataConfig,
     FilesData,
+    HubCorpus,
     HubData,
     PhrasebookData,
     SequencesData,
@@ -17,6 +21,11 @@ from transformer_cli.data.sources.hub import fingerprint_hub, read_hub
 from transformer_cli.data.sources.local_files import fingerprint_files, read_files
 from transformer_cli.data.sources.splits import draw_split
 from transformer_cli.errors import ConfigError, DataError
+
+logger = logging.getLogger(__name__)
+
+_NUM_WATCHED = 100
+_MIN_NUMBERS = 4
 
 
 def read_pairs(
@@ -54,7 +63,7 @@ def read_pairs(
     for index, corpus in enumerate(data.corpora):
         if corpus.split == split:
             yield from _corpus_pairs(data, index, split, report)
-        elif corpus.split is None:
+        elif corpus.split is None and _drawn_share(data, split) > 0:
             yield from _corpus_pairs(data, index, split, report_of_drawn or report)
 
 
@@ -62,11 +71,16 @@ def has_split(data: DataConfig, split: SplitName) -> bool:
     """Whether the config has a source of pairs for this split."""
     if isinstance(data, PhrasebookData | SequencesData):
         return True
-    shares = {"train": 1.0, "validation": data.validation_share, "test": data.test_share}
+    is_drawn = _drawn_share(data, split) > 0
     return any(
-        corpus.split == split or (corpus.split is None and shares[split] > 0)
-        for corpus in data.corpora
+        corpus.split == split or (corpus.split is None and is_drawn) for corpus in data.corpora
     )
+
+
+def _drawn_share(data: FilesData | HubData, split: SplitName) -> float:
+    """The share of the corpora without `split` that is drawn for this split; 1.0 for training, which gets the rest."""
+    shares = {"train": 1.0, "validation": data.validation_share, "test": data.test_share}
+    return shares[split]
 
 
 def fingerprint(data: DataConfig, *, seed: int) -> dict[str, str]:
@@ -113,7 +127,7 @@ def _corpus_pairs(
     else:
         rows = read_hub(data, index, report)
     given = data.corpora[index].split
-    for source, target in rows:
+    for source, target in _watched_for_numbers(rows, data, index):
         pair = SentencePair(source, target, index)
         drawn = given or draw_split(
             pair, validation_share=data.validation_share, test_share=data.test_share
@@ -123,3 +137,42 @@ def _corpus_pairs(
             yield pair
         else:
             report.count_other_split(drawn)
+
+
+def _watched_for_numbers(
+    rows: Iterator[tuple[str, str]], data: FilesData | HubData, index: int
+) -> Iterator[tuple[str, str]]:
+    """The rows; a warning is logged if most of the first ones are numbers on one side, as ids are."""
+    first: list[tuple[str, str]] = []
+    for row in islice(rows, _NUM_WATCHED):
+        first.append(row)
+        yield row
+    for side, name in enumerate(("source", "target")):
+        numbers = [row[side] for row in first if _is_number(row[side])]
+        if len(numbers) > max(_MIN_NUMBERS, len(first) // 2):
+            _warn_of_numbers(_place_of(data, index), name, len(numbers), len(first), numbers[0])
+    yield from rows
+
+
+def _is_number(text: str) -> bool:
+    return any(map(str.isdecimal, text)) and not any(map(str.isalpha, text))
+
+
+def _place_of(data: FilesData | HubData, index: int) -> str:
+    corpus = data.corpora[index]
+    if isinstance(corpus, HubCorpus):
+        return f"data.corpora.{index} ({corpus.dataset})"
+    return f"data.corpora.{index} ({corpus.path or corpus.source_path})"
+
+
+@cache  # one warning is enough, although a corpus is read once for each split
+def _warn_of_numbers(place: str, side: str, count: int, total: int, example: str) -> None:
+    logger.warning(
+        "%s: the %s is a number in %d of the first %d pairs, such as %r; if these are ids and no sentences, "
+        "set source_field and target_field to the columns of the sentences",
+        place,
+        side,
+        count,
+        total,
+        example,
+    )

@@ -47,7 +47,7 @@ def read_lines(path: Path) -> Iterator[bytes | None]:
     """
     rest: list[bytes] = []  # pieces of a line that is not complete yet
     rest_bytes = 0
-    for chunk in _without_byte_order_mark(read_chunks(path), path):
+    for chunk in read_text_chunks(path):
         first, *others = chunk.split(b"\n")
         rest_bytes += len(first)
         if rest_bytes <= MAX_LINE_BYTES + 1:  # + 1 for a carriage return, removed later
@@ -63,6 +63,11 @@ def read_lines(path: Path) -> Iterator[bytes | None]:
         rest, rest_bytes = [last], len(last)
     if rest_bytes:
         yield _line(b"".join(rest)) if rest_bytes <= MAX_LINE_BYTES + 1 else None
+
+
+def read_text_chunks(path: Path) -> Iterator[bytes]:
+    """A file in pieces, decompressed, without a UTF-8 byte-order mark; a file in UTF-16 is a DataError."""
+    return _without_byte_order_mark(read_chunks(path), path)
 
 
 def _line(line: bytes) -> bytes | None:

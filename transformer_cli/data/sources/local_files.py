@@ -25,6 +25,19 @@ _FORMATS = {
     ".json": "jsonl",
     ".parquet": "parquet",
 }
+_HINTS = {
+    "a spreadsheet: save it as CSV (UTF-8)": (".xlsx", ".xls", ".xlsm", ".ods", ".numbers"),
+    "a translation memory: convert it to TSV, with the source in the first column": (
+        ".tmx", ".xliff", ".xlf", ".sdlxliff", ".sdltm", ".xml"
+    ),
+    "an archive: unpack it, and give the path of a file in it": (
+        ".zip", ".tar", ".tgz", ".7z", ".rar"
+    ),
+    "a document: save its sentences as plain text or in a table": (
+        ".docx", ".doc", ".odt", ".rtf", ".pdf", ".html"
+    ),
+    "a file of a saved data set: give the path of its folder": (".arrow",),
+}  # fmt: skip
 _ABSENT = b"\n"  # stands for a missing line; no line contains a line feed
 
 
@@ -137,8 +150,7 @@ def _assemble(formats: dict[Path, str | None], languages: tuple[str, str]) -> li
         if kind is None:
             raise DataError(
                 f"{path}: its name does not tell its format",
-                hint="set format to tsv, csv, jsonl or parquet; plain text needs source_path and "
-                "target_path; save a spreadsheet as CSV (UTF-8)",
+                hint=_hint_for_unknown_format(path),
             )
         if kind != "text":
             files.append(CorpusFiles(kind, path, path))
@@ -160,6 +172,16 @@ def _assemble(formats: dict[Path, str | None], languages: tuple[str, str]) -> li
             )
         files.append(CorpusFiles("text", source, target))
     return sorted(files, key=lambda found: str(found.source))
+
+
+def _hint_for_unknown_format(path: Path) -> str:
+    for hint, suffixes in _HINTS.items():
+        if {suffix.lower() for suffix in path.suffixes[-2:]} & {*suffixes}:
+            return f"this looks like {hint}"
+    return (
+        "set format to tsv, csv, jsonl or parquet; plain text needs source_path and target_path; "
+        "save a spreadsheet as CSV (UTF-8)"
+    )
 
 
 def _format(path: Path, languages: tuple[str, str]) -> str | None:
