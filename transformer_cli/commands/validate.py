@@ -71,12 +71,12 @@ def _pairs_of_split(loaded: LoadedRun, split: SplitName) -> list[SentencePair]:
             hint=f"train with a corpus of split: {split} or a data.{split}_share, "
             "or score two files: --source FILE --reference FILE",
         )
-    _warn_of_other_data(loaded)
+    _warn_of_other_data(loaded, split)
     return held_out_pairs(loaded.config, split)
 
 
-def _warn_of_other_data(loaded: LoadedRun) -> None:
-    """Warn if the corpus has changed since the training: scores cannot be compared with earlier ones."""
+def _warn_of_other_data(loaded: LoadedRun, split: SplitName) -> None:
+    """Warn if the files of the split have changed since the training: scores cannot be compared with earlier ones."""
     run_folder = RunFolder.of_checkpoint(loaded.trained.folder)
     if run_folder is None:
         return
@@ -84,7 +84,9 @@ def _warn_of_other_data(loaded: LoadedRun) -> None:
         trained_on = dict(json.loads(run_folder.environment_file.read_bytes())["data"])
     except (OSError, ValueError, KeyError, TypeError):
         return  # without this file, or with a damaged one, the run can still be validated
-    if changed := changes(trained_on, fingerprint(loaded.config)):
+    now = fingerprint(loaded.config, split=split)
+    before = {name: trained_on[name] for name in now if name in trained_on}
+    if changed := changes(before, now):
         logger.warning("the data has changed since the training: %s", "; ".join(changed))
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from transformer_cli.config import Config
+from transformer_cli.config import Config, SplitName
 from transformer_cli.config.flat_settings import flat_settings
 from transformer_cli.data.sources import corpus
 from transformer_cli.data.sources.decompression import file_digest
@@ -17,8 +17,12 @@ VERSION = "1"  # of the preparation; raised if the same config would give other 
 _WITHOUT_EFFECT = ("root", "weight", "max_dropped_share")
 
 
-def fingerprint(config: Config) -> dict[str, str]:
-    """Map each setting or file that decides the ids to its value, or to the SHA-256 of its content."""
+def fingerprint(config: Config, *, split: SplitName | None = None) -> dict[str, str]:
+    """Map each setting or file that decides the ids to its value, or to the SHA-256 of its content.
+
+    Args:
+        split: of the files, only those with pairs of this split; None: all files.
+    """
     flat = flat_settings(
         {
             "data": config.data.model_dump(mode="json"),
@@ -31,7 +35,8 @@ def fingerprint(config: Config) -> dict[str, str]:
         for name, value in flat.items()
         if not name.endswith(_WITHOUT_EFFECT)
     }
-    return {"version": VERSION} | settings | corpus.fingerprint(config.data, seed=config.seed)
+    sources = corpus.fingerprint(config.data, seed=config.seed, split=split)
+    return {"version": VERSION} | settings | sources
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

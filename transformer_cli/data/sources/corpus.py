@@ -60,33 +60,35 @@ def read_pairs(
             report.num_read += 1
             yield pair
         return
-    for index, corpus in enumerate(data.corpora):
-        if corpus.split == split:
-            yield from _corpus_pairs(data, index, split, report)
-        elif corpus.split is None and _drawn_share(data, split) > 0:
-            yield from _corpus_pairs(data, index, split, report_of_drawn or report)
+    for index in range(len(data.corpora)):
+        if _is_read_for(data, index, split):
+            is_drawn = data.corpora[index].split is None
+            used = report_of_drawn if is_drawn and report_of_drawn is not None else report
+            yield from _corpus_pairs(data, index, split, used)
 
 
 def has_split(data: DataConfig, split: SplitName) -> bool:
     """Whether the config has a source of pairs for this split."""
     if isinstance(data, PhrasebookData | SequencesData):
         return True
-    is_drawn = _drawn_share(data, split) > 0
-    return any(
-        corpus.split == split or (corpus.split is None and is_drawn) for corpus in data.corpora
-    )
+    return any(_is_read_for(data, index, split) for index in range(len(data.corpora)))
 
 
-def _drawn_share(data: FilesData | HubData, split: SplitName) -> float:
-    """The share of the corpora without `split` that is drawn for this split; 1.0 for training, which gets the rest."""
+def _is_read_for(data: FilesData | HubData, index: int, split: SplitName) -> bool:
+    """Whether pairs of a corpus belong to a split: all of them, or a share that is drawn."""
+    # Training gets the rest of each corpus without `split`.
     shares = {"train": 1.0, "validation": data.validation_share, "test": data.test_share}
-    return shares[split]
+    given = data.corpora[index].split
+    return given == split or (given is None and shares[split] > 0)
 
 
-def fingerprint(data: DataConfig, *, seed: int) -> dict[str, str]:
+def fingerprint(data: DataConfig, *, seed: int, split: SplitName | None = None) -> dict[str, str]:
     """Name -> SHA-256 of each source of the pairs, so that a resumed run notices a change.
 
     Names of files are relative to `data.root`, so the folder of a corpus may move.
+
+    Args:
+        split: only the sources of the pairs of this split; None: all.
     """
     if isinstance(data, PhrasebookData):
         from transformer_cli import phrasebook
@@ -97,6 +99,8 @@ def fingerprint(data: DataConfig, *, seed: int) -> dict[str, str]:
         return {f"sequences: {data.task}": sequences.fingerprint(data, seed=seed)}
     digests: dict[str, str] = {}
     for index in range(len(data.corpora)):
+        if split is not None and not _is_read_for(data, index, split):
+            continue
         if isinstance(data, FilesData):
             digests |= fingerprint_files(data, index)
         else:
