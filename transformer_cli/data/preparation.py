@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from transformer_cli.config import Config, FilesData, HubData
@@ -44,6 +44,8 @@ from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
 logger = logging.getLogger(__name__)
 
 TRAIN, TEXT, VALIDATION, REPORT = "train.arrow", "text.arrow", "validation.jsonl", "report.json"
+NUM_EXAMPLES = 10
+"""The number of pairs of each split that the report shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,15 @@ def prepare_data(
     return _open(config, folder, sought)
 
 
+def open_prepared(config: Config, folder: Path) -> PreparedData | None:
+    """The data in a folder, if they are whole and were made from this config and these files; else None."""
+    sought = fingerprints.fingerprint(config)
+    found = fingerprints.read_seal(folder)
+    if found is None or fingerprints.changes(found, sought):
+        return None
+    return _open(config, folder, sought)
+
+
 def _nothing_to_train(folder: Path, changed: Sequence[str]) -> ConfigError:
     lines = "".join(f"\n    {line}" for line in changed)
     return ConfigError(
@@ -126,7 +137,13 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
     report.held_out = {split: found.table() for split, found in held_out.items()}
     text = folder / TEXT
     reading, cleaning = ReadingReport(), CleaningReport()
-    write_text(text, _cleaned(config, held_out, reading, cleaning))
+    report.examples = {
+        split: _sides(found.pairs[:NUM_EXAMPLES]) for split, found in held_out.items()
+    }
+    pairs = _cleaned(config, held_out, reading, cleaning)
+    first = list(islice(pairs, NUM_EXAMPLES))
+    report.examples["train"] = _sides(first)
+    write_text(text, chain(first, pairs))
     check_dropped_share(cleaning, config.data.cleaning, reading)
     report.reading, report.cleaning = reading.table(), cleaning.table()
     if tokenizers is None:
@@ -148,6 +165,10 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
     write_validation_pairs(folder / VALIDATION, validation)
     _write_tokenizers(config, folder, tokenizers)
     (folder / REPORT).write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")
+
+
+def _sides(pairs: Iterable[SentencePair]) -> list[tuple[str, str]]:
+    return [(pair.source, pair.target) for pair in pairs]
 
 
 def _cleaned(
