@@ -122,16 +122,19 @@ tfm train --config en-it.yaml --set name=short --set training.max_epochs=2 --set
 tfm train --config en-it.yaml --set name=free --set training.clip_norm=null --set "validation.scores=[bleu, ter]"
 ```
 
-An element of a list is named by its number, from 0; there is no way to append one, but the whole list can be
+An element of a list is named by its number, from 0 (`data.corpora.0.weight` or `data.corpora[0].weight`); there is no way to append one, but the whole list can be
 replaced:
 
 ```bash
 tfm train --config multi30k-en-de.yaml --set data.root=PATH --set data.corpora.0.weight=2
 ```
 
-`tfm train`, `tfm data`, and `tfm info` of a config, take any field. `tfm translate` and `tfm validate` take those
-that can change for a trained model: `decoding.*`, `runtime.*`, `validation.*` and `data.root`. `--beam-size N` is
-short for `--set decoding.beam_size=N`.
+`tfm train`, `tfm data`, and `tfm info` of a config, take any field. The commands of a trained model take the settings
+that have an effect on them, and refuse all others: `tfm translate` takes `decoding.*`, `runtime.device`,
+`runtime.precision` and `runtime.threads`; `tfm next` takes those of `runtime`; `tfm validate` takes the same as
+`tfm translate`, but for `decoding.num_best`, and `data.root`, `validation.max_sentences`, `validation.scores`,
+`validation.num_samples` and `validation.sequence_lengths`. Without them it scores the whole split with all scores.
+`--beam-size N` is short for `--set decoding.beam_size=N`.
 """
 
 SECTIONS: dict[str, type[BaseModel]] = {
@@ -252,7 +255,9 @@ def _resuming() -> Iterator[str]:
     yield "## Changing a run that has begun\n"
     yield "The same `tfm train` command goes on where the run stopped. A changed config is accepted where the steps"
     yield "already done would have been the same: a change of"
-    yield ", ".join(f"`{name}`" if "." in name else f"`{name}.*`" for name in HARMLESS)
+    yield ", ".join(
+        f"`{name}`" if "." in name or name == "name" else f"`{name}.*`" for name in HARMLESS
+    )
     yield "(but not of `training.max_steps` with `schedule: cosine`, whose curve ends there). Any other change is"
     yield "refused, with the old and the new value: give the new experiment its own `name`, or put the old run aside"
     yield "with `--from-scratch`. A corpus whose content changed is accepted with `--accept-data-change`.\n"

@@ -89,9 +89,11 @@ def test_a_run_is_loaded_with_overrides_and_told(
     tokenizer: Tokenizer, run: Path, name: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, logger="transformer_cli"):
-        loaded = load_run(name, ["decoding.beam_size=2", "validation.num_samples=1"])
+        overrides = ["decoding.beam_size=2", "validation.num_samples=1"]
+        loaded = load_run(name, overrides, command="validate")
     assert loaded.trained.step == 1
     assert loaded.config.validation.num_samples == 1
+    assert loaded.overridden == {"decoding.beam_size", "validation.num_samples"}
     assert loaded.translator.decoding.beam_size == 2
     assert list(loaded.translator.translate(WORDS)) == expected(tokenizer, beam_size=2)
     [told] = [record.getMessage() for record in caplog.records]

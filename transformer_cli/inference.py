@@ -16,16 +16,34 @@ from transformer_cli.config import (
     load_config,
 )
 from transformer_cli.config.loading import override_settings
+from transformer_cli.config.overrides import overridden_setting
 from transformer_cli.decoding import SpecialIds, TextPipeline, Translator
 from transformer_cli.decoding.engines import PyTorchEngine
+from transformer_cli.errors import ConfigError
 from transformer_cli.model import Transformer
 from transformer_cli.runtime import Machine, prepare_machine
 from transformer_cli.text import SequenceFormat, Tokenizer
 
 logger = logging.getLogger(__name__)
 
-# A trained model may run with other values of these settings; `--set` must begin with one of them.
-OVERRIDABLE = ("decoding.", "runtime.", "data.root=", "validation.")
+Command = Literal["translate", "validate", "validate --source", "next"]
+_ALL: tuple[Command, ...] = ("translate", "validate", "validate --source", "next")
+# What `--set` can change for a trained model: settings, or sections of them, and the commands on which they have
+# an effect. The longest name that fits a setting counts; a setting that no name fits is one of the training.
+OVERRIDABLE: dict[str, tuple[Command, ...]] = {
+    "decoding": ("translate", "validate", "validate --source"),
+    "decoding.num_best": ("translate",),
+    "runtime.device": _ALL,
+    "runtime.precision": _ALL,
+    "runtime.threads": _ALL,
+    "data.root": ("validate",),
+    "validation.max_sentences": ("validate", "validate --source"),
+    "validation.scores": ("validate", "validate --source"),
+    "validation.num_samples": ("validate", "validate --source"),
+    "validation.sequence_lengths": ("validate",),
+}
+# Settings of the validations during training, and what takes their place in `tfm validate`.
+_INSTEAD = {"validation.beam_size": "decoding.beam_size"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +53,8 @@ class LoadedRun:
     trained: TrainedModel
     config: Config
     """The run's config with the overrides of this command."""
+    overridden: frozenset[str]
+    """The names of the settings that this command overrides."""
     translator: Translator
 
 
@@ -69,23 +89,55 @@ def load_translator(
     return build_translator(trained.model, *tokenizers, trained.config, machine, decoding=decoding)
 
 
-def load_run(run: str | None, overrides: Sequence[str]) -> LoadedRun:
+def load_run(
+    run: str | None, overrides: Sequence[str], *, command: Command = "translate"
+) -> LoadedRun:
     """The run that a command works with, with its best checkpoint; logs which one it is.
 
     Args:
         run: the name of a run, or the path of a run or checkpoint folder; None: the run that saved last.
         overrides: settings as in `--set`, such as decoding.beam_size=8.
+        command: the command that asks; each override must have an effect on it.
 
     Raises:
         MissingInputError: there is no such run.
-        ConfigError: an override names a setting that a trained model cannot change.
+        ConfigError: an override names a setting that a trained model cannot change, or that has no effect.
     """
+    overridden = [_checked_setting(override, command) for override in overrides]
     trained = load_trained(find_run(run))
-    config = override_settings(_with_own_paths(trained), overrides, allowed=OVERRIDABLE)
+    config = override_settings(_with_own_paths(trained), overrides)
     machine = prepare_machine(config.runtime)
     logger.info("%s, step %d (%s)", trained.folder, trained.step, machine.describe())
     tokenizers = trained.source_tokenizer, trained.target_tokenizer
-    return LoadedRun(trained, config, build_translator(trained.model, *tokenizers, config, machine))
+    translator = build_translator(trained.model, *tokenizers, config, machine)
+    return LoadedRun(trained, config, frozenset(overridden), translator)
+
+
+def _checked_setting(override: str, command: Command) -> str:
+    """The name of the setting that an override changes; it must have an effect on the command."""
+    setting = overridden_setting(override)
+    commands = _commands_that_take(setting)
+    if command in commands:
+        return setting
+    taken = [name for name, takers in OVERRIDABLE.items() if command in takers]
+    hint = f"tfm {command} takes {', '.join(taken).replace('decoding,', 'decoding.*,')}"
+    if setting in _INSTEAD:
+        problem = "this setting is for the validations during training"
+        if command in _commands_that_take(_INSTEAD[setting]):
+            hint = f"tfm {command} takes {_INSTEAD[setting]} instead"
+    elif commands:
+        problem = f"this setting has no effect on tfm {command}"
+        others = [name for name in commands if not ("validate" in commands and " " in name)]
+        hint = f"it has one on tfm {' and tfm '.join(others)}; {hint}"
+    else:
+        problem = "this setting cannot be changed for a trained model"
+    raise ConfigError(f"--set {override}: {problem}", hint=hint)
+
+
+def _commands_that_take(setting: str) -> tuple[Command, ...]:
+    known = [name for name in OVERRIDABLE if f"{setting}.".startswith(f"{name}.")]
+    # A whole section is not taken: its other settings would go back to their defaults.
+    return OVERRIDABLE[max(known, key=len)] if known and "." in setting else ()
 
 
 def build_translator(

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from transformer_cli.commands.info import show_info
-from transformer_cli.config import SequencesData, load_config
-from transformer_cli.config.loading import shipped_configs
+from transformer_cli.config import SequencesData, load_config, shipped_configs
 from transformer_cli.errors import MissingInputError, UsageError
 from transformer_cli.model.transformer import Transformer
 

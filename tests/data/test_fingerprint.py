@@ -88,6 +88,11 @@ def test_old_and_new_values_are_named() -> None:
     ]
 
 
+def test_a_setting_without_a_value_is_as_good_as_none() -> None:
+    assert changes({"a": "null"}, {"b": "null"}) == []
+    assert changes({"a": "null"}, {"a": "1"}) == ["a: was not there, now 1"]
+
+
 def test_the_hint_offers_only_what_can_be_done() -> None:
     settings = {"tokenizer.kind": "bpe", "a.tsv": "1"}
     other_corpus, other_kind = settings | {"a.tsv": "2"}, settings | {"tokenizer.kind": "unigram"}

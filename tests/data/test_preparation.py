@@ -17,7 +17,7 @@ from transformer_cli.data.batches.updates import Updates
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.data.report import DataReport
-from transformer_cli.errors import DataError
+from transformer_cli.errors import ConfigError, DataError
 
 TRAIN = [
     ("Il gatto dorme.", "The cat sleeps."),
@@ -299,6 +299,19 @@ def test_an_accepted_change_keeps_the_tokenizers(corpus: Path, folder: Path) -> 
     before = modified(folder)
     prepare_data(config, folder)
     assert modified(folder) == before
+
+
+def test_an_accepted_change_prepares_nothing_for_a_run_that_is_finished(
+    corpus: Path, folder: Path
+) -> None:
+    config = config_of(corpus)
+    prepare_data(config, folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    write(corpus / "train.tsv", TRAIN[1:])
+    with pytest.raises(ConfigError, match=r"is finished.*\n    train.tsv: was") as refused:
+        prepare_data(config, folder, accept_change=True, is_finished=True)
+    assert "raise training.max_steps" in str(refused.value.hint)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_other_tokenizer_settings_are_refused_even_if_changes_are_accepted(

@@ -1,6 +1,7 @@
 """What happens when a run goes on with another config, other data, or another clock (C6-C9, C11, B11)."""
 
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -126,7 +127,8 @@ def test_changed_data_is_noticed_and_taken_only_on_demand(tfm: Tfm, change: str)
     checkpoint = newest_checkpoint(tfm.folder / "runs/tiny")
     scored = tfm("validate")
     assert scored.exit_code == 0
-    assert "the data has changed since the training" in scored.talk
+    is_told = "the data has changed since the training" in scored.talk
+    assert is_told == (change == "validation edited"), "validate reads no other file"
     finished = tfm("train", "--config", config)
     assert finished.exit_code == 65
     assert ("dev.tsv" if change == "validation edited" else "train.tsv") in finished.talk
@@ -135,6 +137,41 @@ def test_changed_data_is_noticed_and_taken_only_on_demand(tfm: Tfm, change: str)
     accepted = tfm("train", "--config", config, "--accept-data-change")
     assert accepted.exit_code == 0, accepted.talk
     assert "resuming runs/tiny at step 5" in accepted.talk
+
+
+def test_a_finished_run_takes_changed_data_only_with_steps_to_train_on_them(tfm: Tfm) -> None:
+    config = write_files_experiment(tfm.folder)
+    accepting = ("train", "--config", config, "--accept-data-change")
+    assert tfm("train", "--config", config).exit_code == 0
+    unchanged = tfm(*accepting)
+    assert unchanged.exit_code == 0
+    assert "is finished" in unchanged.talk
+    with (tfm.folder / "train.tsv").open("a") as file:
+        file.writelines(number_lines(range(1070, 1071)))
+    before = essence(tfm.folder / "runs/tiny")
+    finished = tfm(*accepting)
+    assert finished.exit_code == 78
+    assert "nothing is trained on the changed data" in finished.talk
+    assert essence(tfm.folder / "runs/tiny") == before
+    assert tfm(*accepting, "--set", "training.max_steps=15").exit_code == 0
+    assert "step-00000015" in str(newest_checkpoint(tfm.folder / "runs/tiny"))
+
+
+def test_a_copy_of_a_run_goes_on_under_its_own_name(tfm: Tfm) -> None:
+    config = write_tiny(tfm.folder)
+    stopping = [("at", "step", 5, "signal", "SIGTERM")]
+    assert tfm("train", "--config", config, faults=stopping).exit_code == 143
+    shutil.copytree(tfm.folder / "runs/tiny", tfm.folder / "runs/copy", symlinks=True)
+    finished = tfm("train", "--config", config, "--set", "name=copy")
+    assert finished.exit_code == 0, finished.talk
+    assert "name: was tiny, now copy" in finished.talk
+    assert "resuming runs/copy at step 5" in finished.talk
+    assert tfm("train", "--config", config).exit_code == 0
+    ours, theirs = (
+        newest_checkpoint(tfm.folder / "runs" / name) / "model.safetensors"
+        for name in ("copy", "tiny")
+    )
+    assert ours.read_bytes() == theirs.read_bytes()
 
 
 def test_the_data_may_move_when_its_content_stays(tfm: Tfm) -> None:

@@ -163,3 +163,67 @@ def test_values_are_shown_as_they_are_written_in_a_config() -> None:
         accept_changes(before, now)
     assert "model.attention_bias: was true, now false" in refused.value.message
     assert "model.final_norm: was absent, now true" in refused.value.message
+
+
+A, B, C = ({"path": f"{name}.tsv"} for name in "abc")
+
+
+def refusal_of(
+    before: list[dict[str, Any]], now: list[dict[str, Any]], **other: Any
+) -> ConfigError:
+    with pytest.raises(ConfigError) as refused:
+        accept_changes(config(data__corpora=before), config(data__corpora=now, **other))
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "lines"),
+    [
+        ([A], [B], ["data.corpora.0.path: was a.tsv, now b.tsv"]),
+        ([A, B], [A, B | {"weight": 2}], ["data.corpora.1.weight (b.tsv): was 1.0, now 2.0"]),
+        ([A, B], [C, A, B], ["data.corpora.0: c.tsv is new"]),
+        ([A, B, C], [A, C], ["data.corpora.1: b.tsv is gone"]),
+        ([A, B], [B, A], ["data.corpora: was in the order a.tsv, b.tsv; now b.tsv, a.tsv"]),
+        (
+            [A, B],
+            [B | {"split": "train"}, C, A],
+            [
+                "data.corpora: was in the order a.tsv, b.tsv; now b.tsv, a.tsv",
+                "data.corpora.0.split (b.tsv): was absent, now train",
+                "data.corpora.1: c.tsv is new",
+            ],
+        ),
+        (
+            [{"source_path": "a.en", "target_path": "a.it"}],
+            [A],
+            ["data.corpora.0: a.en + a.it is gone", "data.corpora.0: a.tsv is new"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_changed_list_of_corpora_is_told_by_what_differs(
+    before: list[dict[str, Any]], now: list[dict[str, Any]], lines: list[str]
+) -> None:
+    assert refusal_of(before, now).message.splitlines()[1:] == [f"    {line}" for line in lines]
+
+
+def test_the_hint_names_the_option_for_changed_data_where_it_helps() -> None:
+    assert "--accept-data-change" in str(refusal_of([A], [B]).hint)
+    mixed = str(refusal_of([A], [B], seed=9).hint)
+    assert "--accept-data-change is for the changes under data" in mixed
+    with pytest.raises(ConfigError) as refused:
+        accept_changes(config(), config(seed=9))
+    assert "--accept-data-change" not in str(refused.value.hint)
+
+
+def test_another_number_of_built_in_pairs_names_the_option_too() -> None:
+    built_in = [
+        check_settings(SETTINGS | {"data": {"source": "phrasebook", "num_pairs": number}}, "test")
+        for number in (100, 200)
+    ]
+    with pytest.raises(ConfigError, match=r"data\.num_pairs: was 100, now 200") as refused:
+        accept_changes(*built_in)
+    assert "--accept-data-change" in str(refused.value.hint)
+
+
+def test_a_copy_of_a_run_under_another_name_is_the_same_experiment() -> None:
+    assert accept_changes(config(), config(name="other")) == ["name: was this, now other"]

@@ -1,46 +1,97 @@
 """`tfm data`: show the first pairs of a corpus, their tokens, and the report of the preparation."""
 
-import itertools
+import logging
+import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
-from shutil import rmtree
 
+from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.commands.output import show
-from transformer_cli.config import SplitName, load_config
-from transformer_cli.data.preparation import prepare_data
+from transformer_cli.config import Config, SplitName, load_config
+from transformer_cli.data.preparation import (
+    NUM_EXAMPLES,
+    PreparedData,
+    open_prepared,
+    prepare_data,
+)
 from transformer_cli.data.selection import held_out_pairs
+from transformer_cli.errors import CannotCreateError, StorageError, TryAgainError
 from transformer_cli.escaping import on_one_line
 from transformer_cli.signals import cleaned_up
+from transformer_cli.storage import RunLock
 from transformer_cli.text import Tokenizer
 
-NUM_SHOWN = 10
+logger = logging.getLogger(__name__)
 
 
 def show_data(
     config_path: str, overrides: Sequence[str], *, split: SplitName, as_json: bool
 ) -> None:
-    """Prepare the corpus in a temporary folder, as `tfm train` would, and print the report."""
+    """Prepare the corpus as `tfm train` would, which then uses the prepared data, and print the report."""
     config = load_config(config_path, overrides)
-    with (
-        tempfile.TemporaryDirectory(prefix="tfm-data-") as folder,
-        cleaned_up(lambda: rmtree(folder)),
-    ):
-        prepared = prepare_data(config, Path(folder))
-        if split == "train":
-            pairs = list(itertools.islice(prepared.train_text(), NUM_SHOWN))
-        else:
-            pairs = held_out_pairs(config, split)[:NUM_SHOWN]
-        report = prepared.report
-        source_tokenizer, target_tokenizer = prepared.source_tokenizer, prepared.target_tokenizer
-        del prepared  # Windows deletes no file that is mapped into memory
-    shown = [{"source": pair.source, "target": pair.target} for pair in pairs]
+    prepared = _prepared(config)
+    pairs = _first_pairs(prepared, split)
+    report = prepared.report.to_json()
+    del report["examples"]
+    shown = [{"source": source, "target": target} for source, target in pairs]
     lines = [f"{split}, the first {len(pairs)} pairs:"]
-    for pair in pairs:
-        lines += _text_and_tokens("SOURCE", pair.source, source_tokenizer)
-        lines += _text_and_tokens("TARGET", pair.target, target_tokenizer)
-    facts = {"report": report.to_json(), "split": split, "pairs": shown}
-    show(facts, [*lines, "", *report.lines()], as_json=as_json)
+    for source, target in pairs:
+        lines += _text_and_tokens("SOURCE", source, prepared.source_tokenizer)
+        lines += _text_and_tokens("TARGET", target, prepared.target_tokenizer)
+    facts = {"report": report, "split": split, "pairs": shown}
+    show(facts, [*lines, "", *prepared.report.lines()], as_json=as_json)
+
+
+def _prepared(config: Config) -> PreparedData:
+    """The data of the run of this name if they fit the config, else newly prepared ones."""
+    run = RunFolder(RUNS / config.name)
+    if (found := open_prepared(config, run.data_folder)) is not None:
+        return found
+    is_new = not run.path.exists()
+    with ExitStack() as stack:
+        place = _place_for_data(run, stack)
+        if is_new and place == run.data_folder:
+            stack.enter_context(cleaned_up(lambda: shutil.rmtree(run.path)))
+        try:
+            prepared = prepare_data(config, place, has_begun=False)
+        except BaseException:
+            if is_new and place == run.data_folder:
+                shutil.rmtree(run.path, ignore_errors=True)
+            raise
+    if place == run.data_folder:
+        logger.info("%s: kept for tfm train", place)
+    return prepared
+
+
+def _place_for_data(run: RunFolder, stack: ExitStack) -> Path:
+    """The data folder of a run that has not begun; for any other run, a folder that the stack removes."""
+    try:
+        if not run.checkpoints_folder.exists():
+            stack.enter_context(RunLock(run.path))
+            if (
+                not run.checkpoints_folder.exists()
+            ):  # a training that held the lock may have made it
+                return run.data_folder
+    except (CannotCreateError, StorageError, TryAgainError) as error:
+        logger.info("%s; the data are prepared in a temporary folder", error.message)
+    # Windows deletes no file that is mapped into memory.
+    temporary = tempfile.TemporaryDirectory(prefix="tfm-data-", ignore_cleanup_errors=True)
+    folder = stack.enter_context(temporary)
+    stack.enter_context(cleaned_up(lambda: shutil.rmtree(folder)))
+    return Path(folder) / "data"
+
+
+def _first_pairs(prepared: PreparedData, split: SplitName) -> list[tuple[str, str]]:
+    if found := prepared.report.examples.get(split):
+        return found
+    if split == "train":  # data that an earlier version has prepared
+        pairs = list(islice(prepared.train_text(), NUM_EXAMPLES))
+    else:
+        pairs = held_out_pairs(prepared.config, split)[:NUM_EXAMPLES]
+    return [(pair.source, pair.target) for pair in pairs]
 
 
 def _text_and_tokens(side: str, text: str, tokenizer: Tokenizer) -> list[str]:

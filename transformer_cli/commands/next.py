@@ -22,7 +22,7 @@ def show_next(
     source: str, *, prefix: str, top: int, run: str | None, overrides: Sequence[str], as_json: bool
 ) -> None:
     """Print the `top` most probable next tokens, and the probability of all others together."""
-    translator = load_run(run, overrides).translator
+    translator = load_run(run, overrides, command="next").translator
     probabilities = next_token_probabilities(translator, source, prefix)
     best = probabilities.topk(min(top, len(probabilities)))
     tokens = translator.pipeline.target_tokenizer.tokens(best.indices.tolist())

@@ -4,12 +4,14 @@ import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.output import show
 from transformer_cli.commands.pair_streams import is_stream, pairs_of_streams
 from transformer_cli.config import FilesData, SequencesData, SplitName
 from transformer_cli.config.data import FileCorpus
+from transformer_cli.config.training import ScoreName
 from transformer_cli.data.fingerprint import changes, fingerprint
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.selection import held_out_pairs
@@ -31,16 +33,28 @@ def run_validation(
     overrides: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Validate a run on a split, or on given files (source, reference); print a table, or JSON."""
-    loaded = load_run(run, overrides)
+    """Validate a run on a split, or on given files (source, reference); print a table, or JSON.
+
+    All pairs are scored, with all scores, unless an override of validation.max_sentences or validation.scores
+    says otherwise; the run's config says what is measured during training.
+    """
+    loaded = load_run(run, overrides, command="validate --source" if files else "validate")
     pairs = _pairs_of_files(*files) if files else _pairs_of_split(loaded, split)
-    report = validate(loaded.translator, pairs, num_samples=loaded.config.validation.num_samples)
+    settings, asked = loaded.config.validation, loaded.overridden
+    report = validate(
+        loaded.translator,
+        pairs[: settings.max_sentences] if "validation.max_sentences" in asked else pairs,
+        scores=settings.scores if "validation.scores" in asked else get_args(ScoreName),
+        num_samples=settings.num_samples,
+    )
     report.unknown_words.report()
     rows = [] if files else exact_matches(loaded.translator, loaded.config)
     measured = f"{files[0]} / {files[1]}" if files else split
     name, decoding = loaded.trained.config.name, loaded.config.decoding
     figures = {"run": name, "split": measured} | report.as_json()
     del figures["num_target_tokens"]
+    if "validation.num_samples" in asked:
+        figures["samples"] = [sample._asdict() for sample in report.samples]
     if rows:
         figures["exact_match"] = [row._asdict() for row in rows]
     heading = (
@@ -61,12 +75,12 @@ def _pairs_of_split(loaded: LoadedRun, split: SplitName) -> list[SentencePair]:
             hint=f"train with a corpus of split: {split} or a data.{split}_share, "
             "or score two files: --source FILE --reference FILE",
         )
-    _warn_of_other_data(loaded)
+    _warn_of_other_data(loaded, split)
     return held_out_pairs(loaded.config, split)
 
 
-def _warn_of_other_data(loaded: LoadedRun) -> None:
-    """Warn if the corpus has changed since the training: scores cannot be compared with earlier ones."""
+def _warn_of_other_data(loaded: LoadedRun, split: SplitName) -> None:
+    """Warn if the files of the split have changed since the training: scores cannot be compared with earlier ones."""
     run_folder = RunFolder.of_checkpoint(loaded.trained.folder)
     if run_folder is None:
         return
@@ -74,7 +88,9 @@ def _warn_of_other_data(loaded: LoadedRun) -> None:
         trained_on = dict(json.loads(run_folder.environment_file.read_bytes())["data"])
     except (OSError, ValueError, KeyError, TypeError):
         return  # without this file, or with a damaged one, the run can still be validated
-    if changed := changes(trained_on, fingerprint(loaded.config)):
+    now = fingerprint(loaded.config, split=split)
+    before = {name: trained_on[name] for name in now if name in trained_on}
+    if changed := changes(before, now):
         logger.warning("the data has changed since the training: %s", "; ".join(changed))
 
 

@@ -10,8 +10,8 @@ from transformer_cli.config.data import SplitName as SplitName
 from transformer_cli.config.data import TokenizerConfig as TokenizerConfig
 from transformer_cli.config.exercise_settings import PublishedConfig as PublishedConfig
 from transformer_cli.config.exercise_settings import SequencesData as SequencesData
+from transformer_cli.config.finding import shipped_configs as shipped_configs
 from transformer_cli.config.loading import load_config as load_config
-from transformer_cli.config.loading import shipped_configs as shipped_configs
 from transformer_cli.config.loading import to_yaml as to_yaml
 from transformer_cli.config.model import ModelConfig as ModelConfig
 from transformer_cli.config.training import LOWER_IS_BETTER as LOWER_IS_BETTER

@@ -107,7 +107,7 @@ class HubCorpus(_Corpus):
     """One data set that the `datasets` library can load."""
 
     dataset: Text
-    """The name of a data set on the Hugging Face hub, or a format such as parquet, together with data_files."""
+    """The name of a data set on the Hugging Face hub, or a folder (one that `save_to_disk` wrote, too), or a format such as parquet, together with data_files."""
     config: Text | None = None
     """The configuration (subset), such as en-it."""
     revision: Text | None = None
@@ -121,7 +121,7 @@ class HubCorpus(_Corpus):
     target_field: Text | None = None
     """Field of the target text; absent: translation.TARGET_LANGUAGE or TARGET_LANGUAGE if there is such a field, else the second field."""
     streamed: Switch = False
-    """Read the data set while it is downloaded, without a copy on disk."""
+    """Read the data set while it is downloaded, without a copy in the cache of the hub. It is downloaded once; while the data are prepared, which reads each split on its own, the pairs lie in a file in the run folder."""
     max_pairs: Count | None = None
     """Stop after this many pairs."""
 

@@ -1,13 +1,15 @@
 """The settings of exercises: synthetic tasks over random symbols, and losses that others publish."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from transformer_cli.config.data import CleaningConfig, DataSection
 from transformer_cli.config.section import Count, Positive, Section, Switch
 
 SequenceLength = Annotated[int, Field(strict=True, ge=1, le=1000)]
+_TASK_RULES = CleaningConfig(drop_equal=False, drop_duplicates=False, max_length_ratio=None)
 Figures = Annotated[tuple[tuple[Count, Positive], ...], Field(max_length=1000)]
 
 
@@ -30,10 +32,15 @@ class SequencesData(DataSection):
     """Sequences end with [EOS]; false: the length of the source decides when generation stops."""
     shift_target: Switch = True
     """The target that the decoder reads in training is shifted right by one position, behind [SOS], as in the paper. false: it is not shifted, so the decoder reads the symbol that it must predict, as in one tutorial; this needs end_symbol: false."""
-    cleaning: CleaningConfig = CleaningConfig(
-        drop_equal=False, drop_duplicates=False, max_length_ratio=None
-    )
-    """Rules that would drop pairs of the task are switched off."""
+    cleaning: CleaningConfig = _TASK_RULES
+    """Rules that would drop pairs of the task are switched off, unless the config switches them on."""
+
+    @field_validator("cleaning", mode="before")
+    @classmethod
+    def _fill_in_rules_of_the_task(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        return {**_TASK_RULES.model_dump(exclude_unset=True), **values}
 
     @model_validator(mode="after")
     def _lengths_are_ordered(self) -> Self:

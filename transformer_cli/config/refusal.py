@@ -22,7 +22,6 @@ _SOURCES: dict[str, type[BaseModel]] = {
     "files": FilesData,
     "hub": HubData,
 }
-_TYPES = frozenset({"int", "str", "float", "bool", "constrained-int", "constrained-str"})
 _PLAIN_REASONS = {
     "string_pattern_mismatch": "allowed: letters, digits, '_', '-' and (in a name) '.'; begin with a letter",
     "model_type": "a section of settings is expected",
@@ -43,18 +42,19 @@ class _Problem(NamedTuple):
     kind: str
     reason: str
     found: Any
+    hint: str | None
 
 
 def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> ConfigError:
     """An error whose message has one line per invalid setting."""
     lines, hint = [], None
-    for problem in _problems(error):
+    for problem in _problems(error, settings):
+        hint = hint or problem.hint
         where = ".".join(map(str, problem.location))
         text = f"{_place_of(settings, problem.location, origin)}: "
         if problem.kind == "extra_forbidden":
             text += f"{where} is not a setting"
-            suggestion = _suggestion(problem.location, settings)
-            if suggestion:
+            if suggestion := _suggestion(problem.location, settings):
                 text += f"; did you mean {suggestion}?"
         elif problem.kind == "missing":
             text += f"{where} is missing"
@@ -70,10 +70,10 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
     return ConfigError("\n".join(shown), hint=hint)
 
 
-def _problems(error: ValidationError) -> list[_Problem]:
+def _problems(error: ValidationError, settings: Any) -> list[_Problem]:
     """One problem per setting: pydantic also calls a list with bad items too short, which is left out."""
     problems: dict[Location, _Problem] = {}
-    for problem in map(_in_plain_words, error.errors()):
+    for problem in (_in_plain_words(one, settings) for one in error.errors()):
         known = problems.get(problem.location)
         # For a setting that may be a number or text, keep the reason that is not about the type.
         if known is None or (known.kind.endswith("_type") and not problem.kind.endswith("_type")):
@@ -89,22 +89,30 @@ def _problems(error: ValidationError) -> list[_Problem]:
     ]
 
 
-def _in_plain_words(error: Mapping[str, Any]) -> _Problem:
-    """A problem without what pydantic adds to the path: the data source, and the types of a union."""
+def _in_plain_words(error: Mapping[str, Any], settings: Any) -> _Problem:
     kind, found = error["type"], error["input"]
-    location = tuple(
-        part
-        for index, part in enumerate(error["loc"])
-        if not (index == 1 and part in _SOURCES and error["loc"][0] == "data")
-        and not (isinstance(part, str) and ("[" in part or part in _TYPES))
-    )
+    location = _location_in(settings, error["loc"], is_missing=kind == "missing")
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         location = (*location, "source")
         is_missing = kind == "union_tag_not_found" or not isinstance(found, dict)
         kind = "missing" if is_missing else kind
         found = found.get("source") if isinstance(found, dict) else found
     reason = _PLAIN_REASONS.get(kind, error["msg"].removeprefix("Value error, "))
-    return _Problem(location, kind, reason, found)
+    hint = getattr(error.get("ctx", {}).get("error"), "hint", None)
+    return _Problem(location, kind, reason, found, hint)
+
+
+def _location_in(settings: Any, path: Location, *, is_missing: bool) -> Location:
+    """The place of a setting without what pydantic adds: the data source, and the types of a union."""
+    location: list[int | str] = []
+    for index, part in enumerate(path):
+        is_source = index == 1 and path[0] == "data" and part in _SOURCES
+        is_list = isinstance(settings, Sequence) and not isinstance(settings, str)
+        is_item = is_list and isinstance(part, int) and part < len(settings)
+        if not is_source and (is_item or (isinstance(settings, Mapping) and part in settings)):
+            settings = settings[part]
+            location.append(part)
+    return (*location, path[-1]) if is_missing else tuple(location)
 
 
 def _place_of(settings: Any, location: Sequence[int | str], origin: str) -> str:
@@ -133,7 +141,7 @@ def _overrides_behind(reason: str, section: Any) -> list[str]:
 
 def _suggestion(location: Sequence[int | str], settings: dict[str, Any]) -> str | None:
     """The most similar setting of the same section, else a setting of this name in another section."""
-    *parents, name = (str(part) for part in location)
+    *parents, name = map(str, location)
     known = list(setting_paths(settings.get("data")))
     same_section = [path for path in known if path.split(".")[:-1] == parents]
     close = difflib.get_close_matches(".".join([*parents, name]), same_section, n=1, cutoff=0.75)

@@ -18,6 +18,14 @@ class Section(BaseModel):
     )
 
 
+class Contradiction(ValueError):
+    """Settings that contradict each other, and a hint that says which of them to change."""
+
+    def __init__(self, problem: str, *, hint: str) -> None:
+        super().__init__(problem)
+        self.hint = hint
+
+
 # Every size has an upper bound, so that a config with an absurd number is refused.
 Count = Annotated[int, Field(strict=True, ge=1, le=10**10)]
 Width = Annotated[int, Field(strict=True, ge=1, le=65_536)]

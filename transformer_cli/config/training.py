@@ -5,7 +5,15 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from transformer_cli.config.exercise_settings import SequenceLength
-from transformer_cli.config.section import Count, Positive, Probability, Section, Share, Switch
+from transformer_cli.config.section import (
+    Contradiction,
+    Count,
+    Positive,
+    Probability,
+    Section,
+    Share,
+    Switch,
+)
 
 Metric = Literal["loss", "perplexity", "bleu", "chrf", "ter", "cer", "wer"]
 ScoreName = Literal["bleu", "chrf", "ter", "cer", "wer"]
@@ -129,7 +137,10 @@ class DecodingConfig(Section):
     @model_validator(mode="after")
     def _best_come_from_the_beam(self) -> Self:
         if self.num_best > self.beam_size:
-            raise ValueError(f"num_best ({self.num_best}) is above beam_size ({self.beam_size})")
+            raise Contradiction(
+                f"num_best ({self.num_best}) is above beam_size ({self.beam_size})",
+                hint=f"raise decoding.beam_size to {self.num_best}, or lower decoding.num_best",
+            )
         return self
 
 

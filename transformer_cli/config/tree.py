@@ -2,7 +2,7 @@
 
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
 from transformer_cli.config.data import FilesData, HubData, PhrasebookData, TokenizerConfig
 from transformer_cli.config.exercise_settings import PublishedConfig, SequencesData
@@ -45,11 +45,12 @@ class Config(Section):
     """Losses that others publish for the same experiment."""
 
     @model_validator(mode="after")
-    def _sections_fit_together(self) -> Self:
+    def _sections_fit_together(self, info: ValidationInfo) -> Self:
         if self.model.tie_embeddings == "all" and not self.tokenizer.shared:
             raise ValueError("model.tie_embeddings: all needs tokenizer.shared: true")
         metric = self.training.best_metric
-        if metric not in ("loss", "perplexity", *self.validation.scores):
+        is_trained = bool(info.context and info.context.get("is_trained"))
+        if not is_trained and metric not in ("loss", "perplexity", *self.validation.scores):
             raise ValueError(f"training.best_metric: {metric} is not among validation.scores")
         lengths = self.validation.sequence_lengths
         if lengths is not None:

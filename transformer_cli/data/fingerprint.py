@@ -4,10 +4,11 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from transformer_cli.config import Config
+from transformer_cli.config import Config, SplitName
 from transformer_cli.config.flat_settings import flat_settings
 from transformer_cli.data.sources import corpus
 from transformer_cli.data.sources.decompression import file_digest
+from transformer_cli.data.sources.hub import COMMIT_OF
 from transformer_cli.errors import DataError, TfmError
 
 FILE_NAME = "fingerprint.json"
@@ -16,8 +17,12 @@ VERSION = "1"  # of the preparation; raised if the same config would give other 
 _WITHOUT_EFFECT = ("root", "weight", "max_dropped_share")
 
 
-def fingerprint(config: Config) -> dict[str, str]:
-    """Map each setting or file that decides the ids to its value, or to the SHA-256 of its content."""
+def fingerprint(config: Config, *, split: SplitName | None = None) -> dict[str, str]:
+    """Map each setting or file that decides the ids to its value, or to the SHA-256 of its content.
+
+    Args:
+        split: of the files, only those with pairs of this split; None: all files.
+    """
     flat = flat_settings(
         {
             "data": config.data.model_dump(mode="json"),
@@ -30,15 +35,24 @@ def fingerprint(config: Config) -> dict[str, str]:
         for name, value in flat.items()
         if not name.endswith(_WITHOUT_EFFECT)
     }
-    return {"version": VERSION} | settings | corpus.fingerprint(config.data, seed=config.seed)
+    sources = corpus.fingerprint(config.data, seed=config.seed, split=split)
+    return {"version": VERSION} | settings | sources
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """One line for each setting or file that differs, with both values."""
+    """One line for each setting or file that differs, with both values; null is the same as not there.
+
+    A commit on the hub that was not known, before or now, is no difference.
+    """
+    unknown = {name for name in before.keys() ^ now.keys() if name.startswith(COMMIT_OF)}
+    values = (
+        (name, before.get(name, "null"), now.get(name, "null"))
+        for name in {*before, *now} - unknown
+    )
     return [
-        f"{name}: was {_short(before.get(name))}, now {_short(now.get(name))}"
-        for name in sorted({*before, *now})
-        if before.get(name) != now.get(name)
+        f"{name}: was {_short(old)}, now {_short(new)}"
+        for name, old, new in sorted(values)
+        if old != new
     ]
 
 
@@ -70,6 +84,8 @@ def refusal(folder: Path, before: Mapping[str, str], now: Mapping[str, str]) -> 
     """The error for data that differs from the data on which a run was trained."""
     lines = "".join(f"\n    {line}" for line in changes(before, now))
     hint = "undo the change; or continue with the changed data: --accept-data-change"
+    if any(line.strip().startswith(COMMIT_OF) for line in lines.splitlines()):
+        hint += "; to stay with the earlier commit, also give it as data.corpora.N.revision"
     if needs_other_tokenizers(before, now):
         hint = "undo the change; or start again, with another name or with --from-scratch"
     return DataError(
@@ -77,7 +93,7 @@ def refusal(folder: Path, before: Mapping[str, str], now: Mapping[str, str]) -> 
     )
 
 
-def _short(value: str | None) -> str:
-    if value is None:
+def _short(value: str) -> str:
+    if value == "null":
         return "not there"
     return f"{value[:12]}..." if len(value) == 64 else value

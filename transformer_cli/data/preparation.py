@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from transformer_cli.config import Config, FilesData, HubData
@@ -25,6 +26,7 @@ from transformer_cli.data.selection.held_out import (
     held_out_digests,
 )
 from transformer_cli.data.sources import read_pairs
+from transformer_cli.data.sources.streams import streams_kept_in
 from transformer_cli.data.text_file import (
     StoredText,
     read_text,
@@ -32,7 +34,7 @@ from transformer_cli.data.text_file import (
     write_text,
     write_validation_pairs,
 )
-from transformer_cli.errors import DataError
+from transformer_cli.errors import ConfigError, DataError
 from transformer_cli.storage import make_folders, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
@@ -42,6 +44,8 @@ from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
 logger = logging.getLogger(__name__)
 
 TRAIN, TEXT, VALIDATION, REPORT = "train.arrow", "text.arrow", "validation.jsonl", "report.json"
+NUM_EXAMPLES = 10
+"""The number of pairs of each split that the report shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ def prepare_data(
     *,
     accept_change: bool = False,
     has_begun: bool = True,
+    is_finished: bool = False,
     tokenizers: Tokenizers | None = None,
 ) -> PreparedData:
     """Open the prepared data in a folder, or prepare it; the folder appears complete or not at all.
@@ -77,9 +82,11 @@ def prepare_data(
         accept_change: if the corpus or the cleaning changed, prepare the data again, with the tokenizers of
             the run. They are not trained again, because the model was trained with their ids.
         has_begun: whether a model was trained on the data in the folder; if not, any change is accepted.
+        is_finished: whether no step will be trained, so that changed data are not prepared.
         tokenizers: the tokenizers of the model; used also if the folder was lost.
 
     Raises:
+        ConfigError: a change is accepted for a run that is finished.
         DataError: the corpus cannot be used, or has changed since the run began.
     """
     sought = fingerprints.fingerprint(config)
@@ -92,14 +99,35 @@ def prepare_data(
             is_acceptable = accept_change and not fingerprints.needs_other_tokenizers(found, sought)
             if changed and not is_acceptable:
                 raise fingerprints.refusal(folder, found, sought)
+            if changed and is_finished:
+                raise _nothing_to_train(folder, changed)
             tokenizers = tokenizers or _read_tokenizers(folder)
         for change in changed:
             logger.info("data changed: %s", change)
     make_folders(folder.parent)
     with staged_folder(folder) as partial:
-        _build(config, partial, tokenizers if has_begun else None)
+        with streams_kept_in(partial):
+            _build(config, partial, tokenizers if has_begun else None)
         fingerprints.seal(partial, sought)
     return _open(config, folder, sought)
+
+
+def open_prepared(config: Config, folder: Path) -> PreparedData | None:
+    """The data in a folder, if they are whole and were made from this config and these files; else None."""
+    sought = fingerprints.fingerprint(config)
+    found = fingerprints.read_seal(folder)
+    if found is None or fingerprints.changes(found, sought):
+        return None
+    return _open(config, folder, sought)
+
+
+def _nothing_to_train(folder: Path, changed: Sequence[str]) -> ConfigError:
+    lines = "".join(f"\n    {line}" for line in changed)
+    return ConfigError(
+        f"{folder.parent}: this run is finished, so nothing is trained on the changed data:{lines}",
+        hint="raise training.max_steps (--set training.max_steps=N) to go on with the changed data, "
+        "or train a new run: another name, or --from-scratch",
+    )
 
 
 def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
@@ -109,7 +137,13 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
     report.held_out = {split: found.table() for split, found in held_out.items()}
     text = folder / TEXT
     reading, cleaning = ReadingReport(), CleaningReport()
-    write_text(text, _cleaned(config, held_out, reading, cleaning))
+    report.examples = {
+        split: _sides(found.pairs[:NUM_EXAMPLES]) for split, found in held_out.items()
+    }
+    pairs = _cleaned(config, held_out, reading, cleaning)
+    first = list(islice(pairs, NUM_EXAMPLES))
+    report.examples["train"] = _sides(first)
+    write_text(text, chain(first, pairs))
     check_dropped_share(cleaning, config.data.cleaning, reading)
     report.reading, report.cleaning = reading.table(), cleaning.table()
     if tokenizers is None:
@@ -131,6 +165,10 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
     write_validation_pairs(folder / VALIDATION, validation)
     _write_tokenizers(config, folder, tokenizers)
     (folder / REPORT).write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")
+
+
+def _sides(pairs: Iterable[SentencePair]) -> list[tuple[str, str]]:
+    return [(pair.source, pair.target) for pair in pairs]
 
 
 def _cleaned(

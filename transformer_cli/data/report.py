@@ -64,6 +64,8 @@ class DataReport:
     target: SideReport = field(default_factory=SideReport)
     padding_share: float = 0.0
     """Share of padding among the tokens of training batches."""
+    examples: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    """Split -> its first pairs after cleaning, source and target."""
 
     def count(self, pairs: Iterable[TokenPair], split: str) -> None:
         """Add encoded pairs to the numbers of a split."""

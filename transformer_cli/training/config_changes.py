@@ -10,6 +10,7 @@ from transformer_cli.errors import ConfigError
 
 # These settings do not influence the updates done so far, so they may change when a run is resumed.
 HARMLESS = (
+    "name",
     "training.max_steps",
     "training.max_epochs",
     "training.log_every",
@@ -25,6 +26,8 @@ HARMLESS = (
     "data.root",
     "data.cleaning.max_dropped_share",
 )
+# The fields that say where a corpus lies.
+_PLACES = ("path", "source_path", "target_path", "dataset", "config", "data_files")
 
 
 def accept_changes(before: Config, now: Config, *, accept_data_change: bool = False) -> list[str]:
@@ -36,18 +39,45 @@ def accept_changes(before: Config, now: Config, *, accept_data_change: bool = Fa
     Raises:
         ConfigError: a changed setting would make this another experiment.
     """
-    old, new = (flat_settings(config.model_dump(mode="json")) for config in (before, now))
-    changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
+    changes = _changes(before, now)
     harmless = (*HARMLESS, "data") if accept_data_change else HARMLESS
-    harmful = [key for key in changed if not _is_harmless(key, now, harmless)]
+    harmful = [key for key in changes if not _is_harmless(key, now, harmless)]
     if harmful:
-        lines = "".join(f"\n    {_change(key, old, new)}{_reason(key)}" for key in harmful)
+        lines = "".join(f"\n    {changes[key]}{_reason(key)}" for key in harmful)
         raise ConfigError(
             f"runs/{now.name}: this run was started with other settings:{lines}",
-            hint="undo the change, give the new experiment its own name (--set name=...), "
-            "or start this run again with --from-scratch",
+            hint=_hint(harmful),
         )
-    return [_change(key, old, new) for key in changed]
+    return list(changes.values())
+
+
+def _hint(harmful: Sequence[str]) -> str:
+    about_data = [key.startswith("data.") for key in harmful]
+    new_run = (
+        "give the new experiment its own name (--set name=...), "
+        "or start this run again with --from-scratch"
+    )
+    if all(about_data):
+        return f"undo the change, continue with the changed data (--accept-data-change), {new_run}"
+    others = "; --accept-data-change is for the changes under data alone" if any(about_data) else ""
+    return f"undo the change, {new_run}{others}"
+
+
+def _changes(before: Config, now: Config) -> dict[str, str]:
+    """Map the name of each setting that differs to a line with both values."""
+    old, new = (config.model_dump(mode="json") for config in (before, now))
+    corpora = [values["data"].pop("corpora", None) for values in (old, new)]
+    flat_old, flat_new = flat_settings(old), flat_settings(new)
+    changes = {
+        key: f"{key}: {_was_and_is(flat_old.get(key), flat_new.get(key))}"
+        for key in sorted(flat_old.keys() | flat_new.keys())
+        if flat_old.get(key) != flat_new.get(key)
+    }
+    if all(corpora):
+        changes |= _corpora_changes(*corpora)
+    elif any(corpora):
+        changes["data.corpora"] = "data.corpora: " + ("is gone" if corpora[0] else "is new")
+    return changes
 
 
 def _is_harmless(key: str, now: Config, harmless: Sequence[str]) -> bool:
@@ -61,8 +91,49 @@ def _reason(key: str) -> str:
     return " (the cosine curve ends there)" if key == "training.max_steps" else ""
 
 
-def _change(key: str, old: dict[str, Any], new: dict[str, Any]) -> str:
-    return f"{key}: was {_as_written(old.get(key))}, now {_as_written(new.get(key))}"
+def _corpora_changes(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> dict[str, str]:
+    """The same for two lists of corpora; a corpus that only moves in the list is not another one."""
+    old, new = _by_place(before), _by_place(now)
+    renamed = {
+        place: other
+        for (place, (_, was)), (other, (_, is_now)) in zip(old.items(), new.items(), strict=False)
+        if place not in new and other not in old and _given_places(was) == _given_places(is_now)
+    }
+    old = {renamed.get(place, place): item for place, item in old.items()}
+    changes: dict[str, str] = {}
+    orders = [[place for place in one if place in other] for one, other in ((old, new), (new, old))]
+    if orders[0] != orders[1]:
+        was, is_now = (", ".join(places) for places in orders)
+        changes["data.corpora"] = f"data.corpora: was in the order {was}; now {is_now}"
+    for place in {**old, **new}:
+        if place not in new or place not in old:
+            index, _ = (old | new)[place]
+            what = "is new" if place in new else "is gone"
+            changes[f"data.corpora.{index} ({place})"] = f"data.corpora.{index}: {place} {what}"
+            continue
+        (_, had), (index, has) = old[place], new[place]
+        name = "" if place in renamed.values() else f" ({place})"
+        for field in (field for field in {**had, **has} if had.get(field) != has.get(field)):
+            key = f"data.corpora.{index}.{field}{name}"
+            changes[key] = f"{key}: {_was_and_is(had.get(field), has.get(field))}"
+    return changes
+
+
+def _by_place(corpora: list[dict[str, Any]]) -> dict[str, tuple[int, dict[str, Any]]]:
+    """Map the path or the data set of each corpus to its index and its settings."""
+    found: dict[str, tuple[int, dict[str, Any]]] = {}
+    for index, corpus in enumerate(corpora):
+        place = " + ".join(corpus[field] for field in _given_places(corpus))
+        found[f"{place} (number {index})" if place in found else place] = index, corpus
+    return found
+
+
+def _given_places(corpus: dict[str, Any]) -> list[str]:
+    return [field for field in _PLACES if corpus.get(field) is not None]
+
+
+def _was_and_is(old: Any, new: Any) -> str:
+    return f"was {_as_written(old)}, now {_as_written(new)}"
 
 
 def _as_written(value: Any) -> str:

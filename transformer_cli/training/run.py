@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from transformer_cli.checkpoint import Checkpoints, Retention, load_tokenizers
+from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, load_tokenizers
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RUNS, RunFolder
 from transformer_cli.config import Config, load_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
@@ -23,7 +23,7 @@ from transformer_cli.storage import RunLock, replace_file
 from transformer_cli.training.alarms import Alarms
 from transformer_cli.training.callbacks import Callback, Callbacks
 from transformer_cli.training.config_changes import accept_changes
-from transformer_cli.training.progress import is_finished, limits_reached
+from transformer_cli.training.progress import Progress, is_finished, limits_reached
 from transformer_cli.training.recorders import Recorder
 from transformer_cli.training.session import TrainingSession
 from transformer_cli.training.watchdog import Watchdog
@@ -150,12 +150,18 @@ def _prepared_data(
         folder.data_folder,
         accept_change=accept_data_change,
         has_begun=newest is not None,
+        is_finished=newest is not None and is_finished(_progress_of(newest), config.training),
         tokenizers=load_tokenizers(newest) if newest else None,
     )
     if newest is None or accept_data_change:
         for line in data.report.lines():
             logger.info("%s", line, extra={"is_table": True})
     return data
+
+
+def _progress_of(checkpoint: Checkpoint) -> Progress:
+    progress = checkpoint.state().get("progress")
+    return Progress.from_json(progress if isinstance(progress, dict) else {})
 
 
 def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[Callback]) -> None:

@@ -91,6 +91,31 @@ def test_reading_streams(corpora: Path) -> None:
         list(pairs)
 
 
+def test_a_side_of_numbers_gives_one_warning_with_the_settings_that_choose_columns(
+    corpora: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [f"{number}\tsentence\t{number * 7}\tfrase {number}\n" for number in range(150)]
+    (corpora / "tatoeba.tsv").write_text("".join(rows), encoding="utf-8")
+    ids, text = {"source_field": 0, "target_field": 2}, {"source_field": 1, "target_field": 3}
+    for split in ("train", "validation"):
+        _pairs(_files(corpora, {"path": "tatoeba.tsv", **ids}), split)
+    warnings = [record.getMessage() for record in caplog.records]
+    assert len(warnings) == 2
+    assert "data.corpora.0 (tatoeba.tsv): the source is a number in 100 of the first 100" in warnings[0]  # fmt: skip
+    assert "the target is a number" in warnings[1]
+    assert "set source_field and target_field" in warnings[1]
+    caplog.clear()
+    _pairs(_files(corpora, {"path": "tatoeba.tsv", **text}))
+    _pairs(_files(corpora, {"path": "small.tsv"}))
+    assert not caplog.records
+
+
+def test_a_split_that_is_not_drawn_reads_no_corpus_without_a_split(corpora: Path) -> None:
+    held_out = {"path": "held.tsv", "split": "test"}
+    data = _files(corpora, {"path": "gone.tsv"}, held_out, test_share=0.0)
+    assert len(_pairs(data, "test")) == 7
+
+
 def test_a_split_that_the_config_does_not_have_is_an_error_that_says_what_to_do(
     corpora: Path,
 ) -> None:

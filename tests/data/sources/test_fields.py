@@ -70,3 +70,17 @@ def test_every_kind_of_value_has_a_word() -> None:
     assert [kind_of(value) for value in values] == [
         *("null", "true or false", "a number", "a number", "text", "a list", "an object")
     ]
+
+
+def test_fields_that_are_chosen_by_their_place_while_others_are_not_used_give_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for number in range(2):
+        field_paths(["id", "text", "score"], DEFAULTS._replace(setting="x"), f"some.jsonl:{number}")
+    [warning] = [record.getMessage() for record in caplog.records]
+    assert warning.startswith("some.jsonl: the source is column 0 ('id')")
+    assert "not used: 2 ('score')" in warning
+    caplog.clear()
+    field_paths(["id", "en", "it"], DEFAULTS, "b.jsonl:1")
+    field_paths(["a", "b"], DEFAULTS, "c.jsonl:1")
+    assert not caplog.records

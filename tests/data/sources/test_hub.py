@@ -1,5 +1,7 @@
 import itertools
 import socket
+import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +9,11 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from transformer_cli.config import Config
 from transformer_cli.config.data import HubData
+from transformer_cli.data.fingerprint import changes, refusal
 from transformer_cli.data.pairs import ReadingReport
+from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.sources.hub import fingerprint_hub, read_hub
 from transformer_cli.errors import DataError, MissingInputError
 
@@ -218,3 +223,120 @@ def test_there_is_no_progress_bar_without_a_terminal(
 ) -> None:
     _read(books, dataset="parquet", data_files="books.parquet")
     assert capfd.readouterr() == ("", "")
+
+
+SHA = "0123456789" * 4
+
+
+def fake_hub(monkeypatch: pytest.MonkeyPatch, sha: str | None) -> list[tuple[str, str | None]]:
+    """A hub that answers with this commit, or that cannot be reached; returns what it was asked for."""
+    import huggingface_hub
+
+    asked = []
+
+    def dataset_info(_: Any, name: str, *, revision: str | None = None, **__: Any) -> Any:
+        asked.append((name, revision))
+        if sha is None:
+            raise ConnectionError("no network")
+        return types.SimpleNamespace(sha=sha)
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", dataset_info)
+    return asked
+
+
+def commits(root: Path, **corpus: Any) -> list[str]:
+    found = fingerprint_hub(_data(root, **corpus), 0)
+    return [value for name, value in found.items() if name.startswith("commit of ")]
+
+
+def test_the_fingerprint_has_the_commit_of_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = fake_hub(monkeypatch, SHA)
+    assert commits(tmp_path, dataset="a/b", revision="v1") == [SHA]
+    assert asked == [("a/b", "v1")]
+    assert commits(tmp_path, dataset="a/b", revision="f" * 40) == ["f" * 40]
+    assert commits(tmp_path, dataset="parquet", data_files="https://a.b/c.parquet") == []
+    assert asked == [("a/b", "v1")], "a commit and a format need no answer"
+
+
+def test_without_a_hub_the_commit_is_that_of_the_copy_on_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub
+
+    fake_hub(monkeypatch, None)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    assert commits(tmp_path, dataset="a/b") == []
+    copy = tmp_path / "datasets--a--b"
+    (copy / "snapshots" / SHA).mkdir(parents=True)
+    assert commits(tmp_path, dataset="a/b") == [SHA]
+    assert commits(tmp_path, dataset="a/b", revision="v1") == []
+    (copy / "refs").mkdir()
+    (copy / "refs" / "v1").write_text("e" * 40)
+    assert commits(tmp_path, dataset="a/b", revision="v1") == ["e" * 40]
+
+
+def test_another_commit_is_a_change_and_an_unknown_one_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fingerprint_at(sha: str | None) -> dict[str, str]:
+        fake_hub(monkeypatch, sha)
+        return fingerprint_hub(_data(tmp_path, dataset="a/b"), 0)
+
+    before, after, offline = (fingerprint_at(sha) for sha in (SHA, "f" * 40, None))
+    assert changes(before, after) == [f"commit of a/b: was {SHA}, now {'f' * 40}"]
+    assert changes(before, offline) == changes(offline, before) == []
+    message = str(refusal(Path("runs/a/data"), before, after))
+    assert "data.corpora.N.revision" in message
+    assert "--accept-data-change" in message
+
+
+@pytest.mark.parametrize("max_pairs", [None, 900])
+def test_a_streamed_data_set_is_downloaded_once_and_prepared_like_any_other(
+    max_pairs: int | None, books: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datasets
+
+    load_dataset = datasets.load_dataset
+    loaded = []
+
+    def counted(*names: Any, **options: Any) -> Any:
+        loaded.append(options["streaming"])
+        return load_dataset(*names, **options)
+
+    monkeypatch.setattr(datasets, "load_dataset", counted)
+    prepared = {}
+    for streamed in (False, True):
+        corpus = {"dataset": "parquet", "data_files": "books.parquet", "streamed": streamed}
+        data = _data(books, **corpus, max_pairs=max_pairs)
+        config = Config.model_validate(
+            {"name": "a", "data": data, "training": {"max_steps": 1, "batch_sentences": 2}}
+        )
+        folder = books / f"runs/{streamed}/data"
+        prepare_data(config, folder)
+        prepared[streamed] = {
+            file.name: file.read_bytes()
+            for file in folder.iterdir()
+            if file.name != "fingerprint.json"
+        }
+    assert loaded.count(True) == 1
+    assert prepared[True] == prepared[False]
+
+
+def test_a_stream_that_breaks_leaves_no_data(books: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    def break_off() -> Iterator[dict[str, str]]:
+        yield {"en": "sea", "it": "mare"}
+        raise ConnectionResetError("reset")
+
+    stream = datasets.IterableDataset.from_generator(break_off)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: stream)
+    data = _data(books, dataset="a/b", streamed=True)
+    config = Config.model_validate(
+        {"name": "a", "data": data, "training": {"max_steps": 1, "batch_sentences": 2}}
+    )
+    with pytest.raises((MissingInputError, DataError), match="reset"):
+        prepare_data(config, books / "run" / "data")
+    assert list((books / "run").iterdir()) == []

@@ -235,3 +235,49 @@ def test_the_fingerprint_follows_the_content_and_not_the_place(tmp_path: Path) -
     _write(tmp_path / "two", a_it=TARGET + b"\n")
     changed = fingerprint_files(_data(tmp_path / "two", path="."), 0)
     assert {name for name in changed if changed[name] != fingerprints[0][name]} == {"a.it"}
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("a.xlsx", "a spreadsheet: save it as CSV (UTF-8)"),
+        ("a.tmx", "a translation memory: convert it to TSV"),
+        ("a.TMX.gz", "a translation memory: convert it to TSV"),
+        ("ita-eng.zip", "an archive: unpack it"),
+        ("a.tar.gz", "an archive: unpack it"),
+        ("a.docx", "a document"),
+        ("a.dat", "set format to tsv, csv, jsonl or parquet"),
+    ],
+)
+def test_a_file_of_another_program_is_refused_with_what_to_do(
+    name: str, hint: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(DataError, match="does not tell its format") as refused:
+        find_files(_data(tmp_path, path=name), 0)
+    assert hint in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"PK\x03\x04....", "a spreadsheet in its own format: save it as CSV"),
+        (b"\xd0\xcf\x11\xe0....", "an old Office program: save it as CSV"),
+        (b'\xef\xbb\xbf<?xml version="1.0"?><tmx/>', "XML, such as a translation memory"),
+        ("sea\tmare\n".encode("utf-16"), "UTF-16 text"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.json"])
+def test_a_file_that_is_no_text_is_refused_whatever_its_name(
+    name: str, content: bytes, kind: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=r"not text but|UTF-16") as refused:
+        list(read_files(_data(tmp_path, path=name), 0, ReadingReport()))
+    assert kind in str(refused.value)
+
+
+def test_a_json_file_of_one_array_is_a_corpus(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[\n  {"en": "sea", "it": "mare"}\n]\n', encoding="utf-8")
+    found = list(read_files(_data(tmp_path, path="a.json"), 0, ReadingReport()))
+    assert found == [("sea", "mare")]

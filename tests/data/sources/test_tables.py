@@ -285,13 +285,42 @@ def test_a_first_row_that_is_no_header_or_a_known_header_gives_no_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     assert _read(tmp_path, content, fields=fields, has_header=has_header)
-    assert not caplog.records
+    assert "looks like a header" not in caplog.text
 
 
 def test_without_names_the_first_two_columns_are_taken(tmp_path: Path) -> None:
     assert _texts(_read(tmp_path, "a\tb\tc\n", "tsv")) == [("a", "b")]
     assert _texts(_read(tmp_path, "a\tb\tc\n", "tsv", _fields(1, None))) == [("b", "a")]
     assert _texts(_read(tmp_path, "a\tb\tc\n", "tsv", has_header=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "fields", "told"),
+    [
+        (
+            "1276\tLet's try.\t2481\tProviamo.\n",
+            _fields(),
+            "the source is column 0 ('1276'), the target is column 1 (\"Let's try.\"); not used: 2 ('2481'), 3 ('Proviamo.')",
+        ),
+        ("id\ten\tsource\n1\ta\tb\n", _fields("en"), "column 1 ('en'), the target is column 0 ('id')"),
+        ("1276\ta\t2481\tb\n", _fields(1, 3), None),
+        ("id\ten\tit\n1\ta\tb\n", _fields(), None),  # found by the languages
+        ("a\tb\n", _fields(), None),
+    ],
+)  # fmt: skip
+def test_columns_that_are_chosen_by_their_place_while_others_are_not_used_give_a_warning(
+    content: str,
+    fields: Fields,
+    told: str | None,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for _ in range(2):  # told once, although a corpus is read several times
+        _read(tmp_path, content, "tsv", fields)
+    warnings = [record.getMessage() for record in caplog.records]
+    assert len(warnings) == (told is not None)
+    assert told is None or told in warnings[0]
+    assert told is None or "source_field and target_field of data.corpora.0" in warnings[0]
 
 
 def test_a_column_that_does_not_exist_is_an_error_that_names_those_found(tmp_path: Path) -> None:

@@ -1,11 +1,15 @@
 """Reads the sentence pairs of a split from the source that the config names."""
 
+import logging
 from collections.abc import Iterator
+from functools import cache
 from hashlib import sha256
+from itertools import islice
 
 from transformer_cli.config import (
     DataConfig,
     FilesData,
+    HubCorpus,
     HubData,
     PhrasebookData,
     SequencesData,
@@ -17,6 +21,11 @@ from transformer_cli.data.sources.hub import fingerprint_hub, read_hub
 from transformer_cli.data.sources.local_files import fingerprint_files, read_files
 from transformer_cli.data.sources.splits import draw_split
 from transformer_cli.errors import ConfigError, DataError
+
+logger = logging.getLogger(__name__)
+
+_NUM_WATCHED = 100
+_MIN_NUMBERS = 4
 
 
 def read_pairs(
@@ -51,28 +60,35 @@ def read_pairs(
             report.num_read += 1
             yield pair
         return
-    for index, corpus in enumerate(data.corpora):
-        if corpus.split == split:
-            yield from _corpus_pairs(data, index, split, report)
-        elif corpus.split is None:
-            yield from _corpus_pairs(data, index, split, report_of_drawn or report)
+    for index in range(len(data.corpora)):
+        if _is_read_for(data, index, split):
+            is_drawn = data.corpora[index].split is None
+            used = report_of_drawn if is_drawn and report_of_drawn is not None else report
+            yield from _corpus_pairs(data, index, split, used)
 
 
 def has_split(data: DataConfig, split: SplitName) -> bool:
     """Whether the config has a source of pairs for this split."""
     if isinstance(data, PhrasebookData | SequencesData):
         return True
+    return any(_is_read_for(data, index, split) for index in range(len(data.corpora)))
+
+
+def _is_read_for(data: FilesData | HubData, index: int, split: SplitName) -> bool:
+    """Whether pairs of a corpus belong to a split: all of them, or a share that is drawn."""
+    # Training gets the rest of each corpus without `split`.
     shares = {"train": 1.0, "validation": data.validation_share, "test": data.test_share}
-    return any(
-        corpus.split == split or (corpus.split is None and shares[split] > 0)
-        for corpus in data.corpora
-    )
+    given = data.corpora[index].split
+    return given == split or (given is None and shares[split] > 0)
 
 
-def fingerprint(data: DataConfig, *, seed: int) -> dict[str, str]:
+def fingerprint(data: DataConfig, *, seed: int, split: SplitName | None = None) -> dict[str, str]:
     """Name -> SHA-256 of each source of the pairs, so that a resumed run notices a change.
 
     Names of files are relative to `data.root`, so the folder of a corpus may move.
+
+    Args:
+        split: only the sources of the pairs of this split; None: all.
     """
     if isinstance(data, PhrasebookData):
         from transformer_cli import phrasebook
@@ -83,6 +99,8 @@ def fingerprint(data: DataConfig, *, seed: int) -> dict[str, str]:
         return {f"sequences: {data.task}": sequences.fingerprint(data, seed=seed)}
     digests: dict[str, str] = {}
     for index in range(len(data.corpora)):
+        if split is not None and not _is_read_for(data, index, split):
+            continue
         if isinstance(data, FilesData):
             digests |= fingerprint_files(data, index)
         else:
@@ -113,7 +131,7 @@ def _corpus_pairs(
     else:
         rows = read_hub(data, index, report)
     given = data.corpora[index].split
-    for source, target in rows:
+    for source, target in _watched_for_numbers(rows, data, index):
         pair = SentencePair(source, target, index)
         drawn = given or draw_split(
             pair, validation_share=data.validation_share, test_share=data.test_share
@@ -123,3 +141,42 @@ def _corpus_pairs(
             yield pair
         else:
             report.count_other_split(drawn)
+
+
+def _watched_for_numbers(
+    rows: Iterator[tuple[str, str]], data: FilesData | HubData, index: int
+) -> Iterator[tuple[str, str]]:
+    """The rows; a warning is logged if most of the first ones are numbers on one side, as ids are."""
+    first: list[tuple[str, str]] = []
+    for row in islice(rows, _NUM_WATCHED):
+        first.append(row)
+        yield row
+    for side, name in enumerate(("source", "target")):
+        numbers = [row[side] for row in first if _is_number(row[side])]
+        if len(numbers) > max(_MIN_NUMBERS, len(first) // 2):
+            _warn_of_numbers(_place_of(data, index), name, len(numbers), len(first), numbers[0])
+    yield from rows
+
+
+def _is_number(text: str) -> bool:
+    return any(map(str.isdecimal, text)) and not any(map(str.isalpha, text))
+
+
+def _place_of(data: FilesData | HubData, index: int) -> str:
+    corpus = data.corpora[index]
+    if isinstance(corpus, HubCorpus):
+        return f"data.corpora.{index} ({corpus.dataset})"
+    return f"data.corpora.{index} ({corpus.path or corpus.source_path})"
+
+
+@cache  # one warning is enough, although a corpus is read once for each split
+def _warn_of_numbers(place: str, side: str, count: int, total: int, example: str) -> None:
+    logger.warning(
+        "%s: the %s is a number in %d of the first %d pairs, such as %r; if these are ids and no sentences, "
+        "set source_field and target_field to the columns of the sentences",
+        place,
+        side,
+        count,
+        total,
+        example,
+    )

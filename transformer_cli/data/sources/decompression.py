@@ -6,6 +6,7 @@ limit on memory, and the stream_reader of zstandard ends silently if a file is c
 """
 
 import bz2
+import codecs
 import gzip
 import hashlib
 import lzma
@@ -37,6 +38,9 @@ _NOT_TEXT = {
     b"\xfd7zXZ\x00": "xz data: its name should end in .xz",
     b"\x28\xb5\x2f\xfd": "zstd data: its name should end in .zst",
     b"PK\x03\x04": "a zip archive or a spreadsheet in its own format: save it as CSV (UTF-8)",
+    b"\xd0\xcf\x11\xe0": "a document of an old Office program: save it as CSV (UTF-8)",
+    b"<?xml": "XML, such as a translation memory (TMX): convert it to TSV",
+    b"%PDF": "a PDF file: its sentences have to be saved as plain text",
     b"PAR1": "a Parquet file: its name should end in .parquet",
     b"%PDF-": "a PDF document: save its text as a file in UTF-8",
     b"{\\rtf": "a document in Rich Text Format: save it as plain text in UTF-8",
@@ -90,7 +94,7 @@ def _check_beginning(beginning: bytes, suffix: str, path: Path) -> None:
             raise DataError(f"{path}: its name ends in {suffix}, but it does not hold such data")
         return
     for magic, kind in _NOT_TEXT.items():
-        if beginning.startswith(magic):
+        if beginning.removeprefix(codecs.BOM_UTF8).startswith(magic):
             raise DataError(f"{path}: not text but {kind}")
 
 

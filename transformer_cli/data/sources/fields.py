@@ -2,6 +2,7 @@
 
 import difflib
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ _COLUMN_NAMES = frozenset(
     tur ukr zho
     """.casefold().split()
 )
+_EXCERPT_CHARACTERS = 30
 
 
 class Fields(NamedTuple):
@@ -65,6 +67,9 @@ def field_paths(names: Sequence[str], fields: Fields, where: str) -> tuple[str, 
         defaults = languages
     elif len(names) >= 2:
         defaults = (names[0], names[1])
+        places = [names.index(side) if side in names else place for place, side in enumerate(sides)]
+        of_file = re.sub(r":\d+$", "", where)
+        warn_of_unused_columns(names, places, fields, of_file, are_by_place=None in sides)
     elif None in sides:
         raise DataError(f"{where}: one column only, {names[0]}, where two are needed")
     else:
@@ -120,6 +125,41 @@ def warn_of_likely_header(source: str, target: str, fields: Fields, path: str) -
         name in known or name.replace("_", "-").split("-")[0] in known for name in names
     ):
         _warn_once(source, target, fields.setting, path)
+
+
+def warn_of_unused_columns(
+    names: Sequence[str], chosen: Sequence[int], fields: Fields, path: str, *, are_by_place: bool
+) -> None:
+    """Log a warning if columns were chosen by their place alone and others are not used.
+
+    Args:
+        names: of the columns, or the first cell of each.
+        chosen: the numbers of the source column and of the target column.
+        are_by_place: whether neither the config nor a name has chosen one of them.
+    """
+    shown = [f"{number} ({_excerpt(name)})" for number, name in enumerate(names)]
+    unused = [text for number, text in enumerate(shown) if number not in chosen]
+    if not unused or not are_by_place:
+        return
+    others = ", ".join(unused[:5]) + (f" and {len(unused) - 5} more" if len(unused) > 5 else "")
+    _warn_once_of_columns(path, *(shown[number] for number in chosen), others, fields.setting)
+
+
+@cache
+def _warn_once_of_columns(path: str, source: str, target: str, others: str, setting: str) -> None:
+    logger.warning(
+        "%s: the source is column %s, the target is column %s; not used: %s; to choose other columns, or to say "
+        "that these are right, set source_field and target_field of %s",
+        path,
+        source,
+        target,
+        others,
+        setting,
+    )
+
+
+def _excerpt(text: str) -> str:
+    return repr(text if len(text) <= _EXCERPT_CHARACTERS else text[: _EXCERPT_CHARACTERS - 1] + "…")
 
 
 @cache  # one warning is enough, although a corpus is read once for each split

@@ -9,13 +9,23 @@ from typing import Any
 
 from transformer_cli.config.data import HubCorpus, HubData
 from transformer_cli.data.pairs import ReadingReport
+from transformer_cli.data.sources.commits import commit_of, is_format
 from transformer_cli.data.sources.decompression import file_digest
-from transformer_cli.data.sources.fields import Fields, field_paths, value_at
+from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.lines import RawPair, decode_pairs
 from transformer_cli.data.sources.paths import expand_path, name_under_root
+from transformer_cli.data.sources.saved_datasets import (
+    load_saved,
+    pairs_of,
+    rows_of,
+    saved_files,
+    saved_splits,
+)
+from transformer_cli.data.sources.streams import read_once
 from transformer_cli.errors import DataError, MissingInputError
 
-_BATCH_ROWS = 1000
+COMMIT_OF = "commit of"
+"""The beginning of the names of commits in a fingerprint."""
 
 
 def read_hub(data: HubData, index: int, report: ReadingReport) -> Iterator[tuple[str, str]]:
@@ -28,29 +38,40 @@ def read_hub(data: HubData, index: int, report: ReadingReport) -> Iterator[tuple
     corpus = data.corpora[index]
     name = " ".join(filter(None, (corpus.dataset, corpus.config)))
     num_rows_before = report.num_rows
-    rows = islice(_raw_pairs(data, index, name), corpus.max_pairs)
-    yield from decode_pairs(rows, (name, name), "error", report)
+    yield from decode_pairs(_raw_pairs(data, index, name), (name, name), "error", report)
     if report.num_rows == num_rows_before:
         raise DataError(f"{name}: its split {corpus.dataset_split} has no rows")
 
 
 def fingerprint_hub(data: HubData, index: int) -> dict[str, str]:
-    """Name -> SHA-256 of what `data.corpora[index]` asks the hub for, and of its local files."""
+    """Name -> SHA-256 of what `data.corpora[index]` asks the hub for, and of its local files.
+
+    The commit of a data set on the hub is in it too if it can be known.
+    """
     corpus = data.corpora[index]
     asked = (corpus.dataset, corpus.config, corpus.revision, corpus.dataset_split, corpus.max_pairs)
     name = " ".join(str(part) for part in asked if part is not None)
     digests = {name: sha256(repr(asked).encode()).hexdigest()}
     for path in _local_files(corpus, data):
         digests[name_under_root(path, data.root)] = file_digest(path)
+    if (folder := _local_folder(corpus, data)) is not None:
+        for path in saved_files(folder):
+            digests[name_under_root(path, data.root)] = file_digest(path)
+    elif (commit := commit_of(corpus)) is not None:
+        digests[f"{COMMIT_OF} {corpus.dataset}"] = commit
     return digests
 
 
 def _raw_pairs(data: HubData, index: int, name: str) -> Iterator[RawPair]:
-    fields = Fields.of(data, index)
-    paths: tuple[str, str] | None = None
-    for number, row in enumerate(_rows(data.corpora[index], data, name), start=1):
-        paths = paths or field_paths(list(row), fields, name)
-        yield RawPair.limited(number, *(value_at(row, path, f"{name}:{number}") for path in paths))
+    corpus = data.corpora[index]
+    rows = pairs_of(_rows(corpus, data, name), Fields.of(data, index), name)
+    pairs = islice(rows, corpus.max_pairs)
+    if not corpus.streamed:
+        return pairs
+    # The split and the weight decide nothing about the rows that are read.
+    settings = corpus.model_dump_json(exclude={"split", "weight"})
+    languages = f"{data.source_language} {data.target_language}"
+    return read_once(name, f"{settings} {languages} {data.root}", pairs)
 
 
 def _rows(corpus: HubCorpus, data: HubData, name: str) -> Iterator[Mapping[str, Any]]:
@@ -59,18 +80,20 @@ def _rows(corpus: HubCorpus, data: HubData, name: str) -> Iterator[Mapping[str, 
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
     files = [str(path.absolute()) for path in _local_files(corpus, data)]
+    folder = _local_folder(corpus, data)
     try:
+        if folder is not None and saved_splits(folder) is not None:
+            yield from rows_of(load_saved(folder, corpus.dataset_split))
+            return
         rows = datasets.load_dataset(
-            corpus.dataset,
+            str(folder or corpus.dataset),
             corpus.config,
             split=corpus.dataset_split,
             revision=corpus.revision,
             streaming=corpus.streamed,
             data_files=files or corpus.data_files,
         )
-        for batch in rows.iter(batch_size=_BATCH_ROWS):
-            for values in zip(*batch.values(), strict=True):
-                yield dict(zip(batch, values, strict=True))
+        yield from rows_of(rows)
     except datasets.exceptions.DatasetNotFoundError as error:
         raise MissingInputError(
             f"{name}: the Hugging Face hub has no such data set, or restricts access to it: {_first_line(error)}",
@@ -93,6 +116,21 @@ def _local_files(corpus: HubCorpus, data: HubData) -> list[Path]:
     if corpus.data_files is None or "://" in corpus.data_files or "/" in corpus.dataset:
         return []
     return expand_path(corpus.data_files, data.root)
+
+
+def _local_folder(corpus: HubCorpus, data: HubData) -> Path | None:
+    """The folder that `dataset` names; None for a format, and for a name on the hub.
+
+    A folder in the current folder comes before a name on the hub, as in the library; under data.root, only a
+    folder that `save_to_disk` wrote.
+    """
+    if is_format(corpus.dataset):
+        return None
+    given = Path(corpus.dataset).expanduser()
+    under_root = Path(data.root).expanduser() / given
+    if under_root.is_dir() and saved_splits(under_root) is not None:
+        return under_root
+    return given if given.is_dir() else None
 
 
 def _first_line(error: BaseException) -> str:

@@ -70,6 +70,11 @@ def cut_lines(chunks: Iterable[bytes], path: Path) -> Iterator[bytes | None]:
         yield _line(b"".join(rest)) if rest_bytes <= MAX_LINE_BYTES + 1 else None
 
 
+def read_text_chunks(path: Path) -> Iterator[bytes]:
+    """A file in pieces, decompressed, without a UTF-8 byte-order mark; a file in UTF-16 is a DataError."""
+    return _without_byte_order_mark(read_chunks(path), path)
+
+
 def _line(line: bytes) -> bytes | None:
     line = line.removesuffix(b"\r")
     return line if len(line) <= MAX_LINE_BYTES else None

@@ -12,6 +12,7 @@ from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.lines import RawPair, decode_pairs, read_lines
 from transformer_cli.data.sources.paths import expand_path, name_under_root
 from transformer_cli.data.sources.records import read_jsonl, read_parquet
+from transformer_cli.data.sources.saved_datasets import read_saved, saved_files, saved_splits
 from transformer_cli.data.sources.tables import read_table
 from transformer_cli.errors import DataError
 
@@ -24,6 +25,19 @@ _FORMATS = {
     ".json": "jsonl",
     ".parquet": "parquet",
 }
+_HINTS = {
+    "a spreadsheet: save it as CSV (UTF-8)": (".xlsx", ".xls", ".xlsm", ".ods", ".numbers"),
+    "a translation memory: convert it to TSV, with the source in the first column": (
+        ".tmx", ".xliff", ".xlf", ".sdlxliff", ".sdltm", ".xml"
+    ),
+    "an archive: unpack it, and give the path of a file in it": (
+        ".zip", ".tar", ".tgz", ".7z", ".rar"
+    ),
+    "a document: save its sentences as plain text or in a table": (
+        ".docx", ".doc", ".odt", ".rtf", ".pdf", ".html"
+    ),
+    "a file of a saved data set: give the path of its folder": (".arrow",),
+}  # fmt: skip
 _ABSENT = b"\n"  # stands for a missing line; no line contains a line feed
 
 
@@ -67,6 +81,8 @@ def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
     paths = expand_path(corpus.path, data.root)
     if len(paths) == 1 and paths[0].is_dir():
         folder = paths[0]
+        if (splits := saved_splits(folder)) is not None:
+            return [_saved(folder, splits)]
         paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
         wanted = {corpus.format} if corpus.format else {*_FORMATS.values(), "text"}
         formats = {path: _format(path, languages) for path in paths if not path.is_dir()}
@@ -85,13 +101,27 @@ def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
     return _assemble(formats, languages)
 
 
+def _saved(folder: Path, splits: Sequence[str]) -> CorpusFiles:
+    if splits:
+        raise DataError(
+            f"{folder}: a saved DatasetDict, where one data set is expected",
+            hint=f"write one entry for each split under data.corpora: path: {folder}/{splits[0]}; "
+            f"its splits: {', '.join(splits)}",
+        )
+    return CorpusFiles("saved", folder, folder)
+
+
 def fingerprint_files(data: FilesData, index: int) -> dict[str, str]:
     """Name -> SHA-256 of the stored bytes, for each file of `data.corpora[index]`."""
     return {
         name_under_root(path, data.root): file_digest(path)
         for files in find_files(data, index)
-        for path in dict.fromkeys(files[1:])
+        for path in _stored_files(files)
     }
+
+
+def _stored_files(files: CorpusFiles) -> list[Path]:
+    return saved_files(files.source) if files.format == "saved" else list(dict.fromkeys(files[1:]))
 
 
 def _two_sides(data: FilesData, index: int) -> list[CorpusFiles]:
@@ -120,8 +150,7 @@ def _assemble(formats: dict[Path, str | None], languages: tuple[str, str]) -> li
         if kind is None:
             raise DataError(
                 f"{path}: its name does not tell its format",
-                hint="set format to tsv, csv, jsonl or parquet; plain text needs source_path and "
-                "target_path; save a spreadsheet as CSV (UTF-8)",
+                hint=_hint_for_unknown_format(path),
             )
         if kind != "text":
             files.append(CorpusFiles(kind, path, path))
@@ -145,6 +174,16 @@ def _assemble(formats: dict[Path, str | None], languages: tuple[str, str]) -> li
     return sorted(files, key=lambda found: str(found.source))
 
 
+def _hint_for_unknown_format(path: Path) -> str:
+    for hint, suffixes in _HINTS.items():
+        if {suffix.lower() for suffix in path.suffixes[-2:]} & {*suffixes}:
+            return f"this looks like {hint}"
+    return (
+        "set format to tsv, csv, jsonl or parquet; plain text needs source_path and target_path; "
+        "save a spreadsheet as CSV (UTF-8)"
+    )
+
+
 def _format(path: Path, languages: tuple[str, str]) -> str | None:
     suffix = _without_compression(path).suffix.lower()
     if suffix in (f".{language.lower()}" for language in languages):
@@ -164,6 +203,8 @@ def _raw_pairs(files: CorpusFiles, data: FilesData, index: int) -> Iterator[RawP
         return read_jsonl(files.source, fields)
     if files.format == "parquet":
         return read_parquet(files.source, fields)
+    if files.format == "saved":
+        return read_saved(files.source, fields)
     return read_table(files.source, files.format, fields, has_header=data.corpora[index].has_header)
 
 

@@ -13,6 +13,7 @@ from transformer_cli.data.sources.fields import (
     unknown_field,
     value_at,
 )
+from transformer_cli.data.sources.json_arrays import array_items, is_json_array
 from transformer_cli.data.sources.lines import RawPair, read_lines
 from transformer_cli.errors import DataError
 
@@ -20,11 +21,14 @@ _BATCH_ROWS = 1024
 
 
 def read_jsonl(path: Path, fields: Fields) -> Iterator[RawPair]:
-    """The pairs of a JSON Lines corpus; every bad line is an error.
+    """The pairs of a file with one JSON object per line, or of one JSON array of objects; a bad one is an error.
 
     Raises:
-        DataError: a line is not a JSON object, or a field is missing.
+        DataError: a line or an item is not a JSON object, or a field is missing.
     """
+    if is_json_array(path):
+        yield from _pairs_of_array(path, fields)
+        return
     paths: tuple[str, str] | None = None
     for number, line in enumerate(read_lines(path), start=1):
         where = f"{path}:{number}"
@@ -38,6 +42,15 @@ def read_jsonl(path: Path, fields: Fields) -> Iterator[RawPair]:
             yield RawPair(number, *(value_at(row, field, where) for field in paths))
 
 
+def _pairs_of_array(path: Path, fields: Fields) -> Iterator[RawPair]:
+    paths: tuple[str, str] | None = None
+    for number, item in enumerate(array_items(path), start=1):
+        where = f"{path}:{number}"
+        row = _required_object(item, where)
+        paths = paths or field_paths(list(row), fields, where)
+        yield RawPair.limited(number, *(value_at(row, field, where) for field in paths))
+
+
 def _parse(line: bytes, where: str) -> dict[str, Any]:
     try:
         # Bytes that are not UTF-8 become surrogates here, and the same bytes again in `value_at`.
@@ -46,10 +59,18 @@ def _parse(line: bytes, where: str) -> dict[str, Any]:
         reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
         raise DataError(
             f"{where}: not a JSON object: {reason}",
-            hint="JSON Lines has one object per line, without commas between them or brackets around them",
+            hint="JSON Lines has one object per line, without commas between them; the whole file may also be one "
+            "array of objects: [{...}, {...}]",
         ) from error
+    return _required_object(row, where)
+
+
+def _required_object(row: Any, where: str) -> dict[str, Any]:
     if not isinstance(row, dict):
-        raise DataError(f"{where}: {kind_of(row)}, where a JSON object is expected")
+        raise DataError(
+            f"{where}: {kind_of(row)}, where a JSON object is expected",
+            hint='each pair is an object, such as {"en": "sea", "it": "mare"}',
+        )
     return row
 
 

@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from transformer_cli.data.sources.fields import Fields, unknown_field, warn_of_likely_header
+from transformer_cli.data.sources.fields import (
+    Fields,
+    unknown_field,
+    warn_of_likely_header,
+    warn_of_unused_columns,
+)
 from transformer_cli.data.sources.lines import MAX_LINE_BYTES, RawPair, read_lines
 from transformer_cli.errors import DataError
 
@@ -112,7 +117,9 @@ def _find_columns(
         raise DataError(f"{path}: column {source} is both source and target")
     if is_guessed and not has_header:
         warn_of_likely_header(cells[int(source)], cells[int(target)], fields, path)
-    return has_header, int(source), int(target)
+    chosen = int(source), int(target)
+    warn_of_unused_columns(cells, chosen, fields, path, are_by_place=None in given)
+    return has_header, *chosen
 
 
 def _column_number(name: str, cells: Sequence[str], fields: Fields, path: str) -> int:

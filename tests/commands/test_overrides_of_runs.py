@@ -1,0 +1,199 @@
+"""Every override of a trained run has an effect on the command that takes it, or is refused."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
+from transformer_cli.commands.info import show_info
+from transformer_cli.commands.next import show_next
+from transformer_cli.commands.translate import run_translation
+from transformer_cli.commands.validate import run_validation
+from transformer_cli.config import DecodingConfig, FilesData, SequencesData, to_yaml
+from transformer_cli.config.refusal import setting_paths
+from transformer_cli.errors import ConfigError, UsageError
+from transformer_cli.inference import OVERRIDABLE, Command
+from transformer_cli.model import Transformer
+
+from ..decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words
+
+BEAM = DecodingConfig(beam_size=4, length_penalty=0.6)
+LINES = [" ".join(WORDS[first:last]) for first in range(8) for last in range(first + 1, 9)]
+
+# For each setting that a trained run may change: a value that differs from the one in the run's config.
+VALUES = {
+    "decoding.beam_size": "1",
+    "decoding.length_penalty": "9",
+    "decoding.num_best": "2",
+    "decoding.max_length": "1",
+    "decoding.allow_unknown": "false",
+    "decoding.batch_tokens": "5",
+    "runtime.precision": "bfloat16",
+    "runtime.threads": "2",
+    "runtime.device": "cuda",
+    "runtime.compile": "true",
+    "runtime.stuck_after_seconds": "100",
+    "data.root": "other",
+    "validation.max_sentences": "3",
+    "validation.scores": "[ter]",
+    "validation.beam_size": "3",
+    "validation.num_samples": "1",
+    "validation.sequence_lengths": "[2]",
+}
+SETTINGS = [
+    path
+    for path in setting_paths({"source": "files"})
+    if path.startswith(("decoding.", "runtime.", "validation.")) or path == "data.root"
+]
+COMMANDS: tuple[Command, ...] = ("translate", "validate", "validate --source", "next")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with the untrained runs `text` and `task`, and the corpus of `text` twice."""
+    monkeypatch.chdir(tmp_path)
+    for root, last in ((".", len(LINES)), ("other", 9)):
+        Path(root).mkdir(exist_ok=True)
+        rows = "".join(f"{line}\t{line[::-1]}\n" for line in LINES[:last])
+        (Path(root) / "dev.tsv").write_text(rows)
+    corpora = [{"path": "train.tsv", "split": "train"}, {"path": "dev.tsv", "split": "validation"}]
+    text = FilesData.model_validate({"source": "files", "corpora": corpora, "test_share": 0.0})
+    task = SequencesData(source="sequences", num_pairs=10, max_length=5)
+    tokenizer = tokenizer_of_words()
+    for name, data in (("text", text), ("task", task)):
+        model = random_model(tokenizer).float()
+        config = config_of(model, BEAM, data)
+        run = Path("runs") / name
+        run.mkdir(parents=True)
+        (run / "config.yaml").write_text(to_yaml(config))
+        files = portable_files(config, tokenizer, tokenizer)
+        Checkpoints(run).save(Snapshot(1, model.state_dict(), {}, {}, files))
+    Path("source.txt").write_text("".join(f"{line}\n" for line in LINES))
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _threads_stay_as_they_are() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def observed(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
+    """Runs a command; returns its output, the shapes that the encoder read, and the number of threads."""
+    shapes: list[tuple[int, ...]] = []
+    encode = Transformer.encode
+
+    def spy(model: Transformer, source_ids: torch.Tensor, *rest: Any) -> torch.Tensor:
+        shapes.append(tuple(source_ids.shape))
+        return encode(model, source_ids, *rest)
+
+    monkeypatch.setattr(Transformer, "encode", spy)
+
+    def run(command: Command, run: str, *overrides: str) -> Any:
+        shapes.clear()
+        torch.set_num_threads(1)
+        shared: dict[str, Any] = {"run": run, "overrides": overrides, "as_json": True}
+        source = folder / "source.txt"
+        match command:
+            case "translate":
+                run_translation(LINES, None, **shared)
+            case "validate":
+                run_validation(split="validation", files=None, **shared)
+            case "validate --source":
+                run_validation(split="validation", files=(source, source), **shared)
+            case "next":
+                show_next(LINES[-1], prefix=WORDS[0], top=5, **shared)
+        return capfd.readouterr().out, list(shapes), torch.get_num_threads()
+
+    return run
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_every_override_has_an_effect_or_is_refused_with_what_the_command_takes(
+    observed: Callable[..., Any], setting: str, command: Command
+) -> None:
+    run = "task" if setting == "validation.sequence_lengths" else "text"
+    override, refusal = f"{setting}={VALUES[setting]}", None
+    try:
+        changed = observed(command, run, override)
+    except ConfigError as error:
+        refusal = error
+    if refusal is None:
+        assert changed != observed(command, run)
+    elif f"tfm {command} takes" in str(refusal.hint):
+        assert refusal.message.startswith(f"--set {override}: this setting ")
+    else:
+        assert setting == "runtime.device", (
+            "its value was looked at: this machine has no such device"
+        )
+        assert "cuda" in refusal.message
+
+
+def test_each_setting_that_a_run_may_change_works_on_some_command() -> None:
+    taken = [name for name in SETTINGS if any(name.startswith(known) for known in OVERRIDABLE)]
+    assert {*SETTINGS} - {*taken} == {
+        "runtime.compile",
+        "runtime.stuck_after_seconds",
+        "validation.beam_size",
+    }
+
+
+@pytest.mark.parametrize(
+    ("command", "override", "hint"),
+    [
+        ("translate", "validation.scores=[bleu]", "it has one on tfm validate"),
+        ("next", "decoding.beam_size=2", "it has one on tfm translate and tfm validate"),
+        ("validate", "decoding.num_best=2", "it has one on tfm translate"),
+        ("validate", "validation.beam_size=2", "tfm validate takes decoding.beam_size instead"),
+        ("validate --source", "data.root=.", "it has one on tfm validate"),
+        ("translate", "decoding={beam_size: 2}", "tfm translate takes decoding.*, "),
+        ("translate", "training.max_steps=3", "tfm translate takes decoding.*, "),
+    ],
+)
+def test_a_refusal_says_where_the_setting_works(
+    observed: Callable[..., Any], command: Command, override: str, hint: str
+) -> None:
+    with pytest.raises(ConfigError, match="--set ") as refused:
+        observed(command, "text", override)
+    assert hint in str(refused.value.hint)
+
+
+def test_without_overrides_everything_is_scored_and_an_override_narrows_it(
+    observed: Callable[..., Any], folder: Path
+) -> None:
+    config = folder / "runs/text/config.yaml"
+    config.write_text(
+        config.read_text().replace("validation:\n", "validation:\n  max_sentences: 2\n")
+    )
+
+    def figures(*overrides: str) -> tuple[int, list[str]]:
+        report = json.loads(observed("validate", "text", *overrides)[0])
+        return report["num_sentences"], [score["name"].lower() for score in report["scores"]]
+
+    assert figures() == (len(LINES), ["bleu", "chrf", "ter", "cer", "wer"])
+    narrow = "validation.max_sentences=3", "validation.scores=[wer, cer]"
+    assert figures(*narrow) == (3, ["wer", "cer"])
+    assert figures("validation.max_sentences=null") == (len(LINES), ["bleu", "chrf", "ter", "cer", "wer"])  # fmt: skip
+    assert figures("validation.scores=[]") == (len(LINES), [])
+
+
+def test_more_translations_than_hypotheses_are_refused_with_a_hint_at_the_beam(
+    observed: Callable[..., Any],
+) -> None:
+    with pytest.raises(ConfigError, match="above beam_size") as refused:
+        observed("translate", "text", "decoding.num_best=3", "decoding.beam_size=1")
+    assert "raise decoding.beam_size to 3" in str(refused.value.hint)
+
+
+def test_info_of_a_run_takes_no_override(folder: Path) -> None:
+    with pytest.raises(UsageError, match="--set goes with --config"):
+        show_info("text", None, ["decoding.beam_size=1"], parameters=False, as_json=True)

@@ -1,0 +1,79 @@
+"""Which files `tfm validate` reads, and when it warns that they changed."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
+from transformer_cli.commands.validate import run_validation
+from transformer_cli.config import DecodingConfig, FilesData, to_yaml
+from transformer_cli.data.fingerprint import fingerprint
+from transformer_cli.errors import MissingInputError
+
+from ..decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words
+
+
+def write_run(**data: Any) -> None:
+    """An untrained run in the current folder, and its corpora."""
+    for name, number in (("train", 300), ("dev", 4), ("test", 3)):
+        rows = [f"{WORDS[i % 8]} {WORDS[i // 8 % 8]} {i}\t{WORDS[-i % 8]}\n" for i in range(number)]
+        Path(f"{name}.tsv").write_text("".join(rows))
+    tokenizer = tokenizer_of_words()
+    model = random_model(tokenizer).float()
+    files = FilesData.model_validate({"source": "files"} | data)
+    config = config_of(model, DecodingConfig(beam_size=1), files)
+    run = Path("runs/saved")
+    run.mkdir(parents=True)
+    (run / "config.yaml").write_text(to_yaml(config))
+    (run / "environment.json").write_text(json.dumps({"data": fingerprint(config)}))
+    contents = portable_files(config, tokenizer, tokenizer)
+    Checkpoints(run).save(Snapshot(1, model.state_dict(), {}, {}, contents))
+
+
+def warnings_of(split: Any, caplog: pytest.LogCaptureFixture) -> list[str]:
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, logger="transformer_cli"):
+        run_validation("saved", split, None, overrides=[], as_json=True)
+    return [record.getMessage() for record in caplog.records]
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_split_in_files_of_its_own_needs_no_other_file(caplog: pytest.LogCaptureFixture) -> None:
+    splits = {"train": "train", "dev": "validation", "test": "test"}
+    write_run(corpora=[{"path": f"{name}.tsv", "split": split} for name, split in splits.items()])
+    assert warnings_of("test", caplog) == warnings_of("validation", caplog) == []
+    Path("train.tsv").unlink()
+    Path("dev.tsv").write_text("uno\tdue\n")
+    assert warnings_of("test", caplog) == []
+    [warning] = warnings_of("validation", caplog)
+    assert warning.startswith("the data has changed since the training: dev.tsv: was ")
+    Path("dev.tsv").unlink()
+    assert warnings_of("test", caplog) == []
+    with pytest.raises(MissingInputError, match=r"dev\.tsv"):
+        warnings_of("validation", caplog)
+
+
+def test_a_drawn_split_needs_the_corpora_that_it_is_drawn_from(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    corpora = [{"path": "train.tsv"}, {"path": "dev.tsv", "split": "validation"}]
+    write_run(corpora=corpora, test_share=0.1, validation_share=0.0)
+    Path("dev.tsv").unlink()
+    assert warnings_of("test", caplog) == []
+    Path("train.tsv").write_text(Path("train.tsv").read_text() + "uno\tdue\n")
+    [warning] = warnings_of("test", caplog)
+    assert warning.startswith("the data has changed since the training: train.tsv: was ")
+
+
+def test_a_split_with_a_share_of_zero_is_not_drawn(caplog: pytest.LogCaptureFixture) -> None:
+    corpora = [{"path": "train.tsv"}, {"path": "test.tsv", "split": "test"}]
+    write_run(corpora=corpora, test_share=0.0)
+    Path("train.tsv").unlink()
+    assert warnings_of("test", caplog) == []
