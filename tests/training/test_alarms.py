@@ -26,14 +26,14 @@ def report(step: int, loss: float, num_skipped: int = 0) -> TrainingReport:
 def test_a_jump_is_told_and_noise_is_not(
     losses: list[float], is_told: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    alarms = Alarms()
+    alarms = Alarms(vocab_size=10**6)
     for step, loss in enumerate(losses):
         alarms.on_report(report(step, loss))
     assert ("the training loss has jumped from" in caplog.text) is is_told
 
 
 def test_a_loss_that_stays_high_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    alarms = Alarms()
+    alarms = Alarms(vocab_size=10**6)
     for step, loss in enumerate([2.0, 8.0, 8.0, 8.1]):
         alarms.on_report(report(step, loss))
     assert caplog.text.count("jumped from 2.00 to 8.00") == 1
@@ -42,7 +42,7 @@ def test_a_loss_that_stays_high_is_told_once(caplog: pytest.LogCaptureFixture) -
 
 def test_a_report_with_skipped_updates_is_no_measure(caplog: pytest.LogCaptureFixture) -> None:
     """Skipped updates added tokens but no loss, so the loss of the next report seems to jump."""
-    alarms = Alarms()
+    alarms = Alarms(vocab_size=10**6)
     for step, (loss, num_skipped) in enumerate([(4.0, 0), (0.0, 3), (4.0, 3), (4.0, 3)]):
         alarms.on_report(report(step, loss, num_skipped))
     assert caplog.text == ""

@@ -18,6 +18,8 @@ MAX_LEARNED_CHARACTERS = 10_000
 _PIECES = re.compile(r"(?s).{1,999}(?:\s|\Z)|.{1,1000}")  # ends at white space if possible
 _TRAINER: dict[str, Any] = {"special_tokens": list(SPECIALS), "show_progress": False}
 _BYTES = pre_tokenizers.ByteLevel.alphabet()
+# The entries of a subword vocabulary that are not learned: the bytes and the special tokens.
+NUM_FIXED_ENTRIES = len(_BYTES) + len(SPECIALS)
 
 
 def learn_model(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]:
@@ -30,10 +32,9 @@ def learn_model(texts: Iterable[str], config: TokenizerConfig) -> dict[str, Any]
     if config.kind == "wordlevel":
         return _learn_words(texts, config)
     vocab_size = config.vocab_size or SUBWORD_VOCAB_SIZE
-    smallest = len(_BYTES) + len(SPECIALS)
-    if vocab_size < smallest:
+    if vocab_size < NUM_FIXED_ENTRIES:
         raise ConfigError(
-            f"tokenizer.vocab_size ({vocab_size}) is below {smallest}: a {config.kind} vocabulary "
+            f"tokenizer.vocab_size ({vocab_size}) is below {NUM_FIXED_ENTRIES}: a {config.kind} vocabulary "
             f"holds all {len(_BYTES)} bytes and {len(SPECIALS)} special tokens",
             hint="raise tokenizer.vocab_size, or set tokenizer.kind: wordlevel",
         )
