@@ -14,6 +14,7 @@ from typing import Annotated, Literal, NoReturn
 import typer
 
 from transformer_cli import __version__
+from transformer_cli.commands.init import init
 from transformer_cli.errors import TfmError, UsageError, is_out_of_memory
 
 app = typer.Typer(
@@ -218,48 +219,7 @@ def data(
     show_data(config, overrides or [], split=split, as_json=as_json)
 
 
-@app.command(name="init", epilog="Example: tfm init phrases.csv, or: tfm init train.en train.it")
-def write_config(
-    corpus: Annotated[
-        list[str],
-        typer.Argument(
-            help="A CSV, TSV, JSON Lines or Parquet file; or a folder; or two text files, source and target."
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="The config to write. Default: NAME.yaml."),
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace a config that exists already.")
-    ] = False,
-    name: Annotated[
-        str | None, typer.Option("--name", help="Name of the run. Default: from the file name.")
-    ] = None,
-    source_language: Annotated[
-        str | None, typer.Option("--source-language", help="Translate from this one, such as en.")
-    ] = None,
-    target_language: Annotated[
-        str | None, typer.Option("--target-language", help="Translate into this one, such as it.")
-    ] = None,
-    source_field: Annotated[
-        str | None,
-        typer.Option("--source-field", help="Column of the source: a name, or a number from 0."),
-    ] = None,
-    target_field: Annotated[
-        str | None, typer.Option("--target-field", help="Column of the target.")
-    ] = None,
-    debug: DebugOption = False,
-) -> None:
-    """Look at a corpus of your own and write a commented config that fits it."""
-    if len(corpus) > 2:
-        raise UsageError("give one file or folder, or two text files")
-    _set_up_logging(debug)
-    from transformer_cli.commands.init import write_config as write
-    from transformer_cli.data.survey import Wishes
-
-    wishes = Wishes(source_field, target_field, source_language, target_language)
-    write(corpus, wishes, name=name, output=output, force=force)
+app.command(epilog="Example: tfm init phrases.csv, or: tfm init train.en train.it")(init)
 
 
 def _with_beam(overrides: list[str] | None, beam_size: int | None) -> list[str]:

@@ -1,6 +1,7 @@
 """A config that fits a corpus, as YAML with a reason beside each line."""
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from transformer_cli.config.loading import check_settings
 from transformer_cli.config.yaml_reader import parse_yaml
 
 _WORDS_PER_ENTRY = 20
-_SMALLEST_VOCABULARY, _VOCABULARIES = 400, ((5e6, 8_000), (1e8, 16_000), (float("inf"), 32_000))
+_SMALLEST_VOCABULARY, _VOCABULARIES = 300, ((5e6, 8_000), (1e8, 16_000), (float("inf"), 32_000))
 _TOKENS_PER_WORD = 1.5
 _CHARACTERS_PER_WORD = 2.0  # of languages without spaces
 _HELD_OUT_PAIRS = (40, 2000)
@@ -29,6 +30,8 @@ class CorpusSize:
     target_words: float
     num_characters: tuple[int, int]
     """How many different characters each side has."""
+    num_different_words: tuple[int, int]
+    """How many different words each side has, in a part of the corpus."""
     share_a_script: bool
     """Whether both languages are written with the same letters, so that one vocabulary serves both."""
     has_splits: bool
@@ -84,8 +87,9 @@ def recipe(name: str, data: FilesData, size: CorpusSize, *, origin: str) -> str:
 def held_out_share(num_pairs: int) -> float:
     """The share of validation: 5 %, but at least 40 pairs if possible, and at most 2,000."""
     fewest, most = _HELD_OUT_PAIRS
-    share = min(max(0.05, fewest / num_pairs), max(0.0001, most / num_pairs), 0.25)
-    return float(f"{share:.2g}")
+    share = min(max(0.05, fewest / num_pairs), most / num_pairs, 0.25)
+    digits = 1 - math.floor(math.log10(share))
+    return math.floor(share * 10**digits + 1e-6) / 10**digits
 
 
 def _data_lines(data: FilesData, size: CorpusSize) -> list[str]:
@@ -166,7 +170,7 @@ def _training_lines(size: CorpusSize) -> list[str]:
     most = min(500, max(1, round(held_out_share(size.num_pairs) * size.num_pairs)))
     training = [
         ("max_steps", steps, f"updates of the weights: about {epochs:.0f} passes over the pairs"),
-        ("batch_tokens", scale.batch_tokens, f"tokens of an update: about {_steps_per_epoch(size):,.0f} updates make one pass"),
+        ("batch_tokens", _batch_tokens(size), f"tokens of an update: about {_steps_per_epoch(size):,.0f} updates make one pass"),
         ("schedule", "cosine", "the learning rate rises, then falls to 0 at max_steps"),
         ("learning_rate", scale.learning_rate, "its peak; lower it if the loss jumps"),
         ("warmup_steps", warmup_steps, "updates in which it rises: a tenth of all"),
@@ -187,7 +191,11 @@ def vocabulary_size(size: CorpusSize) -> int:
     # A character that has no entry of its own costs two or three tokens.
     num_characters = sum(size.num_characters) if size.share_a_script else max(size.num_characters)
     wanted = max(num_words / _WORDS_PER_ENTRY, min(num_characters * 1.2, num_words / 8))
-    return max(_SMALLEST_VOCABULARY, min(largest, _rounded(wanted)))
+    # More entries than this would be whole words, and nothing would be learned about their parts.
+    words_of_sides = size.num_different_words
+    num_different = sum(words_of_sides) if size.share_a_script else min(words_of_sides)
+    most = _SMALLEST_VOCABULARY + num_different / 2
+    return max(_SMALLEST_VOCABULARY, min(largest, _rounded(min(wanted, most))))
 
 
 def num_steps(size: CorpusSize) -> int:
@@ -202,11 +210,19 @@ def words_of(num_words: float, num_characters: float, *, is_spaced: bool) -> flo
 
 
 def _steps_per_epoch(size: CorpusSize) -> float:
+    return max(1.0, _tokens_per_epoch(size) / _batch_tokens(size))
+
+
+def _batch_tokens(size: CorpusSize) -> int:
+    """That of the scale; smaller if an epoch would have fewer than eight updates."""
+    return min(_scale(size).batch_tokens, max(64, _rounded(_tokens_per_epoch(size) / 8)))
+
+
+def _tokens_per_epoch(size: CorpusSize) -> float:
     held_out = 0.0 if size.has_splits else 2 * held_out_share(size.num_pairs)
     longer = max(size.source_words, size.target_words)
-    tokens = (longer * _TOKENS_PER_WORD + size.num_pairs) * (1 - held_out)
     # Padding, and pairs whose sides take turns in being the longer one, add about a quarter.
-    return max(1.0, 1.25 * tokens / _scale(size).batch_tokens)
+    return 1.25 * (longer * _TOKENS_PER_WORD + size.num_pairs) * (1 - held_out)
 
 
 def _scale(size: CorpusSize) -> _Scale:
@@ -227,6 +243,8 @@ def _table(indent: int, rows: list[tuple[str, Any, str]]) -> list[str]:
 
 
 def _scalar(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.12f}".rstrip("0")
     if not isinstance(value, str):
         return json.dumps(value)
     is_plain = _PLAIN.fullmatch(value) and value not in _SPECIAL

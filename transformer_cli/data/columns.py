@@ -33,8 +33,15 @@ class Column:
     """By its name, else by its text; `und` if neither tells it. For text only."""
 
 
-def columns_of(path: Path, kind: str) -> tuple[list[Column], bool]:
+def columns_of(
+    path: Path, kind: str, *, names: Sequence[str | None] = ()
+) -> tuple[list[Column], bool]:
     """The columns of a TSV, CSV, JSON Lines or Parquet file, and whether its first row is a header.
+
+    Args:
+        path: the file.
+        kind: tsv, csv, jsonl or parquet.
+        names: if the first row has one of these, it is a header.
 
     Raises:
         DataError: the file cannot be read, or has no rows.
@@ -49,7 +56,7 @@ def columns_of(path: Path, kind: str) -> tuple[list[Column], bool]:
     if not rows:
         raise DataError(f"{path}: no rows")
     titles = [title.strip() for title in rows[0]]
-    has_header = _is_header(titles, rows[1:])
+    has_header = not set(titles).isdisjoint(names) or _is_header(titles, rows[1:])
     columns = []
     for number, title in enumerate(titles):
         cells = [row[number] if number < len(row) else "" for row in rows[has_header:]]

@@ -8,6 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError
+
 from transformer_cli.config import FileCorpus, FilesData, SplitName
 from transformer_cli.data.columns import Column, choose_columns, columns_of
 from transformer_cli.data.pairs import ReadingReport, SentencePair
@@ -15,7 +17,7 @@ from transformer_cli.data.selection.cleaning import CleaningReport, clean
 from transformer_cli.data.sources import read_pairs
 from transformer_cli.data.sources.lines import read_lines
 from transformer_cli.data.sources.local_files import corpus_format, without_compression
-from transformer_cli.errors import DataError, MissingInputError
+from transformer_cli.errors import DataError, MissingInputError, UsageError
 from transformer_cli.text.languages import (
     LANGUAGE_OF_NAME,
     UNKNOWN_LANGUAGE,
@@ -52,6 +54,8 @@ class Side:
     num_characters: float = 0.0
     characters: Counter[str] = field(default_factory=Counter)
     """How often each character occurs in the measured pairs."""
+    words: set[str] = field(default_factory=set)
+    """The different words of the measured pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +165,8 @@ def _table(path: Path, given: str, wishes: Wishes) -> Survey:
                 hint="plain text comes in two files: tfm init train.en train.it; a spreadsheet is saved as CSV (UTF-8)",
             )
         kind = corpus["format"] = "tsv"
-    columns, has_header = columns_of(path, kind)
     fields = (wishes.source_field, wishes.target_field)
+    columns, has_header = columns_of(path, kind, names=fields)
     wanted = (wishes.source_language, wishes.target_language)
     source, target = choose_columns(columns, fields, wanted, str(path))
     corpus |= {"source_field": source.field, "target_field": target.field}
@@ -183,12 +187,20 @@ def _languages(
 
 
 def _data(corpora: Sequence[dict[str, Any]], languages: tuple[str, str]) -> FilesData:
-    return FilesData(
-        source="files",
-        source_language=languages[0],
-        target_language=languages[1],
-        corpora=tuple(FileCorpus(**corpus) for corpus in corpora),
-    )
+    try:
+        return FilesData(
+            source="files",
+            source_language=languages[0],
+            target_language=languages[1],
+            corpora=tuple(FileCorpus(**corpus) for corpus in corpora),
+        )
+    except ValidationError as error:
+        what = error.errors()[0]
+        place = ".".join(map(str, what["loc"]))
+        raise UsageError(
+            f"{place}: {what['input']!r} cannot be used: {what['msg']}",
+            hint="a language is a code such as en, it or zh-CN",
+        ) from error
 
 
 def _language_of_file(path: Path) -> str | None:
@@ -245,7 +257,9 @@ def _splits_of(data: FilesData) -> list[SplitName]:
 
 
 def _measure(side: Side, text: str) -> None:
-    side.num_words += len(text.split())
+    words = text.split()
+    side.words.update(words)
+    side.num_words += len(words)
     side.num_characters += len(text)
     side.characters.update(text)
 

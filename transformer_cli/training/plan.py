@@ -150,7 +150,7 @@ def _of_the_vocabularies(plan: Plan, config: Config) -> list[str]:
     for side, size, num_tokens in plan.vocabularies:
         num_learned = size - (NUM_FIXED_ENTRIES if is_cut else 0)
         fitting = max(400, _rounded(num_tokens / 30))
-        advice = f"set tokenizer.vocab_size to about {fitting:,}"
+        advice = f"set tokenizer.vocab_size to about {min(fitting, _rounded(0.7 * size)):,}"
         if not is_cut:
             advice = f"take subwords: tokenizer.kind: bpe, tokenizer.vocab_size: {fitting}"
         if num_tokens < MIN_OCCURRENCES * num_learned:
