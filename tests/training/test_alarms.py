@@ -1,9 +1,12 @@
 """Warnings about a training that diverges."""
 
 import pytest
+import torch
 
+from transformer_cli.errors import TrainingStoppedError
 from transformer_cli.training.alarms import Alarms
 from transformer_cli.training.meter import TrainingReport
+from transformer_cli.training.step import StepReport
 
 
 def report(step: int, loss: float, num_skipped: int = 0) -> TrainingReport:
@@ -48,3 +51,49 @@ def test_a_report_with_skipped_updates_is_no_measure(caplog: pytest.LogCaptureFi
     assert caplog.text == ""
     alarms.on_report(report(9, 9.0, 3))
     assert "step 9: the training loss has jumped" in caplog.text
+
+
+def step_report(loss: float) -> StepReport:
+    """One update of 10 target tokens."""
+    numbers = torch.tensor(10 * loss), torch.tensor(10 * loss), torch.tensor(1.0)
+    return StepReport(*numbers, torch.tensor(True), num_source_tokens=10, num_target_tokens=10)
+
+
+@pytest.mark.parametrize(
+    ("first", "losses", "has_diverged"),
+    [
+        (7.5, [6.0, 3.0, 2.0], False),
+        (7.5, [6.0, 900.0], True),
+        (7.5, [6.0, float("inf")], True),
+        (7.5, [6.0, float("nan")], True),
+        (7.5, [900.0, 6.0], False),
+        (7.5, [8.5], False),
+        (7.5, [8.7], True),
+        (60.0, [50.0, 40.0], False),
+        (60.0, [50.0, 62.0], True),
+    ],
+    ids=["falls", "explodes", "inf", "NaN", "recovers", "short run", "worse than guessing", "wild start", "wilder end"],
+)  # fmt: skip
+def test_a_run_that_ends_worse_than_it_began_and_than_guessing_has_diverged(
+    first: float, losses: list[float], has_diverged: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Guessing among 2,000 entries costs log 2000 = 7.6 nats."""
+    alarms = Alarms(vocab_size=2000)
+    alarms.on_step(1, step_report(first))
+    for number, loss in enumerate(losses):
+        alarms.on_report(report(number, loss))
+    if has_diverged:
+        assert caplog.text.count("diverged") == 1
+        with pytest.raises(TrainingStoppedError, match=r"diverged: after 9 steps, .* guessing gives 7\.60") as ended:  # fmt: skip
+            alarms.require_convergence(9)
+        assert "lower training.learning_rate" in str(ended.value)
+    alarms.divergence = "" if has_diverged else alarms.divergence
+    alarms.require_convergence(9)
+
+
+def test_a_report_of_skipped_updates_alone_is_no_divergence() -> None:
+    alarms = Alarms(vocab_size=2000)
+    alarms.on_step(1, step_report(7.5))
+    alarms.on_report(report(1, 5.0))
+    alarms.on_report(report(2, float("nan"), num_skipped=3))
+    alarms.require_convergence(2)

@@ -89,7 +89,7 @@ class Alarms(Callback):
 
     def _note_divergence(self, step: int, kind: str, loss: float) -> None:
         total, num_tokens = self.first_loss or (0.0, 1)
-        limit = max(self.guessing_loss, float(total) / num_tokens) + JUMP_NATS
+        limit = max(self.guessing_loss, float(total) / max(1, num_tokens)) + JUMP_NATS
         is_told, self.divergence = bool(self.divergence), ""
         if not loss <= limit:  # NaN too
             self.divergence = (

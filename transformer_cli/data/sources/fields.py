@@ -103,8 +103,10 @@ def unknown_field(name: str, found: Sequence[str], fields: Fields, where: str) -
 def warn_of_likely_header(source: str, target: str, fields: Fields, path: str) -> None:
     """Log a warning if the two cells of a first row, read as a sentence pair, look like a header."""
     names = source.casefold(), target.casefold()
+    # Two names of one language, English and Inglese, are a pair of words.
+    meanings = [LANGUAGE_OF_NAME.get(name, name) for name in names]
     known = {*COLUMN_NAMES, fields.source_language.casefold(), fields.target_language.casefold()}
-    if names[0] != names[1] and all(
+    if meanings[0] != meanings[1] and all(
         name in known or name.replace("_", "-").split("-")[0] in known for name in names
     ):
         _warn_once(source, target, fields.setting, path)
