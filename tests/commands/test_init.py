@@ -78,9 +78,10 @@ TATOEBA = [(f"{i}", en, f"{i * 7}", it) for i, (en, it) in enumerate(PHRASES)]
         ("a.jsonl", "".join(json.dumps({"id": i, "translation": {"it": it, "en": en}}) + "\n" for i, (en, it) in enumerate(PHRASES)),
          ("translation.it", "translation.en", None, "it", "en")),
         ("a.csv", csv([("phrase", "meaning"), *PHRASES]), BY_NUMBER),
+        ("a.csv", csv([("English", "Inglese"), *PHRASES]), BY_NUMBER),
     ],
     ids=["a header", "semicolons", "a byte-order mark", "a sep line", "German names", "no header", "six columns",
-         "equal names", "Tatoeba", "a .txt with tabs", "JSON Lines", "names that say nothing"],
+         "equal names", "Tatoeba", "a .txt with tabs", "JSON Lines", "names that say nothing", "two names of one language"],
 )  # fmt: skip
 def test_the_columns_and_languages_of_a_table_are_found(
     folder: Path, file: str, content: str, expected: tuple[Any, ...]

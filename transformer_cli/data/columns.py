@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.data.sources.fields import COLUMN_NAMES
+from transformer_cli.data.sources.fields import ROLES
 from transformer_cli.data.sources.records import first_records
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.errors import DataError
@@ -48,10 +48,10 @@ def columns_of(
     """
     if kind in ("jsonl", "parquet"):
         records = first_records(path, kind, NUM_SAMPLED_ROWS)
-        names = list(dict.fromkeys(name for record in records for name in record))
-        if not names:
+        fields = list(dict.fromkeys(field for record in records for field in record))
+        if not fields:
             raise DataError(f"{path}: no rows")
-        return [_column(name, name, [row.get(name) for row in records]) for name in names], False
+        return [_column(field, field, [row.get(field) for row in records]) for field in fields], False  # fmt: skip
     rows = first_rows(path, kind, NUM_SAMPLED_ROWS)
     if not rows:
         raise DataError(f"{path}: no rows")
@@ -113,12 +113,10 @@ def _is_identifier(column: Column) -> bool:
 def _is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether a first row names columns: languages or roles, or a word above a column of numbers."""
     words = [re.split(r"[\W_]+", title.casefold()) for title in titles]
-    languages = [language_in(title) for title in titles if len(title.split()) <= 3]
+    languages = [language_in(title) for title in titles if len(title.split()) <= 2]
     named = {language for language in languages if language}
-    roles = [title for title in titles if title.casefold() in COLUMN_NAMES]
-    if len(named) >= 2 or len(roles) >= 2:
-        return True
-    if any("source" in parts for parts in words) and any("target" in parts for parts in words):
+    num_roles = sum(not ROLES.isdisjoint(parts) and len(parts) <= 3 for parts in words)
+    if len(named) + num_roles >= 2:  # English and Inglese name one language: a pair of words
         return True
     return any(
         title

@@ -13,8 +13,21 @@ from transformer_cli.text.languages import LANGUAGE_OF_NAME
 logger = logging.getLogger(__name__)
 
 # Usual column names of parallel corpora in lower case: roles, and languages by name and by code.
-_ROLES = "source target src tgt trg reference translation original sentence text"
-COLUMN_NAMES = frozenset(_ROLES.split()) | LANGUAGE_OF_NAME.keys()
+ROLES = frozenset(
+    [
+        "source",
+        "target",
+        "src",
+        "tgt",
+        "trg",
+        "reference",
+        "translation",
+        "original",
+        "sentence",
+        "text",
+    ]
+)
+_COLUMN_NAMES = ROLES | LANGUAGE_OF_NAME.keys()
 
 
 class Fields(NamedTuple):
@@ -105,7 +118,7 @@ def warn_of_likely_header(source: str, target: str, fields: Fields, path: str) -
     names = source.casefold(), target.casefold()
     # Two names of one language, English and Inglese, are a pair of words.
     meanings = [LANGUAGE_OF_NAME.get(name, name) for name in names]
-    known = {*COLUMN_NAMES, fields.source_language.casefold(), fields.target_language.casefold()}
+    known = {*_COLUMN_NAMES, fields.source_language.casefold(), fields.target_language.casefold()}
     if meanings[0] != meanings[1] and all(
         name in known or name.replace("_", "-").split("-")[0] in known for name in names
     ):
