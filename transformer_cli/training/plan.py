@@ -80,12 +80,9 @@ class Plan:
     def lines(self, config: Config) -> list[str]:
         """The plan for people."""
         training, d_model = config.training, config.model.d_model
-        rates = {
-            step: learning_rate(step, training, d_model=d_model)
-            for step in (min(max(training.warmup_steps, 1), self.num_steps), self.num_steps)
-        }
-        highest, last = max(rates.values()), rates[self.num_steps]
-        after = f" after {training.warmup_steps:,} updates" if training.warmup_steps else ""
+        top = min(max(training.warmup_steps, 1), self.num_steps)
+        highest, last = (learning_rate(n, training, d_model=d_model) for n in (top, self.num_steps))
+        after = f" after {top:,} updates" if training.warmup_steps else ""
         return [
             f"plan: {self.num_pairs:,} training pairs, {self.num_steps:,} updates of about "
             f"{self.num_target_tokens / self.updates_per_epoch:,.0f} target tokens, "
