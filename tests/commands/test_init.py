@@ -138,6 +138,17 @@ def test_a_folder_keeps_the_splits_that_its_files_name(folder: Path) -> None:
     assert splits == {"train": "train.en", "validation": "dev.en", "test": "test.en"}
 
 
+def test_text_of_a_corpus_does_not_control_the_terminal(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [("English\x1b[2J", "Italian"), ("The \x1b]0;x\x07 cat\nsleeps.", "Il gatto."), *PHRASES]
+    (folder / "a.csv").write_text(csv(rows), encoding="utf-8", newline="")
+    assert columns(init("a.csv"))[0] == "English\x1b[2J"
+    out = capsys.readouterr().out
+    assert "SOURCE  The ]0;x cat sleeps." in out
+    assert all(char.isprintable() or char == "\n" for char in out)
+
+
 def test_a_language_that_is_not_recognised_is_said(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from transformer_cli.commands.output import show
 from transformer_cli.config.recipe import CorpusSize, recipe, words_of
-from transformer_cli.data.columns import facts_of
+from transformer_cli.data.columns import facts_of, on_one_line
 from transformer_cli.data.sources.local_files import without_compression
 from transformer_cli.data.survey import Side, Survey, Wishes, has_unknown_language, survey
 from transformer_cli.errors import CannotCreateError
@@ -90,7 +90,7 @@ def _lines(found: Survey) -> list[str]:
             for row in rows
         ]
     for corpus in data.corpora:
-        where = corpus.path or f"{corpus.source_path} and {corpus.target_path}"
+        where = on_one_line(corpus.path or f"{corpus.source_path} and {corpus.target_path}", 200)
         how = ""
         if corpus.source_field is not None:
             how = f": {_column(corpus.source_field)} into {_column(corpus.target_field)}"
@@ -105,18 +105,15 @@ def _lines(found: Survey) -> list[str]:
     lines += [f"  not used, {reason}: {count:,}" for reason, count in found.dropped.items()]
     lines.append("the first pairs:")
     for pair in found.examples:
-        lines += [f"  SOURCE  {_shown(pair.source)}", f"  TARGET  {_shown(pair.target)}"]
+        lines += [
+            f"  SOURCE  {on_one_line(pair.source, 100)}",
+            f"  TARGET  {on_one_line(pair.target, 100)}",
+        ]
     return lines
 
 
 def _column(field: int | str | None) -> str:
-    return f"column {field}" if isinstance(field, int) else str(field)
-
-
-def _shown(text: str) -> str:
-    """A sentence on one line, without characters that would control a terminal."""
-    line = "".join(char if char.isprintable() else " " for char in text)
-    return line if len(line) <= 100 else line[:99] + "…"
+    return f"column {field}" if isinstance(field, int) else on_one_line(str(field), 50)
 
 
 def _advice(found: Survey, size: CorpusSize) -> list[str]:

@@ -160,5 +160,11 @@ def _share(cells: Sequence[str], holds: Any) -> float:
 def facts_of(column: Column) -> Mapping[str, str]:
     """A column as one row of a table for people."""
     what = f"text, {column.language}" if column.holds == "text" else column.holds
-    example = column.example if len(column.example) <= 50 else column.example[:49] + "…"
-    return {"name": column.title or f"column {column.field}", "holds": what, "example": example}
+    name = on_one_line(column.title, 50) or f"column {column.field}"
+    return {"name": name, "holds": what, "example": on_one_line(column.example, 50)}
+
+
+def on_one_line(text: str, max_characters: int) -> str:
+    """The beginning of a text, without line ends and characters that control a terminal."""
+    line = "".join(char if char.isprintable() else " " for char in text)
+    return line if len(line) <= max_characters else line[: max_characters - 1] + "…"
