@@ -8,6 +8,7 @@ import typer
 
 from transformer_cli import __version__
 from transformer_cli.commands import completion
+from transformer_cli.commands.init import init
 from transformer_cli.commands.sentence_arguments import SentenceCommand
 from transformer_cli.errors import UsageError
 from transformer_cli.exits import run_to_exit
@@ -250,6 +251,9 @@ def data(
     from transformer_cli.commands.data import show_data
 
     show_data(config, overrides or [], split=split, as_json=as_json)
+
+
+app.command(epilog="Example: tfm init phrases.csv, or: tfm init train.en train.it")(init)
 
 
 def _with_beam(overrides: list[str] | None, beam_size: int | None) -> list[str]:

@@ -4,7 +4,7 @@
     ├── UsageError               2  the command line is wrong
     ├── DataError               65  text, a corpus, a tokenizer or a model file cannot be used
     ├── MissingInputError       66  a config, corpus, file or run does not exist
-    ├── TrainingStoppedError    69  training stopped: too many updates with NaN or infinite gradients
+    ├── TrainingStoppedError    69  training diverged, or had too many updates with NaN or infinite gradients
     ├── CannotCreateError       73  the run folder or an output file cannot be created
     ├── StorageError            74  reading or writing failed, or no checkpoint is valid
     ├── TryAgainError           75  the disk is full, or another process holds the lock: try again later

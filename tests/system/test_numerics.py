@@ -59,3 +59,16 @@ def test_single_bad_steps_now_and_then_do_not_stop_it(tfm: Tfm) -> None:
     faults = [("poison", step, step + 1) for step in (2, 5, 8, 11)]
     assert tfm("train", "--config", config, faults=faults).exit_code == 0
     assert state_of(tfm.folder / "runs/tiny")["meter"]["num_skipped"] == 8
+
+
+def test_a_run_that_diverges_is_not_called_finished(tfm: Tfm) -> None:
+    config = write_tiny(tfm.folder, TINY.replace("5e-3", "100.0"))
+    ended = tfm("train", "--config", config)
+    assert ended.exit_code == 69
+    assert "tfm: diverged: after 13 steps, the" in ended.talk
+    assert "hint: lower training.learning_rate, or raise training.warmup_steps" in ended.talk
+    assert "finished" not in ended.talk
+    assert newest_checkpoint(tfm.folder / "runs/tiny").name == "step-00000013"
+    again = tfm("train", "--config", config)
+    assert again.exit_code == 0
+    assert "runs/tiny is finished: 13 steps" in again.talk

@@ -102,7 +102,7 @@ class World(Callback):
 
 
 def train(one: Experiment, progress: Progress, meter: Meter, world: World) -> Progress:
-    callbacks = Callbacks([world, Alarms()])
+    callbacks = Callbacks([world, Alarms(vocab_size=9)])
     with one.updates, callbacks.running(progress.step, None):
         return run_loop(
             one, progress, meter, validate=world.validate, save=world.save, callbacks=callbacks

@@ -1,4 +1,4 @@
-"""Results of the tutorials' exercises: exact matches, and our losses beside published ones."""
+"""Results of the exercises, those of the tutorials and ours: exact matches, and our losses beside published ones."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

@@ -58,7 +58,7 @@ def post(x: Tensor, sublayer: Function, norm: Function, dropout: Function) -> Te
 
 
 def residual_of_normed(x: Tensor, sublayer: Function, norm: Function, dropout: Function) -> Tensor:
-    """x + norm(dropout(sublayer(x))). Source: code of The Annotated Transformer, 2022 edition."""
+    """x + norm(dropout(sublayer(x))). Source: code of the walk-through Hello Transformer."""
     return x + norm(dropout(sublayer(x)))
 
 

@@ -32,7 +32,8 @@ MAX_BEYOND_ASCII = 0.1
 COVERED_SHARE = 0.9995
 _PIECES = re.compile(r"(?s).{1,999}(?:\s|\Z)|.{1,1000}")  # ends at white space if possible
 _TRAINER: dict[str, Any] = {"special_tokens": list(SPECIALS), "show_progress": False}
-_NUM_FIXED = len(BYTE_TOKENS) + len(SPECIALS)
+# The entries of a subword vocabulary that are not learned: the bytes and the special tokens.
+NUM_FIXED_ENTRIES = len(BYTE_TOKENS) + len(SPECIALS)
 # It stands for each character that is not in the alphabet: a piece of its own, so that it joins no subwords.
 _SEPARATOR = "\n"
 
@@ -55,9 +56,9 @@ def learn_model(
     if config.kind == "wordlevel":
         return _learn_words(texts, config, composes=composes)
     vocab_size = config.vocab_size or SUBWORD_VOCAB_SIZE
-    if vocab_size < _NUM_FIXED:
+    if vocab_size < NUM_FIXED_ENTRIES:
         raise ConfigError(
-            f"tokenizer.vocab_size ({vocab_size}) is below {_NUM_FIXED}: a {config.kind} vocabulary "
+            f"tokenizer.vocab_size ({vocab_size}) is below {NUM_FIXED_ENTRIES}: a {config.kind} vocabulary "
             f"holds all {len(BYTE_TOKENS)} bytes and {len(SPECIALS)} special tokens",
             hint="raise tokenizer.vocab_size, or set tokenizer.kind: wordlevel",
         )
@@ -66,7 +67,7 @@ def learn_model(
     if num_ascii >= (1.0 - MAX_BEYOND_ASCII) * counts.total():
         learn = _learn_merges_of_bytes if config.kind == "bpe" else _learn_scores_of_bytes
         return learn(texts, config, composes=composes)
-    alphabet = _most_frequent(counts, max_size=(vocab_size - _NUM_FIXED) // 2)
+    alphabet = _most_frequent(counts, max_size=(vocab_size - NUM_FIXED_ENTRIES) // 2)
     known = _WithoutOthers(texts, {*alphabet, " ", _SEPARATOR}, composes=composes)
     if config.kind == "bpe":
         return _learn_merges(known, vocab_size, config.min_frequency)

@@ -23,6 +23,7 @@ from transformer_cli.storage import RunLock, replace_file
 from transformer_cli.training.alarms import Alarms
 from transformer_cli.training.callbacks import Callback, Callbacks
 from transformer_cli.training.config_changes import accept_changes
+from transformer_cli.training.plan import Announcer
 from transformer_cli.training.progress import Progress, is_finished, limits_reached
 from transformer_cli.training.recorders import Recorder
 from transformer_cli.training.session import TrainingSession
@@ -75,7 +76,8 @@ def train(
         ConfigError: a setting has changed, so that this would be another experiment.
         DataError: the corpus cannot be used, or has changed.
         TryAgainError: another process trains this run, this process trains another, or the disk is full.
-        TrainingStoppedError: too many updates in a row had a gradient that is not finite.
+        TrainingStoppedError: too many updates in a row had a gradient that is not finite; or the training
+            ended, and its loss is not finite or far above that of guessing. Checkpoints were saved.
         InterruptedBySignal: a signal asked to stop; the state is saved.
     """
     callbacks = _checked(callbacks)
@@ -168,10 +170,13 @@ def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[C
     config = session.config
     with signals_as_requests() as request:
         own = Watchdog(config.runtime.stuck_after_seconds), _SignalsObeyed(request)
-        progress = session.run(Callbacks([*own, *callbacks, Recorder(folder), Alarms()]))
+        alarms = Alarms(session.data.target_tokenizer.vocab_size)
+        told = Announcer(config, session.data), Recorder(folder), alarms
+        progress = session.run(Callbacks([*own, *callbacks, *told]))
     if request.signal_number is not None and not is_finished(progress, config.training):
         what = f"stopped and saved at step {progress.step}" if progress.step else "stopped before the first step"  # fmt: skip
         raise InterruptedBySignal(request.signal_number, what)
+    alarms.require_convergence(progress.step)
 
 
 @dataclass

@@ -58,6 +58,10 @@ class EpochOrder:
         pools = (self._pool_batches(epoch, pool) for pool in range(self._num_pools()))
         return itertools.islice(itertools.chain.from_iterable(pools), first, None)
 
+    def estimated_batches(self) -> int:
+        """Number of batches of an epoch: exact if it has one pool, else estimated from the first."""
+        return len(self._pool_batches(0, 0)) * self._num_pools()
+
     def num_pairs(self) -> int:
         """Number of pairs that an epoch visits, repeated visits included."""
         return sum(map(_num_visits, self.sizes, self.weights))

@@ -9,25 +9,26 @@ from typing import Any, NamedTuple
 
 from transformer_cli.config.data import FilesData, HubData
 from transformer_cli.errors import DataError
+from transformer_cli.text.languages import LANGUAGE_OF_NAME
 
 logger = logging.getLogger(__name__)
 
 # Usual column names of parallel corpora in lower case: roles, and languages by name and by code.
-_COLUMN_NAMES = frozenset(
-    """
-    source target src tgt trg reference translation original sentence text
-    arabic bulgarian catalan chinese croatian czech danish dutch english estonian finnish french
-    german greek hebrew hindi hungarian indonesian irish italian japanese korean latin latvian
-    lithuanian norwegian persian polish portuguese romanian russian serbian slovak slovenian spanish
-    swedish turkish ukrainian vietnamese
-    català čeština dansk deutsch eesti español français hrvatski italiano latviešu lietuvių magyar
-    nederlands norsk polski português română slovenčina slovenščina suomi svenska türkçe
-    ελληνικά български русский українська العربية עברית 中文 日本語 한국어
-    ar bg ca cs da de el en es et fa fi fr ga he hi hr hu id it ja ko la lt lv nl no pl pt ro ru sk sl
-    sr sv tr uk vi zh ara ces dan deu eng est fin fra hun ita jpn kor nld nor pol por ron rus spa swe
-    tur ukr zho
-    """.casefold().split()
+ROLES = frozenset(
+    [
+        "source",
+        "target",
+        "src",
+        "tgt",
+        "trg",
+        "reference",
+        "translation",
+        "original",
+        "sentence",
+        "text",
+    ]
 )
+_COLUMN_NAMES = ROLES | LANGUAGE_OF_NAME.keys()
 _EXCERPT_CHARACTERS = 30
 
 
@@ -120,8 +121,10 @@ def unknown_field(name: str, found: Sequence[str], fields: Fields, where: str) -
 def warn_of_likely_header(source: str, target: str, fields: Fields, path: str) -> None:
     """Log a warning if the two cells of a first row, read as a sentence pair, look like a header."""
     names = source.casefold(), target.casefold()
+    # Two names of one language, English and Inglese, are a pair of words.
+    meanings = [LANGUAGE_OF_NAME.get(name, name) for name in names]
     known = {*_COLUMN_NAMES, fields.source_language.casefold(), fields.target_language.casefold()}
-    if names[0] != names[1] and all(
+    if meanings[0] != meanings[1] and all(
         name in known or name.replace("_", "-").split("-")[0] in known for name in names
     ):
         _warn_once(source, target, fields.setting, path)

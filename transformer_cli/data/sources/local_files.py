@@ -155,7 +155,7 @@ def _assemble(formats: dict[Path, str | None], languages: tuple[str, str]) -> li
         if kind != "text":
             files.append(CorpusFiles(kind, path, path))
             continue
-        name, _, language = str(_without_compression(path)).rpartition(".")
+        name, _, language = str(without_compression(path)).rpartition(".")
         other = texts.setdefault(name, {}).setdefault(language.lower(), path)
         if other != path:
             raise DataError(
@@ -185,13 +185,19 @@ def _hint_for_unknown_format(path: Path) -> str:
 
 
 def _format(path: Path, languages: tuple[str, str]) -> str | None:
-    suffix = _without_compression(path).suffix.lower()
+    suffix = without_compression(path).suffix.lower()
     if suffix in (f".{language.lower()}" for language in languages):
         return "text"
-    return _FORMATS.get(suffix)
+    return corpus_format(path)
 
 
-def _without_compression(path: Path) -> Path:
+def corpus_format(path: Path) -> str | None:
+    """The format that the end of a file name tells: tsv, csv, jsonl or parquet."""
+    return _FORMATS.get(without_compression(path).suffix.lower())
+
+
+def without_compression(path: Path) -> Path:
+    """The path without .gz, .bz2, .xz or .zst at its end."""
     return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
 
 

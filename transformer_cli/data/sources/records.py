@@ -1,7 +1,9 @@
 """Reading pairs from JSON Lines and Parquet files, whose fields have names and may be nested."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,30 @@ def _pairs_of_array(path: Path, fields: Fields) -> Iterator[RawPair]:
         yield RawPair.limited(number, *(value_at(row, field, where) for field in paths))
 
 
+def first_records(path: Path, kind: str, num_rows: int) -> list[dict[str, Any]]:
+    """The first rows of a JSON Lines or Parquet file, with nested fields under paths such as translation.en.
+
+    Raises:
+        DataError: the file is not JSON Lines or not Parquet.
+    """
+    if kind == "parquet":
+        with _open_parquet(path) as file:
+            batches = file.iter_batches(num_rows)
+            return [_flat(row) for batch in islice(batches, 1) for row in batch.to_pylist()]
+    lines = (
+        (line, f"{path}:{number}") for number, line in enumerate(read_lines(path), start=1) if line
+    )
+    return [_flat(_parse(*line)) for line in islice(lines, num_rows) if line[0].strip()]
+
+
+def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        is_section = isinstance(value, Mapping)
+        flat |= _flat(value, f"{prefix}{name}.") if is_section else {f"{prefix}{name}": value}
+    return flat
+
+
 def _parse(line: bytes, where: str) -> dict[str, Any]:
     try:
         # Bytes that are not UTF-8 become surrogates here, and the same bytes again in `value_at`.
@@ -85,6 +111,17 @@ def read_parquet(path: Path, fields: Fields) -> Iterator[RawPair]:
 
 
 def _parquet_sides(path: Path, fields: Fields) -> Iterator[tuple[bytes | None, bytes | None]]:
+    with _open_parquet(path) as file:
+        schema = file.schema_arrow
+        paths = field_paths(schema.names, fields, str(path))
+        for field in paths:
+            _check_column(schema, field, fields, str(path))
+        for batch in file.iter_batches(_BATCH_ROWS, columns=list(paths)):
+            yield from zip(*(_texts(batch, field) for field in paths), strict=True)
+
+
+@contextmanager
+def _open_parquet(path: Path) -> Iterator[Any]:
     import pyarrow
     from pyarrow import parquet
 
@@ -95,13 +132,7 @@ def _parquet_sides(path: Path, fields: Fields) -> Iterator[tuple[bytes | None, b
         )
     with open_file(path) as stream:
         try:
-            file = parquet.ParquetFile(stream)
-            schema = file.schema_arrow
-            paths = field_paths(schema.names, fields, str(path))
-            for field in paths:
-                _check_column(schema, field, fields, str(path))
-            for batch in file.iter_batches(_BATCH_ROWS, columns=list(paths)):
-                yield from zip(*(_texts(batch, field) for field in paths), strict=True)
+            yield parquet.ParquetFile(stream)
         except (pyarrow.ArrowException, OSError) as error:
             raise DataError(f"{path}: not a Parquet file, or a damaged one: {error}") from error
 

@@ -60,6 +60,17 @@ def read_table(
         yield RawPair(line, row[source], row[target])
 
 
+def first_rows(path: Path, kind: str, num_rows: int) -> list[list[str]]:
+    """The first rows of a TSV or CSV file, the header included; bytes that are not UTF-8 are replaced.
+
+    Raises:
+        DataError: the file cannot be read as a table.
+    """
+    rows = _tsv_rows(path) if kind == "tsv" else _csv_rows(path, _sniff_delimiter(path))
+    found = (row for _, row in rows if row is not None and row != [b""])
+    return [[cell.decode(errors="replace") for cell in row] for row in islice(found, num_rows)]
+
+
 def _hint_of_columns(kind: str, delimiter: bytes, *, are_too_many: bool) -> str:
     name = _DELIMITERS[delimiter]
     if kind == "tsv" and are_too_many:

@@ -1,0 +1,267 @@
+"""`tfm init`: a config that loads, trains without a warning, and says why each line is there."""
+
+import gzip
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer_cli.commands.new_config import write_config
+from transformer_cli.config import Config, FilesData, load_config
+from transformer_cli.config.loading import check_settings
+from transformer_cli.config.recipe import CorpusSize, held_out_share, num_steps, recipe
+from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.data.preparation import prepare_data
+from transformer_cli.data.survey import Wishes
+from transformer_cli.errors import CannotCreateError, DataError, UsageError
+from transformer_cli.phrasebook import generate_split
+from transformer_cli.training.plan import Plan, Vocabulary, warnings
+
+from ..launcher import Tfm
+
+
+def phrases(num_pairs: int) -> list[tuple[str, str]]:
+    found = generate_split("train", num_pairs=num_pairs, seed=1)
+    return [(pair.source, pair.target) for pair in found]
+
+
+def csv(rows: Iterable[Sequence[str]], delimiter: str = ",") -> str:
+    quoted = (delimiter.join(f'"{cell.replace(chr(34), 2 * chr(34))}"' for cell in row) for row in rows)  # fmt: skip
+    return "".join(f"{row}\r\n" for row in quoted)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def init(*paths: str, wishes: Wishes = Wishes(), **options: Any) -> Config:  # noqa: B008 - immutable
+    defaults: dict[str, Any] = {"name": None, "output": Path("it.yaml"), "force": True}
+    write_config(paths, wishes, **defaults | options)
+    return load_config("it.yaml")
+
+
+def columns(config: Config) -> tuple[Any, Any, bool | None, str, str]:
+    data: Any = config.data
+    (corpus,) = data.corpora
+    languages = data.source_language, data.target_language
+    return corpus.source_field, corpus.target_field, corpus.has_header, *languages
+
+
+PHRASES = phrases(60)
+EN_IT = ("English", "Italian", True, "en", "it")
+BY_NUMBER = (0, 1, False, "en", "it")
+WITH_HEADER = [("English", "Italian"), *PHRASES]
+MANY_COLUMNS = [
+    ("id", "lang", "Inglese", "note", "Frase (IT)", "url"),
+    *((f"{i}", "eng", en, "", it, f"https://example.org/{i}") for i, (en, it) in enumerate(PHRASES)),
+]  # fmt: skip
+TATOEBA = [(f"{i}", en, f"{i * 7}", it) for i, (en, it) in enumerate(PHRASES)]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "expected"),
+    [
+        ("a.csv", csv(WITH_HEADER), EN_IT),
+        ("a.csv", csv(WITH_HEADER, ";"), EN_IT),
+        ("a.csv", "\ufeff" + csv(WITH_HEADER, ";"), EN_IT),
+        ("a.csv", "sep=;\r\n" + csv(WITH_HEADER, ";"), EN_IT),
+        ("a.csv", csv([("Englisch", "Italienisch"), *PHRASES], ";"), ("Englisch", "Italienisch", True, "en", "it")),
+        ("a.csv", csv(PHRASES), BY_NUMBER),
+        ("a.csv", csv(MANY_COLUMNS), ("Inglese", "Frase (IT)", True, "en", "it")),
+        ("a.csv", csv([("Text", "Text"), *PHRASES]), (0, 1, True, "en", "it")),
+        ("a.tsv", csv(TATOEBA, "\t").replace('"', ""), (1, 3, False, "en", "it")),
+        ("a.txt", csv(TATOEBA, "\t").replace('"', ""), (1, 3, False, "en", "it")),
+        ("a.jsonl", "".join(json.dumps({"id": i, "translation": {"it": it, "en": en}}) + "\n" for i, (en, it) in enumerate(PHRASES)),
+         ("translation.it", "translation.en", None, "it", "en")),
+        ("a.csv", csv([("phrase", "meaning"), *PHRASES]), BY_NUMBER),
+        ("a.csv", csv([("English", "Inglese"), *PHRASES]), BY_NUMBER),
+    ],
+    ids=["a header", "semicolons", "a byte-order mark", "a sep line", "German names", "no header", "six columns",
+         "equal names", "Tatoeba", "a .txt with tabs", "JSON Lines", "names that say nothing", "two names of one language"],
+)  # fmt: skip
+def test_the_columns_and_languages_of_a_table_are_found(
+    folder: Path, file: str, content: str, expected: tuple[Any, ...]
+) -> None:
+    (folder / file).write_text(content, encoding="utf-8", newline="")
+    assert columns(init(file)) == expected
+
+
+def test_a_compressed_table_and_a_parquet_file_are_read(folder: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    (folder / "a.csv.gz").write_bytes(gzip.compress(csv(WITH_HEADER).encode()))
+    assert columns(init("a.csv.gz")) == EN_IT
+    sides = list(zip(*PHRASES, strict=True))
+    table = {"id": list(range(60)), "en": list(sides[0]), "it": list(sides[1])}
+    parquet.write_table(pyarrow.table(table), folder / "a.parquet")
+    assert columns(init("a.parquet")) == ("en", "it", None, "en", "it")
+
+
+def test_the_user_decides_the_columns_and_the_direction(folder: Path) -> None:
+    (folder / "a.csv").write_text(csv(MANY_COLUMNS), encoding="utf-8")
+    back = Wishes(source_language="it", target_language="en")
+    assert columns(init("a.csv", wishes=back)) == ("Frase (IT)", "Inglese", True, "it", "en")
+    named = Wishes(source_field="4", target_field="Inglese")
+    assert columns(init("a.csv", wishes=named)) == ("Frase (IT)", "Inglese", True, "it", "en")
+    with pytest.raises(DataError, match="no column Latin, found id, lang, Inglese"):
+        init("a.csv", wishes=Wishes(source_field="Latin"))
+    with pytest.raises(UsageError, match="source_language: 'e n' cannot be used"):
+        init("a.csv", wishes=Wishes(source_language="e n"))
+
+
+def write_sides(folder: Path, pairs: Sequence[tuple[str, str]], **names: str) -> None:
+    for side, name in enumerate(names.values()):
+        text = "".join(pair[side] + "\n" for pair in pairs)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def test_two_text_files_are_taken_by_their_order_and_named_by_their_ends(folder: Path) -> None:
+    write_sides(folder, PHRASES, source="phrases.en", target="phrases.it")
+    write_config(["phrases.it", "phrases.en"], Wishes(), name=None, output=None, force=False)
+    config = load_config("phrases-it-en.yaml")
+    assert isinstance(config.data, FilesData)
+    assert (config.name, config.data.source_language) == ("phrases-it-en", "it")
+    assert config.data.corpora[0].source_path == "phrases.it"
+
+
+def test_a_folder_keeps_the_splits_that_its_files_name(folder: Path) -> None:
+    for name, part in (("train", PHRASES[:40]), ("dev", PHRASES[40:50]), ("test", PHRASES[50:])):
+        write_sides(folder, part, source=f"{name}.en", target=f"{name}.it")
+    config = init(".")
+    assert isinstance(config.data, FilesData)
+    splits = {corpus.split: corpus.source_path for corpus in config.data.corpora}
+    assert splits == {"train": "train.en", "validation": "dev.en", "test": "test.en"}
+
+
+def test_text_of_a_corpus_does_not_control_the_terminal(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [("English\x1b[2J", "Italian"), ("The \x1b]0;x\x07 cat\nsleeps.", "Il gatto."), *PHRASES]
+    (folder / "a.csv").write_text(csv(rows), encoding="utf-8", newline="")
+    assert columns(init("a.csv"))[0] == "English\x1b[2J"
+    out = capsys.readouterr().out
+    assert "SOURCE  The ]0;x cat sleeps." in out
+    assert all(char.isprintable() or char == "\n" for char in out)
+
+
+def test_a_language_that_is_not_recognised_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [(f"zub{i} kalo", f"pim{i} durru") for i in range(60)]
+    (folder / "a.csv").write_text(csv(rows), encoding="utf-8")
+    assert columns(init("a.csv"))[3:] == ("und", "und")
+    assert "give it with --source-language and --target-language" in capsys.readouterr().out
+
+
+def test_a_table_without_two_columns_of_text_is_refused_with_what_it_holds(folder: Path) -> None:
+    (folder / "a.csv").write_text(csv((str(i), en) for i, (en, _) in enumerate(PHRASES)))
+    with pytest.raises(DataError, match="its columns hold: 0: numbers; 1: text") as refused:
+        init("a.csv")
+    assert "--source-field" in str(refused.value)
+
+
+def test_utf_16_is_refused_with_the_command_that_converts_it(folder: Path) -> None:
+    (folder / "a.csv").write_bytes(csv(WITH_HEADER, "\t").encode("utf-16"))
+    with pytest.raises(DataError, match="UTF-16 text") as refused:
+        init("a.csv")
+    assert "iconv" in str(refused.value)
+    assert not Path("it.yaml").exists()
+
+
+def test_an_existing_config_is_kept_unless_forced(folder: Path) -> None:
+    (folder / "a.csv").write_text(csv(WITH_HEADER))
+    Path("it.yaml").write_text("mine")
+    with pytest.raises(CannotCreateError, match=r"it\.yaml: exists already"):
+        init("a.csv", force=False)
+    assert Path("it.yaml").read_text() == "mine"
+    assert columns(init("a.csv")) == EN_IT
+
+
+def test_every_line_has_a_reason_and_odd_names_survive(folder: Path) -> None:
+    name = "my: phrases #1 [é].csv"
+    rows = [("true", "sì: it"), *PHRASES]
+    (folder / name).write_text(csv(rows), encoding="utf-8")
+    wishes = Wishes("true", "sì: it", "en", "it")
+    write_config([name], wishes, name=None, output=None, force=False)
+    (written,) = folder.glob("*.yaml")
+    data: Any = load_config(written).data
+    assert data.corpora[0].path == name
+    settings = [line for line in written.read_text(encoding="utf-8").splitlines() if ": " in line]
+    assert [line for line in settings if "# " not in line] == []
+
+
+@pytest.mark.parametrize("num_pairs", [200, 3_583, 12_000])
+def test_training_on_the_config_is_not_warned_of(folder: Path, num_pairs: int) -> None:
+    (folder / "a.csv").write_text(csv([("en", "it"), *phrases(num_pairs)]), encoding="utf-8")
+    config = init("a.csv")
+    data = prepare_data(config, folder / "data")
+    assert config.training.max_steps is not None
+    one = Plan.of(config, data, config.training.max_steps)
+    assert warnings(one, config) == []
+    assert 9 <= one.times(config.training.validate_every) <= 21
+    assert one.num_validation_sentences >= 25
+
+
+@pytest.mark.parametrize("num_pairs", [30, 200, 3_583, 30_000, 160_000, 1_000_000, 50_000_000])
+@pytest.mark.parametrize("words", [4.0, 12.0, 25.0])
+def test_the_recipe_fits_corpora_of_any_size(num_pairs: int, words: float) -> None:
+    different = min(100_000, round(30 * (num_pairs * words) ** 0.5))
+    size = CorpusSize(
+        num_pairs=num_pairs,
+        source_words=words * num_pairs,
+        target_words=1.1 * words * num_pairs,
+        num_characters=(70, 80),
+        num_different_words=(different, different),
+        share_a_script=True,
+        has_splits=False,
+    )
+    data = FilesData(source="files", corpora=({"path": "a.csv", "source_field": 0, "target_field": 1},))  # type: ignore[arg-type]  # fmt: skip
+    config = check_settings(parse_yaml(recipe("a", data, size, origin="tfm init a.csv"), "a"), "a")
+    held_out = held_out_share(num_pairs) * num_pairs
+    num_train = num_pairs - 2 * held_out
+    num_tokens = round(num_train * words * 2.1 * 1.4)
+    vocab_size = config.tokenizer.vocab_size
+    assert vocab_size is not None
+    per_epoch = num_train * (words * 1.1 * 1.4 + 1) * 1.1 / (config.training.batch_tokens or 1)
+    one = Plan(
+        num_pairs=round(num_train),
+        num_target_tokens=num_tokens // 2,
+        updates_per_epoch=max(1, round(per_epoch)),
+        num_steps=num_steps(size),
+        num_validation_sentences=min(round(held_out), config.validation.max_sentences or 0),
+        vocabularies=(Vocabulary("shared", vocab_size, num_tokens),),
+    )
+    assert num_pairs < 200 or warnings(one, config) == []
+    assert held_out < 2001
+
+
+def test_init_data_train_and_translate_follow_each_other(tfm: Tfm) -> None:
+    (tfm.folder / "phrases.csv").write_text(csv([("English", "Italian"), *phrases(200)]))
+    made = tfm("init", "phrases.csv")
+    assert made.exit_code == 0, made.talk
+    assert "English  text, en" in made.text
+    assert "200 pairs are few" in made.text
+    assert made.lines[-1].startswith("next: tfm data --config phrases.yaml")
+    assert tfm("data", "--config", "phrases.yaml").exit_code == 0
+    quick = [
+        "--set",
+        "training.max_steps=60",
+        "--set",
+        "training.warmup_steps=6",
+        "--set",
+        "runtime.threads=1",
+    ]
+    trained = tfm("train", "--config", "phrases.yaml", *quick)
+    assert trained.exit_code == 0, trained.talk
+    assert "plan: " in trained.talk
+    assert "warning:" not in trained.talk
+    assert tfm("init", "phrases.csv").exit_code == 73
+    assert tfm("init", "none.csv").exit_code == 66
+    assert tfm("init", "a", "b", "c").exit_code == 2
+    assert tfm("init", "phrases.csv", "--output", "no/where.yaml").exit_code in (73, 74)
+    assert tfm("init", "phrases.csv", "--name", "../x", "--output", "x.yaml").exit_code == 78

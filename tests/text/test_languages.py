@@ -1,0 +1,51 @@
+"""Languages of names and of sentences."""
+
+import pytest
+
+from transformer_cli.text.languages import LANGUAGE_OF_NAME, guess_language, language_in
+
+SENTENCES = {
+    "en": ["The cat is on the table.", "I do not know what they have done.", "She was in my house."],
+    "it": ["Il gatto è sul tavolo.", "Non so che cosa hanno fatto.", "Lei era in casa mia con la madre."],
+    "de": ["Die Katze ist auf dem Tisch.", "Ich weiß nicht, was sie getan haben.", "Sie war in meinem Haus."],
+    "fr": ["Le chat est sur la table.", "Je ne sais pas ce qu'ils ont fait.", "Elle est dans la maison."],
+    "es": ["El gato está en la mesa.", "No sé lo que han hecho.", "Ella está en mi casa con los niños."],
+    "pt": ["O gato está em cima da mesa.", "Não sei o que eles fizeram.", "Ela não está em casa com você."],
+    "nl": ["De kat is op de tafel.", "Ik weet niet wat ze gedaan hebben.", "Zij was in het huis van mijn oom."],
+    "ja": ["猫は机の上にいます。", "彼らが何をしたか分かりません。"],
+    "zh": ["猫在桌子上。", "我不知道他们做了什么。"],
+    "ko": ["고양이가 테이블 위에 있다."],
+    "ru": ["Кошка на столе.", "Я не знаю, что они сделали.", "Мы были дома."],
+    "uk": ["Кішка на столі.", "Я не знаю, що вони зробили."],
+    "el": ["γάτα είναι στο τραπέζι."],
+    "ar": ["القطة على الطاولة."],
+    "he": ["החתול על השולחן."],
+    "th": ["แมวอยู่บนโต๊ะ"],
+    "hi": ["बिल्ली मेज़ पर है।"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_the_language_of_plain_sentences_is_recognised(language: str) -> None:
+    assert guess_language(SENTENCES[language]) == language
+
+
+@pytest.mark.parametrize("text", ["", "12 34", "zub kalo pim durru", "???"])
+def test_what_is_no_known_language_is_not_guessed(text: str) -> None:
+    assert guess_language([text]) == "und"
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [
+        ("English", "en"), ("text_it", "it"), ("Phrase (EN)", "en"), ("translation.de", "de"),
+        ("Italienisch", "it"), ("日本語", "ja"), ("source", None), ("en-it", None), ("", None),
+    ],
+)  # fmt: skip
+def test_a_name_tells_its_language_if_it_names_one(name: str, language: str | None) -> None:
+    assert language_in(name) == language
+
+
+def test_every_name_stands_for_one_language() -> None:
+    assert all(name == name.casefold() for name in LANGUAGE_OF_NAME)
+    assert {len(code) for code in LANGUAGE_OF_NAME.values()} == {2}

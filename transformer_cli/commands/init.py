@@ -1,0 +1,52 @@
+"""`tfm init`: its arguments and options. As in `cli.py`, the work is imported only when it runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transformer_cli.errors import UsageError
+
+
+def init(
+    corpus: Annotated[
+        list[str],
+        typer.Argument(
+            help="A CSV, TSV, JSON Lines or Parquet file; or a folder; or two text files, source and target."
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The config to write. Default: NAME.yaml."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a config that exists already.")
+    ] = False,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the run. Default: from the file name.")
+    ] = None,
+    source_language: Annotated[
+        str | None, typer.Option("--source-language", help="Translate from this one, such as en.")
+    ] = None,
+    target_language: Annotated[
+        str | None, typer.Option("--target-language", help="Translate into this one, such as it.")
+    ] = None,
+    source_field: Annotated[
+        str | None,
+        typer.Option("--source-field", help="Column of the source: a name, or a number from 0."),
+    ] = None,
+    target_field: Annotated[
+        str | None, typer.Option("--target-field", help="Column of the target.")
+    ] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Look at a corpus of your own and write a commented config that fits it."""
+    if len(corpus) > 2:
+        raise UsageError("give one file or folder, or two text files")
+    from transformer_cli.commands.new_config import write_config
+    from transformer_cli.data.survey import Wishes
+    from transformer_cli.messages import talk_on_stderr
+
+    talk_on_stderr(debug=debug)
+    wishes = Wishes(source_field, target_field, source_language, target_language)
+    write_config(corpus, wishes, name=name, output=output, force=force)

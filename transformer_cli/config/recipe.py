@@ -1,0 +1,253 @@
+"""A config that fits a corpus, as YAML with a reason beside each line."""
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from transformer_cli.config.data import FilesData
+from transformer_cli.config.loading import check_settings
+from transformer_cli.config.yaml_reader import parse_yaml
+
+_WORDS_PER_ENTRY = 20
+_SMALLEST_VOCABULARY, _VOCABULARIES = 300, ((5e6, 8_000), (1e8, 16_000), (float("inf"), 32_000))
+_TOKENS_PER_WORD = 1.5
+_CHARACTERS_PER_WORD = 2.0  # of languages without spaces
+_HELD_OUT_PAIRS = (40, 2000)
+_PLAIN = re.compile(r"[A-Za-z_][\w./-]*", re.ASCII)
+_SPECIAL = frozenset({"true", "false", "null"})
+_COMMENT_COLUMN = 36
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusSize:
+    """The numbers of a corpus that decide the settings."""
+
+    num_pairs: int
+    """Training pairs, those that become held-out pairs included unless `has_splits`."""
+    source_words: float
+    target_words: float
+    num_characters: tuple[int, int]
+    """How many different characters each side has."""
+    num_different_words: tuple[int, int]
+    """How many different words each side has, in a part of the corpus."""
+    share_a_script: bool
+    """Whether both languages are written with the same letters, so that one vocabulary serves both."""
+    has_splits: bool
+    """Whether files are named for training and validation."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Sizes of model and batch for corpora below a number of pairs."""
+
+    below: float
+    model: dict[str, Any]
+    dropout: float
+    batch_tokens: int
+    epochs: int
+    learning_rate: str
+
+
+_SCALES = (
+    _Scale(1_000, {"d_model": 128, "num_heads": 4, "d_ff": 256, "encoder_layers": 2, "decoder_layers": 2}, 0.3, 256, 60, "1.5e-3"),
+    _Scale(10_000, {"preset": "small", "d_ff": 512, "encoder_layers": 2, "decoder_layers": 2}, 0.3, 1024, 40, "1.5e-3"),
+    _Scale(100_000, {"preset": "small", "d_ff": 512}, 0.2, 2048, 25, "1.5e-3"),
+    _Scale(1_000_000, {"preset": "small"}, 0.1, 4096, 15, "1e-3"),
+    _Scale(float("inf"), {"preset": "base"}, 0.1, 8192, 10, "7e-4"),
+)  # fmt: skip
+_MIN_STEPS, _MAX_STEPS = 400, 100_000
+
+
+def recipe(name: str, data: FilesData, size: CorpusSize, *, origin: str) -> str:
+    """The text of a config for a corpus; it is checked as if it were read.
+
+    Args:
+        name: of the run.
+        data: reads the corpus.
+        origin: the command that asks for it, for the first line.
+    """
+    lines = [
+        f"# Written by `{origin}` for {size.num_pairs:,} sentence pairs; change what you like.",
+        "# Each line says what it does and why; docs/configuration.md lists all settings.",
+        *_table(0, [("name", name, f"the run lies in runs/{name}")]),
+        "",
+        *_data_lines(data, size),
+        "",
+        *_model_lines(size),
+        "",
+        *_training_lines(size),
+    ]
+    text = "\n".join(line.rstrip() for line in lines) + "\n"
+    check_settings(parse_yaml(text, name), name)
+    return text
+
+
+def held_out_share(num_pairs: int) -> float:
+    """The share of validation: 5 %, but at least 40 pairs if possible, and at most 2,000."""
+    fewest, most = _HELD_OUT_PAIRS
+    share = min(max(0.05, fewest / num_pairs), most / num_pairs, 0.25)
+    digits = 1 - math.floor(math.log10(share))
+    return math.floor(share * 10**digits + 1e-6) / 10**digits
+
+
+def _data_lines(data: FilesData, size: CorpusSize) -> list[str]:
+    lines = ["data:"]
+    lines += _table(
+        2,
+        [
+            ("source", "files", "local files"),
+            ("source_language", data.source_language, "translate from this language"),
+            ("target_language", data.target_language, "into this one"),
+        ],
+    )
+    lines.append("  corpora:")
+    for corpus in data.corpora:
+        given = corpus.model_dump(exclude_none=True, exclude={"weight"})
+        entry = _table(6, [(key, value, _CORPUS_REASONS[key]) for key, value in given.items()])
+        entry[0] = "    - " + entry[0].removeprefix(" " * 6)
+        lines += entry
+    share, reason = (
+        held_out_share(size.num_pairs),
+        "a hash of each pair decides, so they never move",
+    )
+    num_held_out = round(share * size.num_pairs)
+    if size.has_splits:
+        share = 0.0
+    drawn = [
+        ("validation_share", share, f"about {num_held_out:,} pairs choose the best checkpoint; {reason}"),
+        ("test_share", share, f"about {num_held_out:,} pairs for: tfm validate --split test"),
+    ]  # fmt: skip
+    return lines if size.has_splits else [*lines, *_table(2, drawn)]
+
+
+_CORPUS_REASONS = {
+    "split": "what these pairs are for",
+    "source_path": "one sentence per line; relative to the current folder",
+    "target_path": "line N translates line N of source_path",
+    "path": "relative to the current folder",
+    "format": "the name of the file does not tell it",
+    "source_field": "the column of the source sentences",
+    "target_field": "the column of their translations",
+    "has_header": "whether the first row names the columns",
+}
+
+
+def _model_lines(size: CorpusSize) -> list[str]:
+    scale, share_one = _scale(size), size.share_a_script
+    vocab_size = vocabulary_size(size)
+    whose = "both languages together" if share_one else "each language"
+    tied = "all" if share_one else "target-output"
+    what_is_tied = "both embeddings and the output layer" if share_one else "target embedding and output layer"  # fmt: skip
+    tokenizer = [
+        ("kind", "bpe", "parts of words: no word is unknown"),
+        ("vocab_size", vocab_size, f"entries for {whose}; in a small corpus, more would be too rare to be learned"),
+        ("shared", share_one, "one vocabulary for both languages, which share letters and names" if share_one else "the languages have different letters, so each has its own vocabulary"),
+    ]  # fmt: skip
+    reasons = {
+        "preset": "sizes of the model: tiny, small, base or big"
+        + ("; base needs a GPU" if scale.model.get("preset") == "base" else ""),
+        "d_model": "width of the model: small, because the corpus is",
+        "num_heads": "attention heads",
+        "d_ff": "inner width of the feed-forward network",
+        "encoder_layers": "layers; more need more pairs",
+        "decoder_layers": "as many",
+    }
+    model = [(key, value, reasons[key]) for key, value in scale.model.items()]
+    model += [
+        ("dropout", scale.dropout, "the fewer pairs, the more dropout: it hinders learning by heart"),
+        ("tie_embeddings", tied, f"one table for {what_is_tied}: fewer numbers to learn"),
+    ]  # fmt: skip
+    return ["tokenizer:", *_table(2, tokenizer), "", "model:", *_table(2, model)]
+
+
+def _training_lines(size: CorpusSize) -> list[str]:
+    scale, steps = _scale(size), num_steps(size)
+    interval = _rounded(steps / 12)
+    warmup_steps = min(4000, _rounded(steps / 10))
+    epochs = steps / _steps_per_epoch(size)
+    most = min(500, max(1, round(held_out_share(size.num_pairs) * size.num_pairs)))
+    training = [
+        ("max_steps", steps, f"updates of the weights: about {epochs:.0f} passes over the pairs"),
+        ("batch_tokens", _batch_tokens(size), f"tokens of an update: about {_steps_per_epoch(size):,.0f} updates make one pass"),
+        ("schedule", "cosine", "the learning rate rises, then falls to 0 at max_steps"),
+        ("learning_rate", scale.learning_rate, "its peak; lower it if the loss jumps"),
+        ("warmup_steps", warmup_steps, "updates in which it rises: a tenth of all"),
+        ("log_every", max(10, min(100, 10 * round(interval / 40))), "updates between two reports of the loss"),
+        ("validate_every", interval, f"updates between validations: about {steps // interval} in the run, with sample translations"),
+        ("save_every", interval, "updates between checkpoints; an interrupted run continues from the last"),
+        ("best_metric", "bleu", "the score that decides which checkpoint translates"),
+    ]  # fmt: skip
+    validation = [("max_sentences", most, "sentences of a validation; more take longer")]
+    return ["training:", *_table(2, training), "", "validation:", *_table(2, validation)]
+
+
+def vocabulary_size(size: CorpusSize) -> int:
+    """Entries of the vocabulary, so that each occurs often enough to be learned."""
+    words = size.source_words, size.target_words
+    num_words = sum(words) if size.share_a_script else min(words)
+    largest = next(entries for limit, entries in _VOCABULARIES if num_words < limit)
+    # A character that has no entry of its own costs two or three tokens.
+    num_characters = sum(size.num_characters) if size.share_a_script else max(size.num_characters)
+    wanted = max(num_words / _WORDS_PER_ENTRY, min(num_characters * 1.2, num_words / 8))
+    # More entries than this would be whole words, and nothing would be learned about their parts.
+    words_of_sides = size.num_different_words
+    num_different = sum(words_of_sides) if size.share_a_script else min(words_of_sides)
+    most = _SMALLEST_VOCABULARY + num_different / 2
+    return max(_SMALLEST_VOCABULARY, min(largest, _rounded(min(wanted, most))))
+
+
+def num_steps(size: CorpusSize) -> int:
+    """Updates of a run: more passes over a small corpus, fewer over a large one."""
+    wanted = _scale(size).epochs * _steps_per_epoch(size)
+    return _rounded(min(_MAX_STEPS, max(_MIN_STEPS, wanted)))
+
+
+def words_of(num_words: float, num_characters: float, *, is_spaced: bool) -> float:
+    """The number of words; in a language without spaces, two characters count as one."""
+    return num_words if is_spaced else num_characters / _CHARACTERS_PER_WORD
+
+
+def _steps_per_epoch(size: CorpusSize) -> float:
+    return max(1.0, _tokens_per_epoch(size) / _batch_tokens(size))
+
+
+def _batch_tokens(size: CorpusSize) -> int:
+    """That of the scale; smaller if an epoch would have fewer than eight updates."""
+    return min(_scale(size).batch_tokens, max(64, _rounded(_tokens_per_epoch(size) / 8)))
+
+
+def _tokens_per_epoch(size: CorpusSize) -> float:
+    held_out = 0.0 if size.has_splits else 2 * held_out_share(size.num_pairs)
+    longer = max(size.source_words, size.target_words)
+    # Padding, and pairs whose sides take turns in being the longer one, add about a quarter.
+    return 1.25 * (longer * _TOKENS_PER_WORD + size.num_pairs) * (1 - held_out)
+
+
+def _scale(size: CorpusSize) -> _Scale:
+    return next(scale for scale in _SCALES if size.num_pairs < scale.below)
+
+
+def _rounded(number: float) -> int:
+    """A whole number of two digits and zeros."""
+    return max(1, int(float(f"{number:.2g}")))
+
+
+def _table(indent: int, rows: list[tuple[str, Any, str]]) -> list[str]:
+    """Lines `key: value` with comments in one column."""
+    lines = [f"{' ' * indent}{key}: {_scalar(value)}" for key, value, _ in rows]
+    width = max(_COMMENT_COLUMN, *(len(line) + 2 for line in lines)) if len(lines) > 1 else 0
+    width = width or max(_COMMENT_COLUMN, len(lines[0]) + 2)
+    return [f"{line:<{width}}# {row[2]}" for line, row in zip(lines, rows, strict=True)]
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.12f}".rstrip("0")
+    if not isinstance(value, str):
+        return json.dumps(value)
+    is_plain = _PLAIN.fullmatch(value) and value not in _SPECIAL
+    if is_plain or re.fullmatch(r"[0-9.]+e-[0-9]+", value):  # a learning rate
+        return value
+    return json.dumps(value, ensure_ascii=not value.isprintable())

@@ -1,0 +1,170 @@
+"""Finds the two columns of an unknown table that hold sentences and their translations."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer_cli.data.sources.fields import ROLES
+from transformer_cli.data.sources.records import first_records
+from transformer_cli.data.sources.tables import first_rows
+from transformer_cli.errors import DataError
+from transformer_cli.text.languages import UNKNOWN_LANGUAGE, guess_language, language_in
+
+NUM_SAMPLED_ROWS = 1000
+_NUM_GUESSED_ROWS = 300
+_FEW_ROWS = 20
+_IDENTIFIERS = frozenset({"id", "uuid", "url", "link", "key", "nr", "no", "index"})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table, and what its first rows hold."""
+
+    field: int | str
+    """What a config calls it: its name, or its number from 0."""
+    title: str
+    """Its name in the header; empty if there is none."""
+    holds: str
+    """text, numbers, labels (few different values), links or nothing."""
+    example: str
+    language: str
+    """By its name, else by its text; `und` if neither tells it. For text only."""
+
+
+def columns_of(
+    path: Path, kind: str, *, names: Sequence[str | None] = ()
+) -> tuple[list[Column], bool]:
+    """The columns of a TSV, CSV, JSON Lines or Parquet file, and whether its first row is a header.
+
+    Args:
+        path: the file.
+        kind: tsv, csv, jsonl or parquet.
+        names: if the first row has one of these, it is a header.
+
+    Raises:
+        DataError: the file cannot be read, or has no rows.
+    """
+    if kind in ("jsonl", "parquet"):
+        records = first_records(path, kind, NUM_SAMPLED_ROWS)
+        fields = list(dict.fromkeys(field for record in records for field in record))
+        if not fields:
+            raise DataError(f"{path}: no rows")
+        return [_column(field, field, [row.get(field) for row in records]) for field in fields], False  # fmt: skip
+    rows = first_rows(path, kind, NUM_SAMPLED_ROWS)
+    if not rows:
+        raise DataError(f"{path}: no rows")
+    titles = [title.strip() for title in rows[0]]
+    has_header = not set(titles).isdisjoint(names) or _is_header(titles, rows[1:])
+    columns = []
+    for number, title in enumerate(titles):
+        cells = [row[number] if number < len(row) else "" for row in rows[has_header:]]
+        is_name = has_header and title and titles.count(title) == 1
+        columns.append(_column(title if is_name else number, title if has_header else "", cells))
+    return columns, has_header
+
+
+def choose_columns(
+    columns: Sequence[Column],
+    fields: tuple[int | str | None, int | str | None],
+    languages: tuple[str | None, str | None],
+    where: str,
+) -> tuple[Column, Column]:
+    """The source column and the target column.
+
+    Columns that the user names are taken; else those of the languages that the user names; else the
+    first two that hold text, those with the name of a language before others.
+
+    Raises:
+        DataError: there are no two such columns.
+    """
+    chosen = [None if field is None else _named(columns, field, where) for field in fields]
+    texts = [one for one in columns if one.holds == "text" and one not in chosen]
+    texts.sort(key=lambda one: (_is_identifier(one), not language_in(one.title)))
+    for side, language in enumerate(languages):
+        if chosen[side] is None and language is not None:
+            fitting = [one for one in texts if one.language.casefold() == language.casefold()]
+            chosen[side] = fitting[0] if fitting else None
+            texts = [one for one in texts if one is not chosen[side]]
+    best = iter(sorted(texts[: chosen.count(None)], key=columns.index))
+    source, target = (next(best, None) if one is None else one for one in chosen)
+    if source is None or target is None or source is target:
+        held = "; ".join(f"{one.title or one.field}: {one.holds}" for one in columns)
+        raise DataError(
+            f"{where}: no two columns that hold sentences; its columns hold: {held}",
+            hint="name them: --source-field NAME --target-field NAME (or numbers, from 0)",
+        )
+    return source, target
+
+
+def _named(columns: Sequence[Column], field: int | str, where: str) -> Column:
+    for number, column in enumerate(columns):
+        if field in (column.field, column.title) or str(field) == str(number):
+            return column
+    known = ", ".join(column.title or str(column.field) for column in columns)
+    raise DataError(f"{where}: no column {field}, found {known}")
+
+
+def _is_identifier(column: Column) -> bool:
+    return column.title.casefold() in _IDENTIFIERS
+
+
+def _is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a first row names columns: languages or roles, or a word above a column of numbers."""
+    words = [re.split(r"[\W_]+", title.casefold()) for title in titles]
+    languages = [language_in(title) for title in titles if len(title.split()) <= 2]
+    named = {language for language in languages if language}
+    num_roles = sum(not ROLES.isdisjoint(parts) and len(parts) <= 3 for parts in words)
+    if len(named) + num_roles >= 2:  # English and Inglese name one language: a pair of words
+        return True
+    return any(
+        title
+        and _kind([title]) == "text"
+        and _kind([row[number] for row in rows if number < len(row)]) in ("numbers", "links")
+        for number, title in enumerate(titles)
+    )
+
+
+def _column(field: int | str, title: str, cells: Sequence[Any]) -> Column:
+    is_text = any(isinstance(cell, str) for cell in cells)
+    texts = [cell if isinstance(cell, str) else "" for cell in cells]
+    filled = [text.strip() for text in texts if text.strip()]
+    kind = _kind(texts) if is_text else _kind(["" if one is None else "0" for one in cells])
+    others = [str(cell) for cell in cells if cell is not None]
+    language = UNKNOWN_LANGUAGE
+    if kind == "text":
+        language = language_in(title) or guess_language(filled[:_NUM_GUESSED_ROWS])
+    return Column(field, title, kind, next(iter([*filled, *others]), ""), language)
+
+
+def _kind(cells: Sequence[str]) -> str:
+    """What the cells of a column hold, by the majority of those that are not empty."""
+    filled = [cell.strip() for cell in cells if cell.strip()]
+    if 2 * len(filled) < len(cells) or not filled:
+        return "nothing" if not filled else "labels"
+    if _share(filled, lambda cell: re.match(r"\w+://|www\.", cell) is not None) > 0.5:
+        return "links"
+    if _share(filled, lambda cell: any(char.isalpha() for char in cell)) < 0.5:
+        return "numbers"
+    is_long = _share(filled, lambda cell: len(cell.split()) > 1) > 0.1
+    if len(filled) >= _FEW_ROWS and len(set(filled)) < (0.02 if is_long else 0.2) * len(filled):
+        return "labels"
+    return "text"
+
+
+def _share(cells: Sequence[str], holds: Any) -> float:
+    return sum(bool(holds(cell)) for cell in cells) / len(cells)
+
+
+def facts_of(column: Column) -> Mapping[str, str]:
+    """A column as one row of a table for people."""
+    what = f"text, {column.language}" if column.holds == "text" else column.holds
+    name = on_one_line(column.title, 50) or f"column {column.field}"
+    return {"name": name, "holds": what, "example": on_one_line(column.example, 50)}
+
+
+def on_one_line(text: str, max_characters: int) -> str:
+    """The beginning of a text, without line ends and characters that control a terminal."""
+    line = "".join(char if char.isprintable() else " " for char in text)
+    return line if len(line) <= max_characters else line[: max_characters - 1] + "…"

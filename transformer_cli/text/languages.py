@@ -1,0 +1,141 @@
+"""Languages: their names as people write them, and a guess of the language of sentences."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+
+UNKNOWN_LANGUAGE = "und"
+"""The code of ISO 639-2 for a language that is not known."""
+UNSPACED = frozenset({"zh", "ja", "th", "lo", "km", "my"})
+"""Languages that put no spaces between words."""
+
+# Codes of one and of three letters, and names in English, in the language itself and in its neighbours'.
+_NAMES = {
+    "ar": "ara arabic arabisch arabo arabe árabe العربية",
+    "bg": "bul bulgarian bulgarisch български",
+    "ca": "cat catalan català katalanisch",
+    "cs": "ces cze czech čeština tschechisch česky",
+    "da": "dan danish dansk dänisch",
+    "de": "deu ger german deutsch allemand tedesco alemán alemão duits niemiecki",
+    "el": "ell gre greek ελληνικά griechisch",
+    "en": "eng english englisch anglais inglese inglés inglês engels angielski",
+    "es": "spa spanish español spanisch espagnol spagnolo espanhol spaans castellano hiszpański",
+    "et": "est estonian eesti",
+    "fa": "fas per persian farsi فارسی",
+    "fi": "fin finnish suomi finnisch",
+    "fr": "fra fre french français französisch francese francés francês frans francuski",
+    "ga": "gle irish gaeilge",
+    "he": "heb hebrew עברית",
+    "hi": "hin hindi हिन्दी",
+    "hr": "hrv croatian hrvatski kroatisch",
+    "hu": "hun hungarian magyar ungarisch",
+    "id": "ind indonesian indonesia",
+    "it": "ita italian italiano italienisch italien italiaans włoski",
+    "ja": "jpn japanese japanisch japonais giapponese japonés 日本語",
+    "ko": "kor korean koreanisch 한국어",
+    "la": "lat latin latein latino",
+    "lt": "lit lithuanian lietuvių",
+    "lv": "lav latvian latviešu",
+    "nl": "nld dut dutch nederlands niederländisch néerlandais olandese holandés",
+    "no": "nor nob norwegian norsk norwegisch",
+    "pl": "pol polish polski polnisch polonais polacco polaco",
+    "pt": "por portuguese português portugiesisch portugais portoghese portugués",
+    "ro": "ron rum romanian română rumänisch",
+    "ru": "rus russian русский russisch russe russo ruso",
+    "sk": "slk slo slovak slovenčina",
+    "sl": "slv slovenian slovenščina",
+    "sr": "srp serbian српски srpski",
+    "sv": "swe swedish svenska schwedisch",
+    "th": "tha thai ไทย",
+    "tr": "tur turkish türkçe türkisch",
+    "uk": "ukr ukrainian українська",
+    "vi": "vie vietnamese tiếng",
+    "zh": "zho chi chinese chinesisch chinois cinese chino 中文",
+}
+LANGUAGE_OF_NAME = {
+    name: code for code, names in _NAMES.items() for name in [code, *names.casefold().split()]
+}
+
+# Scripts, by the first word of the Unicode names of their letters, that tell the language by themselves.
+_LANGUAGE_OF_SCRIPT = {
+    "HIRAGANA": "ja", "KATAKANA": "ja", "CJK": "zh", "HANGUL": "ko", "THAI": "th", "GREEK": "el",
+    "HEBREW": "he", "DEVANAGARI": "hi", "ARABIC": "ar", "CYRILLIC": "ru", "GEORGIAN": "ka",
+    "ARMENIAN": "hy", "BENGALI": "bn", "TAMIL": "ta", "TELUGU": "te", "LAO": "lo", "KHMER": "km",
+    "MYANMAR": "my",
+}  # fmt: skip
+# Letters that only one language of a script has.
+_LETTERS = {"uk": "іїє", "sr": "ђћљњ", "fa": "پچژگ"}
+# Frequent words; those of one language that are also words of another are few.
+_FREQUENT_WORDS = {
+    "ca": "el la els les un una és i que no de en amb per jo tu ell ella aquest molt però està",
+    "cs": "je se na to že v já ty ne jsem jsi ten ta s z do byl co si tom",
+    "da": "jeg du er det ikke en et og at har han hun vi de på til med som hvad var",
+    "de": "der die das den dem des von ist und ich du nicht ein eine er sie wir es zu in mit hat haben auf war",
+    "en": "the is and i you to a of in he she it not that was we they have my do this are",
+    "es": "el la los las un una es y yo que no de en se lo tú él ella está por con muy mi pero",
+    "fi": "on ei ja hän se minä sinä en oli että tämä mitä ovat olen me mutta hänen kun",
+    "fr": "le la les un une est et je tu il elle que ne pas de des en nous vous ce à j l qu c",
+    "hu": "a az és nem egy hogy én te ő van volt ez mi meg is azt nagyon de vagyok",
+    "it": "il la lo gli le un una è e che non di in io tu lui lei ho ha sono per mi con del della",
+    "nl": "de het een is en ik je niet dat hij zij ze we van in op te heeft wat mijn was met voor",
+    "no": "jeg du er det ikke en et og at har han hun vi de på til med som hva ble",
+    "pl": "jest nie się to na w i że z ja ty on ona do co jak ma był są mnie jestem",
+    "pt": "o a os as um uma é e que não de em eu tu ele ela você está com para por muito meu do da",
+    "ro": "este nu și un o în la de că eu tu el ea am are cu pe ce mai sunt pentru",
+    "sv": "jag du är det inte en ett och att har han hon vi de på till med som vad var den",
+    "tr": "bir ve bu ne ben sen o değil için çok var da de ile gibi benim daha",
+    "vi": "là tôi không có bạn và của anh cô một này đã người cho rất",
+}
+_WORDS = {language: frozenset(words.split()) for language, words in _FREQUENT_WORDS.items()}
+_MIN_SHARE = 0.06
+_MIN_LEAD = 1.25
+
+
+def language_in(name: str) -> str | None:
+    """The language that a name of a column or file says, such as Italian, text_it or phrases (EN)."""
+    found = {
+        LANGUAGE_OF_NAME[word]
+        for word in re.findall(r"[^\W\d_]+", name.casefold())
+        if word in LANGUAGE_OF_NAME
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def guess_language(sentences: Iterable[str]) -> str:
+    """The language of sentences, by their script or their most frequent words; `und` if unsure."""
+    text = " ".join(sentences).casefold()
+    letters = Counter(char for char in text if char.isalpha())
+    if not letters:
+        return UNKNOWN_LANGUAGE
+    scripts: Counter[str] = Counter()
+    for letter, count in letters.items():
+        scripts[unicodedata.name(letter, "?").split(" ")[0].split("-")[0]] += count
+    if scripts["HIRAGANA"] > 0.05 * letters.total():  # Japanese has Chinese characters too
+        return "ja"
+    script = scripts.most_common(1)[0][0]
+    if script != "LATIN":
+        return _language_of_script(script, letters)
+    return _language_of_words(re.findall(r"[^\W\d_]+", text))
+
+
+def _language_of_script(script: str, letters: Counter[str]) -> str:
+    for language, own in _LETTERS.items():
+        has_script = any(unicodedata.name(letter).startswith(script) for letter in own)
+        if has_script and sum(letters[letter] for letter in own) > 0.005 * letters.total():
+            return language
+    if script == "CYRILLIC" and not letters["ы"] and letters["ъ"] > 0.005 * letters.total():
+        return "bg"
+    return _LANGUAGE_OF_SCRIPT.get(script, UNKNOWN_LANGUAGE)
+
+
+def _language_of_words(words: list[str]) -> str:
+    counts = Counter(words)
+    shares = Counter(
+        {
+            language: sum(counts[word] for word in frequent) / max(1, counts.total())
+            for language, frequent in _WORDS.items()
+        }
+    )
+    (best, share), (_, second) = shares.most_common(2)
+    return best if share >= _MIN_SHARE and share >= _MIN_LEAD * second else UNKNOWN_LANGUAGE

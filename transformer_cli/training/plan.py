@@ -1,0 +1,244 @@
+"""What a run is going to do: its size in numbers, and warnings of settings that do not fit together."""
+
+import logging
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from transformer_cli.config import Config, FilesData, HubData, SequencesData
+from transformer_cli.data.batches.order import epoch_order
+from transformer_cli.data.preparation import PreparedData
+from transformer_cli.text.vocabulary import NUM_FIXED_ENTRIES, SUBWORD_VOCAB_SIZE
+from transformer_cli.training.callbacks import Callback
+from transformer_cli.training.meter import TrainingReport
+from transformer_cli.training.schedules import learning_rate
+from transformer_cli.training.step import StepReport
+
+logger = logging.getLogger(__name__)
+
+# The drop-first exercise spends two thirds of its updates on the warm-up, and learns.
+MAX_WARMUP_SHARE = 0.75
+# With fewer, most entries of a vocabulary occur too rarely to be learned.
+MIN_OCCURRENCES = 10
+MIN_VALIDATION_SENTENCES = 20
+MIN_UPDATES_PER_EPOCH = 5
+# The speed of fewer updates than this says little about the whole run.
+MIN_UPDATES_FOR_SPEED = 20
+
+
+class Vocabulary(NamedTuple):
+    """One vocabulary, and how often its entries occur in an epoch."""
+
+    side: str
+    size: int
+    num_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The size of a run."""
+
+    num_pairs: int
+    """Pairs that the model reads in an epoch."""
+    num_target_tokens: int
+    """Target tokens of an epoch, [EOS] included."""
+    updates_per_epoch: int
+    num_steps: int
+    """The last step of the run, unless `training.patience` ends it earlier."""
+    num_validation_sentences: int
+    vocabularies: tuple[Vocabulary, ...]
+    """One for each language, or the shared one."""
+
+    @classmethod
+    def of(cls, config: Config, data: PreparedData, num_steps: int) -> "Plan":
+        """The plan for prepared data; an epoch is measured on its first 200,000 pairs."""
+        order = epoch_order(data.train.lengths, data.train.corpus_sizes, config)
+        num_pairs, report = order.num_pairs(), data.report
+        visits = num_pairs / max(1, sum(data.train.corpus_sizes))
+        target = report.target.train
+        has_end = not isinstance(config.data, SequencesData) or config.data.end_symbol
+        num_target_tokens = target.num_tokens + has_end * target.num_sentences
+        sides = {"source": report.source, "target": report.target}
+        vocabularies = [
+            Vocabulary(name, side.vocab_size, side.train.num_tokens) for name, side in sides.items()
+        ]
+        if config.tokenizer.shared:
+            num_tokens = sum(one.num_tokens for one in vocabularies)
+            vocabularies = [Vocabulary("shared", report.source.vocab_size, num_tokens)]
+        return cls(
+            num_pairs=num_pairs,
+            num_target_tokens=round(visits * num_target_tokens),
+            updates_per_epoch=-(-order.estimated_batches() // config.training.accumulate),
+            num_steps=num_steps,
+            num_validation_sentences=len(data.validation[: config.validation.max_sentences]),
+            vocabularies=tuple(vocabularies),
+        )
+
+    def times(self, interval: int) -> int:
+        """How often something happens that is due at each interval and at the end."""
+        return -(-self.num_steps // interval)
+
+    def lines(self, config: Config) -> list[str]:
+        """The plan for people."""
+        training, d_model = config.training, config.model.d_model
+        top = min(max(training.warmup_steps, 1), self.num_steps)
+        highest, last = (learning_rate(n, training, d_model=d_model) for n in (top, self.num_steps))
+        after = f" after {top:,} updates" if training.warmup_steps else ""
+        return [
+            f"plan: {self.num_pairs:,} training pairs, {self.num_steps:,} updates of about "
+            f"{self.num_target_tokens / self.updates_per_epoch:,.0f} target tokens, "
+            f"{self.num_steps / self.updates_per_epoch:,.1f} epochs of "
+            f"{self.updates_per_epoch:,} updates",
+            f"plan: validations: {self.times(training.validate_every):,}, of "
+            f"{self.num_validation_sentences:,} sentences; saves: {self.times(training.save_every):,}, "
+            f"and each new best; learning rate: {highest:.2g}{after}, {last:.2g} at the end",
+        ]
+
+
+def warnings(plan: Plan, config: Config) -> list[str]:
+    """What does not fit together in a plan: numbers, and a setting with a value that fits."""
+    found = [*_of_the_schedule(plan, config), *_of_the_intervals(plan, config)]
+    if not isinstance(config.data, SequencesData):  # the exercises are as small as their models ask
+        found += [*_of_the_vocabularies(plan, config), *_of_the_corpus(plan, config)]
+    return found
+
+
+def _of_the_schedule(plan: Plan, config: Config) -> list[str]:
+    warmup_steps, num_steps = config.training.warmup_steps, plan.num_steps
+    if warmup_steps <= MAX_WARMUP_SHARE * num_steps:
+        return []
+    share = "all" if warmup_steps >= num_steps else f"{warmup_steps / num_steps:.0%}"
+    return [
+        f"training.warmup_steps is {warmup_steps:,} and the run has {num_steps:,} updates: the learning rate "
+        f"rises in {share} of them, so the model learns little; set training.warmup_steps to about "
+        f"{_rounded(num_steps / 10)}, or train longer"
+    ]
+
+
+def _of_the_intervals(plan: Plan, config: Config) -> list[str]:
+    training, num_steps = config.training, plan.num_steps
+    found, fitting = [], _rounded(num_steps / 10)
+    is_validated_once = training.validate_every >= num_steps
+    if is_validated_once:
+        found.append(
+            f"training.validate_every is {training.validate_every:,} and the run has {num_steps:,} updates: "
+            "there is no validation and no sample before the end, and no choice of the best checkpoint; "
+            f"set training.validate_every to about {fitting}"
+        )
+    if is_validated_once and training.save_every >= num_steps:
+        found.append(
+            f"training.save_every is {training.save_every:,} and the run has {num_steps:,} updates: nothing is "
+            "saved before the end, so a crash of the machine loses the whole run; "
+            f"set training.save_every to about {fitting}"
+        )
+    num_validations = plan.times(training.validate_every)
+    if training.patience is not None and training.patience >= num_validations:
+        found.append(
+            f"training.patience is {training.patience} and the run has {num_validations} validations, of "
+            "which the first is always a new best: patience cannot end the run; "
+            f"lower training.patience, or set training.validate_every to about {_rounded(num_steps / (3 * training.patience))}"
+        )
+    return found
+
+
+def _of_the_vocabularies(plan: Plan, config: Config) -> list[str]:
+    settings, found = config.tokenizer, []
+    is_cut = settings.kind != "wordlevel"
+    asked = settings.vocab_size or SUBWORD_VOCAB_SIZE
+    for side, size, num_tokens in plan.vocabularies:
+        num_learned = size - (NUM_FIXED_ENTRIES if is_cut else 0)
+        fitting = max(400, _rounded(num_tokens / 30))
+        advice = f"set tokenizer.vocab_size to about {min(fitting, _rounded(0.7 * size)):,}"
+        if not is_cut:
+            advice = f"take subwords: tokenizer.kind: bpe, tokenizer.vocab_size: {fitting}"
+        if num_tokens < MIN_OCCURRENCES * num_learned:
+            found.append(
+                f"the {side} vocabulary has {size:,} entries, and the corpus only {num_tokens:,} tokens: an entry "
+                f"occurs {num_tokens / num_learned:.1f} times on average, too rarely to be learned; {advice}"
+            )
+        elif settings.kind == "bpe" and settings.min_frequency == 1 and size < asked:
+            found.append(
+                f"tokenizer.vocab_size is {asked:,}, and the corpus gives only {size:,} entries for the {side} "
+                "vocabulary: every word is an entry of its own, so nothing is learned about parts of words; "
+                + advice
+            )
+    return found
+
+
+def _of_the_corpus(plan: Plan, config: Config) -> list[str]:
+    found, training = [], config.training
+    if plan.num_validation_sentences < MIN_VALIDATION_SENTENCES:
+        limit = config.validation.max_sentences
+        advice = "use more pairs for the validation split"
+        if limit is not None and limit < MIN_VALIDATION_SENTENCES:
+            advice = "set validation.max_sentences to 200"
+        elif isinstance(config.data, FilesData | HubData) and any(
+            corpus.split is None for corpus in config.data.corpora
+        ):
+            share = 2 * MIN_VALIDATION_SENTENCES / max(1, plan.num_pairs)
+            advice = f"set data.validation_share to about {min(0.5, max(0.05, share)):.2g}"
+        found.append(
+            f"validation uses {plan.num_validation_sentences} sentences: scores of so few are mostly chance; {advice}"
+        )
+    if plan.updates_per_epoch < MIN_UPDATES_PER_EPOCH:
+        name = "batch_sentences" if training.batch_tokens is None else "batch_tokens"
+        size = training.batch_sentences or training.batch_tokens or 1
+        wanted = size * training.accumulate * plan.updates_per_epoch / (4 * MIN_UPDATES_PER_EPOCH)
+        also = " and training.accumulate to 1" if training.accumulate > 1 else ""
+        found.append(
+            f"training.{name} is {size:,}: an epoch has only {plan.updates_per_epoch} updates, so the model learns "
+            f"slowly from each pair; set training.{name} to about {_rounded(wanted)}{also}"
+        )
+    return found
+
+
+def _rounded(number: float) -> int:
+    """A number of one or two digits and zeros, 1 or more."""
+    return max(1, int(float(f"{number:.1g}" if number < 1000 else f"{number:.2g}")))
+
+
+class Announcer(Callback):
+    """Logs the plan and its warnings before the first step, and once the time that is left."""
+
+    def __init__(self, config: Config, data: PreparedData) -> None:
+        self.config, self.data = config, data
+        self.num_steps = 0
+        self.step = 0
+        self.num_updates = self.num_tokens = 0
+        self.seconds = 0.0
+        self.has_told_time = False
+
+    def on_start(self, first_step: int, num_steps: int | None) -> None:
+        if num_steps is None:
+            return
+        self.num_steps = num_steps
+        plan = Plan.of(self.config, self.data, num_steps)
+        for line in plan.lines(self.config):
+            logger.info("%s", line)
+        for warning in warnings(plan, self.config):
+            logger.warning("warning: %s", warning)
+
+    def on_step(self, step: int, report: StepReport) -> None:
+        self.num_updates += 1
+        self.num_tokens += report.num_target_tokens
+
+    def on_report(self, report: TrainingReport) -> None:
+        """The speed of a report leaves out validations and saves, and so does the time."""
+        self.seconds += self.num_tokens / max(report.target_tokens_per_second, 1e-9)
+        self.num_tokens = 0
+        left = self.num_steps - report.step
+        if self.has_told_time or left < 1 or self.num_updates < MIN_UPDATES_FOR_SPEED:
+            return
+        self.has_told_time = True
+        logger.info(
+            "about %s left for %s updates, at the speed of these %d; validations come on top",
+            _duration(left * self.seconds / self.num_updates), f"{left:,}", self.num_updates,
+        )  # fmt: skip
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} seconds"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} minutes"
+    hours = seconds / 3600
+    return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:.1f} days"
