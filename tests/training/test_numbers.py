@@ -163,7 +163,7 @@ def test_attention_over_nothing_and_over_large_scores_is_finite_in_low_precision
     queries, keys = (40 * torch.randn(1, 2, 3, 8).to(precision) for _ in range(2))
     values = torch.randn(1, 2, 3, 8).to(precision)
     visible = torch.tensor([[True, False, False], [True, True, False], [False] * 3])
-    found = attend(queries, keys, values, visible[None, None], Dropout(0.0))
+    found = attend(queries, keys, values, fused_mask(visible[None, None], queries.dtype), Dropout(0.0))
     assert torch.isfinite(found).all()
     torch.testing.assert_close(found[:, :, 0], values[:, :, 0], rtol=0.02, atol=0.02)
     assert (found[:, :, 2] == 0).all()
