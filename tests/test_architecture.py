@@ -14,6 +14,7 @@ HEIGHTS = {
     "errors": 0,
     "phrasebook": 0,
     "config": 1,
+    "memory": 1,
     "messages": 2,
     "runtime": 2,
     "storage": 2,

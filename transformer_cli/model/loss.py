@@ -42,9 +42,7 @@ def sum_loss(
 
     Source: Vaswani et al. 2017, section 5.4; Szegedy et al. 2016; "others": The Annotated Transformer.
     """
-    of_truth, of_pad, of_all = _RowLogProbabilities.apply(
-        at_least_float32(logits), target_ids, pad_id
-    )
+    of_truth, of_pad, of_all = _RowLogProbabilities.apply(logits, target_ids, pad_id)
     is_real = target_ids != pad_id
     likelihood = of_truth.masked_fill(~is_real, 0.0).sum()
     if label_smoothing == 0.0:
@@ -62,8 +60,8 @@ class _RowLogProbabilities(torch.autograd.Function):
     """Of each position the log-probability of the true token, that of [PAD], and the sum over the vocabulary.
 
     The log-probabilities, (B, T, V), would be the largest tensor of a training step, and their backward pass
-    needs several more of that size. Here a part of the positions is computed at a time, and again in the backward
-    pass. Each number is the same as if all positions were computed at once.
+    needs several more of that size. Here a part of the positions is computed at a time, in float32 at least, and
+    again in the backward pass. Each number is the same as if all positions were computed at once.
     """
 
     @staticmethod
@@ -73,8 +71,9 @@ class _RowLogProbabilities(torch.autograd.Function):
         """(B, T, V), (B, T) int64 and an id to three tensors (B, T)."""
         ctx.save_for_backward(logits, target_ids)
         ctx.pad_id = pad_id
+        dtype = torch.promote_types(logits.dtype, torch.float32)
         of_truth, of_pad, of_all = (
-            torch.empty(target_ids.shape, dtype=logits.dtype, device=logits.device)
+            torch.empty(target_ids.shape, dtype=dtype, device=logits.device)
             for _ in range(3)
         )
         ids, *sums = (rows.flatten() for rows in (target_ids, of_truth, of_pad, of_all))
@@ -97,9 +96,9 @@ class _RowLogProbabilities(torch.autograd.Function):
             of_each = given[2][part].expand_as(log_probabilities).contiguous()
             of_each[:, ctx.pad_id] += given[1][part].squeeze(-1)
             of_each.scatter_add_(-1, ids[part], given[0][part])
-            # The formula of the backward pass of log_softmax, without a tensor more.
-            torch._log_softmax_backward_data(
-                of_each, log_probabilities, -1, logits.dtype, out=rows[part]
+            # The formula of the backward pass of log_softmax.
+            rows[part] = torch._log_softmax_backward_data(
+                of_each, log_probabilities, -1, of_each.dtype
             )
         return gradient, None, None
 
@@ -113,4 +112,4 @@ def _parts(logits: Tensor) -> Iterator[tuple[slice, Tensor]]:
     size = -(-len(rows) // max(num_parts, 1))
     for start in range(0, len(rows), max(size, 1)):
         part = slice(start, start + size)
-        yield part, rows[part].log_softmax(-1)
+        yield part, at_least_float32(rows[part]).log_softmax(-1)

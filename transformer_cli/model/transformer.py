@@ -14,7 +14,7 @@ from transformer_cli.model.dropout import Dropout
 from transformer_cli.model.initialization import initialize
 from transformer_cli.model.layers import DecoderLayer, EncoderLayer
 from transformer_cli.model.masks import Mask, causal_mask, padding_mask
-from transformer_cli.model.norms import at_least_float32, build_norm
+from transformer_cli.model.norms import build_norm
 from transformer_cli.model.positions import Rotation, build_positions, rotation_at
 
 
@@ -94,7 +94,7 @@ class Transformer(nn.Module):
             decoder_input_ids: (B, T) int64, [SOS] and then the target; padding, if any, on the right.
 
         Returns:
-            (B, T, V), float32 at least.
+            (B, T, V), in the precision of matrix products; `sum_loss` widens them to float32.
         """
         return self.decode(decoder_input_ids, self.encode(source_ids, source_mask), source_mask)
 
@@ -113,7 +113,7 @@ class Transformer(nn.Module):
         x = self.embed_target(decoder_input_ids)
         masks = causal_mask(x.size(1), x.device), padding_mask(source_mask, x)
         x = self.decoder(x, memory, *masks, self.rotation(x))
-        return at_least_float32(self.output(x))
+        return self.output(x)
 
     def start_decoding(self, memory: Tensor, source_mask: Tensor | None) -> DecoderState:
         """The state of decoding before the first token, with one row for each sentence."""
