@@ -16,6 +16,7 @@ HEIGHTS = {
     "phrasebook": 0,
     "signals": 0,
     "config": 1,
+    "memory": 1,
     "exits": 2,
     "messages": 2,
     "runtime": 2,

@@ -1,11 +1,9 @@
 """The machine: device, precision, threads, random numbers, and versions of software."""
 
-import ctypes
 import hashlib
 import logging
 import os
 import platform
-import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import metadata
@@ -15,6 +13,7 @@ import torch
 
 from transformer_cli.config import RuntimeConfig
 from transformer_cli.errors import ConfigError
+from transformer_cli.memory import keep_freed_memory
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +50,7 @@ def prepare_machine(config: RuntimeConfig) -> Machine:
     """
     if config.threads is not None:
         torch.set_num_threads(config.threads)
-    _keep_freed_memory()
+    keep_freed_memory()
     device = _choose_device(config.device)
     return Machine(device, _choose_precision(config.precision, device))
 
@@ -81,26 +80,6 @@ def _has_fast_bfloat16(device: torch.device) -> bool:
         checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
         return any(getattr(torch.cpu, check, lambda: False)() for check in checks)
     return False
-
-
-def _has_glibc() -> bool:
-    return sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
-
-
-def _keep_freed_memory() -> None:
-    """Let glibc keep freed memory: each step frees and allocates large tensors, and page faults cost time."""
-    if not _has_glibc():
-        return
-    trim_threshold, mmap_threshold = -1, -3
-    libc = ctypes.CDLL(None)
-    libc.mallopt(mmap_threshold, 1 << 30)
-    libc.mallopt(trim_threshold, (1 << 31) - 1)
-
-
-def return_freed_memory() -> None:
-    """Give freed memory back to the system, after work with tensors of other sizes, such as decoding."""
-    if _has_glibc():
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def derive_seed(*parts: int | str) -> int:

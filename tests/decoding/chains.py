@@ -60,7 +60,8 @@ class MarkovChain:
         self.num_rows.append(len(last_ids))
         return self.tables[self.sentences, last_ids].clone()
 
-    def select(self, rows: Tensor) -> None:
+    def select(self, rows: Tensor, *, keeps_sources: bool = False) -> None:
+        assert not keeps_sources or torch.equal(self.sentences, self.sentences[rows])
         self.sentences = self.sentences[rows]
 
 

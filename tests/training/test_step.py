@@ -13,6 +13,7 @@ from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.errors import TryAgainError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
+from transformer_cli.training.fitting import DeviceMemory
 from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.step import StepReport, train_step
@@ -44,7 +45,11 @@ def batch(pairs: list[TokenPair]) -> Batch:
 
 
 def step(
-    model: nn.Module, optimizer: Optimizer, batches: list[Batch], **settings: Any
+    model: nn.Module,
+    optimizer: Optimizer,
+    batches: list[Batch],
+    memory: DeviceMemory | None = None,
+    **settings: Any,
 ) -> StepReport:
     settings = {"label_smoothing": 0.1, "clip_norm": None} | settings
     training = TrainingConfig(max_steps=1, batch_sentences=4, **settings)
@@ -53,7 +58,7 @@ def step(
         optimizer,
         build_objective(training, MACHINE),
         batches,
-        device=MACHINE.device,
+        memory=memory or DeviceMemory(MACHINE.device),
         clip_norm=training.clip_norm,
     )
 
@@ -188,6 +193,40 @@ def test_gradients_of_the_attempt_that_failed_are_forgotten() -> None:
     assert sizes == [2, 4, 1, 1, 2, 2]
     for ours, theirs in zip(model.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-10, atol=1e-14)
+
+
+def test_the_size_that_fits_is_remembered_so_no_later_update_fails_first() -> None:
+    model, optimizer = model_and_optimizer()
+    memory = DeviceMemory(MACHINE.device)
+    sizes = with_memory_for(model, 2, MemoryError())
+    halvings = [step(model, optimizer, [batch(PAIRS)], memory).num_halvings for _ in range(3)]
+    assert sizes == [4, 2, 2, 2, 2, 2, 2]
+    assert halvings == [1, 1, 1]
+    assert memory.max_cells == 2 * 5
+    assert step(model, optimizer, [batch(PAIRS[:1])], memory).num_halvings == 0  # a small one
+    assert sizes[7:] == [1]
+
+
+def test_a_long_sentence_that_fitted_alone_does_not_stop_later_updates() -> None:
+    model, optimizer = model_and_optimizer()
+    memory = DeviceMemory(MACHINE.device, max_cells=3)
+    sizes = with_memory_for(model, 4, MemoryError())
+    assert step(model, optimizer, [batch(PAIRS)], memory).num_halvings == 2
+    assert sizes == [1, 1, 1, 1]
+    assert memory.max_cells == 3
+
+
+@pytest.mark.parametrize(("dropout", "is_the_same"), [(0.0, True), (0.5, False)])
+def test_an_update_in_parts_is_the_whole_one_unless_there_is_dropout(
+    dropout: float, is_the_same: bool
+) -> None:
+    norms = []
+    for max_cells in (None, 10):
+        model, optimizer = model_and_optimizer(dropout)
+        torch.manual_seed(5)
+        memory = DeviceMemory(MACHINE.device, max_cells)
+        norms.append(float(step(model, optimizer, [batch(PAIRS)], memory).gradient_norm))
+    assert (norms[1] == pytest.approx(norms[0], rel=1e-12)) == is_the_same
 
 
 def test_memory_that_cannot_hold_one_sentence_ends_it_cleanly() -> None:

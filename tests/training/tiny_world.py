@@ -14,6 +14,7 @@ from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
 from transformer_cli.training.alarms import Alarms
 from transformer_cli.training.callbacks import Callback, Callbacks
+from transformer_cli.training.fitting import DeviceMemory
 from transformer_cli.training.loop import Experiment, run_loop
 from transformer_cli.training.meter import Meter, TrainingReport
 from transformer_cli.training.objectives import build_objective
@@ -48,7 +49,9 @@ def experiment(
     order = EpochOrder(known.lengths, known.corpus_sizes, [1.0], budget, 7)
     updates = Updates(known, order, accumulate=training.accumulate, position=position)
     optimizer, objective = Optimizer(model, training), build_objective(training, MACHINE)
-    return Experiment(model, optimizer, objective, updates, training, MACHINE, 7)
+    return Experiment(
+        model, optimizer, objective, updates, training, MACHINE, DeviceMemory(MACHINE.device), 7
+    )
 
 
 @dataclass

@@ -12,11 +12,12 @@ import torch
 
 from transformer_cli.checkpoint.listing import list_checkpoints, ranked
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RunFolder
-from transformer_cli.checkpoint.stored import Checkpoint, open_checkpoint
+from transformer_cli.checkpoint.stored import MODEL_FILE, Checkpoint, open_checkpoint
 from transformer_cli.config import Config
 from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings
 from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.errors import ConfigError, DataError, MissingInputError, StorageError
+from transformer_cli.memory import require_memory
 from transformer_cli.model import Transformer
 from transformer_cli.storage import DamagedError
 from transformer_cli.text import Tokenizer, tokenizer_pair
@@ -108,6 +109,7 @@ def _load(folder: Path) -> TrainedModel:
     with torch.device("meta"):
         model = Transformer(config.model, *sizes)
     try:
+        _require_memory(checkpoint, model)
         weights = checkpoint.model(expected=model.state_dict())
     except DamagedError:
         raise
@@ -127,6 +129,18 @@ def _load(folder: Path) -> TrainedModel:
         target_tokenizer=target_tokenizer,
         step=checkpoint.step,
         folder=folder,
+    )
+
+
+def _require_memory(checkpoint: Checkpoint, model: Transformer) -> None:
+    """Refuse weights that memory cannot hold; the reader refuses a file that has other sizes than the model."""
+    in_file = sum(file.size for file in checkpoint.manifest.files if file.name == MODEL_FILE)
+    needed = min(in_file, sum(parameter.nbytes for parameter in model.parameters()))
+    require_memory(
+        needed,
+        torch.device("cpu"),
+        f"{checkpoint.folder / MODEL_FILE}: the weights",
+        hint="close other programs, or use a machine with more memory",
     )
 
 

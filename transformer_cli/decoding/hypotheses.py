@@ -121,12 +121,13 @@ class Beams:
         order = rivals.argsort(dim=1, descending=True, stable=True)
         return rivals, order[:, : self._beam_size]
 
-    def continue_with(self, num_best: int) -> tuple[Tensor, Tensor] | None:
+    def continue_with(self, num_best: int) -> tuple[Tensor, Tensor, bool] | None:
         """End the search of a sentence when no open hypothesis can beat its `num_best` best.
 
         Returns:
             Two (b * W,) int64 tensors, for the slots of sentences still searched: the row of the previous
-            step to continue, and the last token. None if every sentence has ended.
+            step to continue, and the last token. Then whether each row keeps its sentence: the rows of a sentence
+            only change places. None if every sentence has ended.
         """
         _, parents, tokens = self._steps[-1]
         num_slots = 1 if len(self._steps) == 1 else self._beam_size  # of the step before
@@ -147,7 +148,8 @@ class Beams:
             self._totals = self._totals[kept]
             self._finished, self._origins = self._finished[kept], self._origins[kept]
             rows, tokens = rows[kept], tokens[kept]
-        return rows.flatten(), tokens.flatten()
+        keeps_sources = kept is None and num_slots == self._beam_size
+        return rows.flatten(), tokens.flatten(), keeps_sources
 
     def _store_finished(self) -> None:
         self._all_finished[self._sentences] = self._finished

@@ -27,11 +27,12 @@ class Scorer(Protocol):
             (R, V) log-probabilities of the next token. The caller may write into the tensor.
         """
 
-    def select(self, rows: Tensor) -> None:
+    def select(self, rows: Tensor, *, keeps_sources: bool = False) -> None:
         """New row i is old row `rows[i]`: this keeps, reorders, repeats and drops rows.
 
         Args:
             rows: (R2,) int64, for any number of rows.
+            keeps_sources: True: each new row has the source sentence of the old row in its place.
         """
 
 
@@ -107,8 +108,8 @@ def beam_search(
     beams.extend(scores, special_ids.eos_id)
     # Not endless: at maximal length each hypothesis is finished.
     while (continued := beams.continue_with(options.num_best)) is not None:
-        rows, last_ids = continued
-        _select(scorer, hooks, rows)
+        rows, last_ids, keeps_sources = continued
+        _select(scorer, hooks, rows, keeps_sources=keeps_sources)
         scores = _next_scores(scorer, hooks, last_ids)  # (b * W, V)
         beams.extend(scores, special_ids.eos_id)
     return beams.best(options.num_best, special_ids.pad_id)
@@ -122,7 +123,9 @@ def _next_scores(scorer: Scorer, hooks: Sequence[SearchHook], last_ids: Tensor) 
     return scores
 
 
-def _select(scorer: Scorer, hooks: Sequence[SearchHook], rows: Tensor) -> None:
-    scorer.select(rows)
+def _select(
+    scorer: Scorer, hooks: Sequence[SearchHook], rows: Tensor, *, keeps_sources: bool = False
+) -> None:
+    scorer.select(rows, keeps_sources=keeps_sources)
     for hook in hooks:
         hook.select(rows)

@@ -10,17 +10,17 @@ and in this file, for self-attention and cross-attention alike:
 
     Q query positions    C context positions (keys and values)    G heads of keys and values
 
-In every mask, True means that attention may read the position.
+Masks stand in masks.py.
 """
 
 import math
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.model.dropout import Dropout
+from transformer_cli.model.masks import Mask, is_fused_on, lowest
 from transformer_cli.model.norms import RMSNorm, at_least_float32
 from transformer_cli.model.positions import Rotation, rotate
 
@@ -51,18 +51,18 @@ class MultiHeadAttention(nn.Module):
         self.dropout = Dropout(config.attention_dropout)
 
     def forward(
-        self, x: Tensor, context: Tensor, visible: Tensor, rotation: Rotation | None = None
+        self, x: Tensor, context: Tensor, mask: Mask | None, rotation: Rotation | None = None
     ) -> Tensor:
         """(B, Q, D): for each position of `x`, a weighted mean of the values of `context`.
 
         Args:
             x: (B, Q, D), makes the queries.
             context: (B, C, D), makes the keys and values; in self-attention, `x` itself.
-            visible: bool mask, broadcast to (B, H, Q, C). A query position whose
+            mask: of shape (B, H, Q, C); None: nothing is masked. A query position whose
                 mask is all False gets zeros from every head.
             rotation: turns queries and keys, in self-attention with rotary positions.
         """
-        return self.attend(x, self.keys_and_values(context, rotation), visible, rotation)
+        return self.attend(x, self.keys_and_values(context, rotation), mask, rotation)
 
     def keys_and_values(self, context: Tensor, rotation: Rotation | None = None) -> KeysValues:
         """(B, C, D) to keys and values, both (B, G, C, K)."""
@@ -74,23 +74,23 @@ class MultiHeadAttention(nn.Module):
         self,
         x: Tensor,
         keys_values: KeysValues,
-        visible: Tensor | None,
+        mask: Mask | None,
         rotation: Rotation | None = None,
     ) -> Tensor:
-        """The same as `forward`, from given keys and values; if `visible` is None, nothing is masked."""
+        """The same as `forward`, from given keys and values."""
         queries = self._queries(x, rotation)
         keys, values = (self._repeat_for_groups(heads) for heads in keys_values)
-        attention = attend_explicitly if x.device.type == "cpu" else attend_fused
-        heads = attention(queries, keys, values, visible, self.dropout)  # (B, H, Q, K)
+        attention = attend_fused if is_fused_on(x.device) else attend_explicitly
+        heads = attention(queries, keys, values, mask, self.dropout)  # (B, H, Q, K)
         return self.output(heads.transpose(1, 2).flatten(2))  # the heads joined: (B, Q, H K)
 
     def weights(
-        self, x: Tensor, context: Tensor, visible: Tensor, rotation: Rotation | None = None
+        self, x: Tensor, context: Tensor, mask: Mask | None, rotation: Rotation | None = None
     ) -> Tensor:
         """(B, H, Q, C): the attention weights of `forward`, before dropout, for pictures."""
         keys, _ = self.keys_and_values(context, rotation)
         queries = self._queries(x, rotation)
-        return attention_weights(queries, self._repeat_for_groups(keys), visible)
+        return attention_weights(queries, self._repeat_for_groups(keys), mask)
 
     def _queries(self, x: Tensor, rotation: Rotation | None) -> Tensor:
         """(B, Q, D) to (B, H, Q, K)."""
@@ -103,7 +103,7 @@ class MultiHeadAttention(nn.Module):
 
 
 def attend_explicitly(
-    queries: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None, dropout: Dropout
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Mask | None, dropout: Dropout
 ) -> Tensor:
     """dropout(softmax(Q K^T / sqrt(K))) V, one operation after the other.
 
@@ -112,45 +112,38 @@ def attend_explicitly(
     Args:
         queries: (B, H, Q, K).
         keys, values: (B, H, C, K).
-        visible: bool mask, broadcast to (B, H, Q, C). A query whose mask is all False gets zeros.
+        mask: of shape (B, H, Q, C); None: nothing is masked. A query whose mask is all False gets zeros.
         dropout: acts on the weights.
 
     Source: Vaswani et al. 2017, equation 1.
     """
-    return dropout(attention_weights(queries, keys, visible)).to(values.dtype) @ values
+    return dropout(attention_weights(queries, keys, mask)).to(values.dtype) @ values
 
 
 def attend_fused(
-    queries: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None, dropout: Dropout
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Mask | None, dropout: Dropout
 ) -> Tensor:
-    """The same in one fused kernel, for GPUs."""
+    """The same in one fused kernel, for GPUs. Without a bias it may be the flash kernel, which is the fastest."""
     probability = dropout.p if dropout.training else 0.0
-    if visible is None:
-        return F.scaled_dot_product_attention(queries, keys, values, dropout_p=probability)
-    # A large negative bias instead of the bool mask: PyTorch turns False into -inf, and the softmax of a row
-    # of -inf alone is NaN.
-    bias = torch.zeros_like(visible, dtype=queries.dtype)
-    bias = bias.masked_fill(~visible, _lowest(queries.dtype))
-    gathered = F.scaled_dot_product_attention(queries, keys, values, bias, dropout_p=probability)
-    return gathered.where(visible.any(-1, keepdim=True), 0.0)
+    attend, inputs = F.scaled_dot_product_attention, (queries, keys, values)
+    if mask is None or mask.is_causal:
+        return attend(*inputs, dropout_p=probability, is_causal=mask is not None)
+    assert mask.reads_any is not None, "this mask was made for explicit attention"
+    gathered = attend(*inputs, attn_mask=mask.bias, dropout_p=probability)
+    return gathered.where(mask.reads_any, 0.0)
 
 
-def attention_weights(queries: Tensor, keys: Tensor, visible: Tensor | None) -> Tensor:
+def attention_weights(queries: Tensor, keys: Tensor, mask: Mask | None) -> Tensor:
     """softmax(Q K^T / sqrt(K)), (B, H, Q, C), in float32 at least; arguments as in `attend_explicitly`.
 
     A query whose mask is all False has weights of zero.
     """
     scores = (queries / math.sqrt(queries.size(-1))) @ keys.transpose(-2, -1)  # (B, H, Q, C)
     scores = at_least_float32(scores)
-    if visible is None:
+    if mask is None:
         return scores.softmax(-1)
-    weights = scores.where(visible, _lowest(scores.dtype)).softmax(-1)
-    return weights.where(visible, 0.0)
-
-
-def _lowest(dtype: torch.dtype) -> float:
-    """The score of hidden positions; half of the dtype's minimum, so that a sum with it stays finite."""
-    return torch.finfo(dtype).min / 2
+    weights = scores.where(mask.visible, lowest(scores.dtype)).softmax(-1)
+    return weights.where(mask.visible, 0.0)
 
 
 def _split_heads(x: Tensor, num_heads: int) -> Tensor:

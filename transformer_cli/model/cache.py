@@ -11,10 +11,9 @@ _ROOM = 16  # target positions by which a full buffer grows
 class LayerCache:
     """Keys and values of one layer, for R rows."""
 
-    def __init__(self, source: KeysValues, source_visible: Tensor) -> None:
+    def __init__(self, source: KeysValues) -> None:
         # Contiguous, because attention reads them at each step.
         self.source = source[0].contiguous(), source[1].contiguous()  # both (R, G, S, K)
-        self.source_visible = source_visible  # (R, 1, 1, S) bool
         self._keys = self._values = source[0][:, :, :0]  # buffers, filled up to _length
         self._length = 0
 
@@ -34,6 +33,5 @@ class LayerCache:
         self._keys, self._values = self._keys[rows], self._values[rows]
 
     def select_source(self, rows: Tensor) -> None:
-        """New row i is old row `rows[i]`, for the keys, values and mask of the source."""
+        """New row i is old row `rows[i]`, for the keys and values of the source."""
         self.source = self.source[0][rows], self.source[1][rows]
-        self.source_visible = self.source_visible[rows]

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, cast
 
-import torch
 from torch import Tensor
 
 from transformer_cli.model.cache import LayerCache
+from transformer_cli.model.masks import padding_mask
 from transformer_cli.model.norms import at_least_float32
 
 if TYPE_CHECKING:
@@ -20,14 +20,12 @@ class DecoderState:
     token is appended.
     """
 
-    def __init__(self, model: "Transformer", memory: Tensor, source_mask: Tensor) -> None:
+    def __init__(self, model: "Transformer", memory: Tensor, source_mask: Tensor | None) -> None:
         self._model = model
         self._layers = cast("list[DecoderLayer]", list(model.decoder.layers))
-        visible = source_mask[:, None, None, :]
         sources = (layer.cross_attention.keys_and_values(memory) for layer in self._layers)
-        self._caches = [LayerCache(source, visible) for source in sources]
-        # (R,): the sentence that each row belongs to.
-        self._sentences = torch.arange(len(memory), device=memory.device)
+        self._caches = [LayerCache(source) for source in sources]
+        self._source_mask = padding_mask(source_mask, memory)
         self._length = 0
 
     def advance(self, last_ids: Tensor) -> Tensor:
@@ -36,19 +34,20 @@ class DecoderState:
         x = model.embed_target(last_ids[:, None], self._length)  # (R, 1, D)
         rotation = model.rotation(x, self._length)
         for layer, cache in zip(self._layers, self._caches, strict=True):
-            x = layer.advance(x, cache, rotation)
+            x = layer.advance(x, cache, self._source_mask, rotation)
         self._length += 1
         logits = model.output(model.decoder.norm(x[:, 0]))
         return at_least_float32(logits).log_softmax(-1)
 
-    def select(self, rows: Tensor) -> None:
-        """New row i is old row `rows[i]`; `rows` is int64 and may be of any length."""
-        sentences = self._sentences[rows]
-        # A beam search reorders the rows of a sentence at each step. They all have the same source, so its keys
-        # and values are copied only when whole sentences are dropped or repeated.
-        is_same_source = torch.equal(sentences, self._sentences)
+    def select(self, rows: Tensor, *, keeps_sources: bool = False) -> None:
+        """New row i is old row `rows[i]`; `rows` is int64 and may be of any length.
+
+        If `keeps_sources`, each new row has the source sentence of the old row in its place, so the keys and values
+        of the source are not copied. The caller must know it: a look at `rows` would make the CPU wait for a GPU.
+        """
         for cache in self._caches:
             cache.select_target(rows)
-            if not is_same_source:
+            if not keeps_sources:
                 cache.select_source(rows)
-        self._sentences = sentences
+        if self._source_mask is not None and not keeps_sources:
+            self._source_mask = self._source_mask.select(rows)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -10,6 +9,7 @@ from transformer_cli.config import ModelConfig
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.cache import LayerCache
 from transformer_cli.model.dropout import Dropout
+from transformer_cli.model.masks import Mask
 from transformer_cli.model.norms import build_norm
 from transformer_cli.model.positions import Rotation
 
@@ -77,11 +77,11 @@ class EncoderLayer(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.residual = _PLACEMENTS[config.norm_placement]
 
-    def forward(self, x: Tensor, visible: Tensor, rotation: Rotation | None = None) -> Tensor:
-        """(B, S, D) to the same shape; the mask `visible` is bool and broadcasts to (B, H, S, S)."""
+    def forward(self, x: Tensor, mask: Mask | None, rotation: Rotation | None = None) -> Tensor:
+        """(B, S, D) to the same shape; the mask is of shape (B, H, S, S)."""
 
         def attend(x: Tensor) -> Tensor:
-            return self.self_attention(x, x, visible, rotation)
+            return self.self_attention(x, x, mask, rotation)
 
         x = self.residual(x, attend, self.self_attention_norm, self.dropout)
         return self.residual(x, self.feed_forward, self.feed_forward_norm, self.dropout)
@@ -105,8 +105,8 @@ class DecoderLayer(nn.Module):
         self,
         x: Tensor,
         memory: Tensor,
-        target_visible: Tensor,
-        source_visible: Tensor,
+        target_mask: Mask,
+        source_mask: Mask | None,
         rotation: Rotation | None = None,
     ) -> Tensor:
         """(B, T, D) to the same shape, for all target positions at once.
@@ -114,20 +114,26 @@ class DecoderLayer(nn.Module):
         Args:
             x: (B, T, D).
             memory: (B, S, D), the output of the encoder.
-            target_visible: bool mask of self-attention, broadcast to (B, H, T, T).
-            source_visible: bool mask of cross-attention, broadcast to (B, H, T, S).
+            target_mask: of self-attention, (B, H, T, T).
+            source_mask: of cross-attention, (B, H, T, S); None: the source has no padding.
             rotation: the T positions, if they are rotary.
         """
 
         def attend_to_target(x: Tensor) -> Tensor:
-            return self.self_attention(x, x, target_visible, rotation)
+            return self.self_attention(x, x, target_mask, rotation)
 
         def attend_to_source(x: Tensor) -> Tensor:
-            return self.cross_attention(x, memory, source_visible)
+            return self.cross_attention(x, memory, source_mask)
 
         return self._apply_sublayers(x, attend_to_target, attend_to_source)
 
-    def advance(self, x: Tensor, cache: LayerCache, rotation: Rotation | None = None) -> Tensor:
+    def advance(
+        self,
+        x: Tensor,
+        cache: LayerCache,
+        source_mask: Mask | None,
+        rotation: Rotation | None = None,
+    ) -> Tensor:
         """(R, 1, D) to the same shape: decode one new target position; the cache holds the earlier ones."""
 
         def attend_to_target(x: Tensor) -> Tensor:
@@ -135,7 +141,7 @@ class DecoderLayer(nn.Module):
             return self.self_attention.attend(x, cache.extend_target(newest), None, rotation)
 
         def attend_to_source(x: Tensor) -> Tensor:
-            return self.cross_attention.attend(x, cache.source, cache.source_visible)
+            return self.cross_attention.attend(x, cache.source, source_mask)
 
         return self._apply_sublayers(x, attend_to_target, attend_to_source)
 
@@ -145,8 +151,3 @@ class DecoderLayer(nn.Module):
         x = self.residual(x, attend_to_target, self.self_attention_norm, self.dropout)
         x = self.residual(x, attend_to_source, self.cross_attention_norm, self.dropout)
         return self.residual(x, self.feed_forward, self.feed_forward_norm, self.dropout)
-
-
-def causal_mask(num_positions: int, device: torch.device) -> Tensor:
-    """(T, T) bool: each position attends to itself and to earlier positions."""
-    return torch.ones(num_positions, num_positions, dtype=torch.bool, device=device).tril()

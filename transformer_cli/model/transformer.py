@@ -12,8 +12,9 @@ from transformer_cli.errors import ConfigError
 from transformer_cli.model.decoder_state import DecoderState
 from transformer_cli.model.dropout import Dropout
 from transformer_cli.model.initialization import initialize
-from transformer_cli.model.layers import DecoderLayer, EncoderLayer, causal_mask
-from transformer_cli.model.norms import at_least_float32, build_norm
+from transformer_cli.model.layers import DecoderLayer, EncoderLayer
+from transformer_cli.model.masks import Mask, causal_mask, padding_mask
+from transformer_cli.model.norms import build_norm
 from transformer_cli.model.positions import Rotation, build_positions, rotation_at
 
 
@@ -25,10 +26,10 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
         self.norm = build_norm(config) if config.has_final_norm else nn.Identity()
 
-    def forward(self, x: Tensor, visible: Tensor, rotation: Rotation | None) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask | None, rotation: Rotation | None) -> Tensor:
         """(B, S, D) to the same shape."""
         for layer in self.layers:
-            x = layer(x, visible, rotation)
+            x = layer(x, mask, rotation)
         return self.norm(x)
 
 
@@ -44,13 +45,13 @@ class Decoder(nn.Module):
         self,
         x: Tensor,
         memory: Tensor,
-        target_visible: Tensor,
-        source_visible: Tensor,
+        target_mask: Mask,
+        source_mask: Mask | None,
         rotation: Rotation | None,
     ) -> Tensor:
         """(B, T, D) to the same shape; arguments as in `DecoderLayer.forward`."""
         for layer in self.layers:
-            x = layer(x, memory, target_visible, source_visible, rotation)
+            x = layer(x, memory, target_mask, source_mask, rotation)
         return self.norm(x)
 
 
@@ -81,35 +82,40 @@ class Transformer(nn.Module):
         initialize(self, config)
         nn.Module.register_load_state_dict_pre_hook(self, _drop_copies_of_tied_tables)
 
-    def forward(self, source_ids: Tensor, source_mask: Tensor, decoder_input_ids: Tensor) -> Tensor:
+    def forward(
+        self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
+    ) -> Tensor:
         """The logits of the next token at each target position.
 
         Args:
             source_ids: (B, S) int64.
-            source_mask: (B, S) bool, True where there is a token.
+            source_mask: (B, S) bool, True where there is a token; None: there is no padding, and a GPU may use
+                a faster kernel.
             decoder_input_ids: (B, T) int64, [SOS] and then the target; padding, if any, on the right.
 
         Returns:
-            (B, T, V), float32 at least.
+            (B, T, V), in the precision of matrix products; `sum_loss` widens them to float32.
         """
         return self.decode(decoder_input_ids, self.encode(source_ids, source_mask), source_mask)
 
-    def encode(self, source_ids: Tensor, source_mask: Tensor) -> Tensor:
-        """Source ids (B, S) int64 and their mask (B, S) bool to the encoder output (B, S, D)."""
+    def encode(self, source_ids: Tensor, source_mask: Tensor | None) -> Tensor:
+        """Source ids (B, S) int64 and their mask (B, S) bool, or None, to the encoder output (B, S, D)."""
         x = self.embed_source(source_ids)
-        return self.encoder(x, source_mask[:, None, None, :], self.rotation(x))
+        return self.encoder(x, padding_mask(source_mask, x), self.rotation(x))
 
-    def decode(self, decoder_input_ids: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
+    def decode(
+        self, decoder_input_ids: Tensor, memory: Tensor, source_mask: Tensor | None
+    ) -> Tensor:
         """Decoder input ids (B, T) int64 and the output of `encode` to logits (B, T, V).
 
         The causal mask is enough: padding is on the right, so no token can see it, and the loss leaves it out.
         """
         x = self.embed_target(decoder_input_ids)
-        visible = causal_mask(x.size(1), x.device)
-        x = self.decoder(x, memory, visible, source_mask[:, None, None, :], self.rotation(x))
-        return at_least_float32(self.output(x))
+        masks = causal_mask(x.size(1), x.device), padding_mask(source_mask, x)
+        x = self.decoder(x, memory, *masks, self.rotation(x))
+        return self.output(x)
 
-    def start_decoding(self, memory: Tensor, source_mask: Tensor) -> DecoderState:
+    def start_decoding(self, memory: Tensor, source_mask: Tensor | None) -> DecoderState:
         """The state of decoding before the first token, with one row for each sentence."""
         return DecoderState(self, memory, source_mask)
 

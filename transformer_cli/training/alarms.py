@@ -48,8 +48,9 @@ class Alarms(Callback):
         self.num_halved_steps += 1
         if self.num_halved_steps == 1:
             logger.warning(
-                "step %d: out of memory, so its batches were cut in parts; dropout differs, and "
-                "updates take longer. Lower training.batch_tokens if this happens often",
+                "step %d: out of memory, so its batches were cut in parts; from now on, batches of this "
+                "size are cut beforehand. Such an update takes longer and draws other dropout masks; lower "
+                "training.batch_tokens to avoid it",
                 step,
             )
 

@@ -32,6 +32,7 @@ from transformer_cli.errors import TrainingStoppedError
 from transformer_cli.model import Transformer
 from transformer_cli.runtime import Machine, seed_everything
 from transformer_cli.training.callbacks import Callbacks
+from transformer_cli.training.fitting import DeviceMemory
 from transformer_cli.training.meter import Meter, TrainingReport
 from transformer_cli.training.objectives import Objective
 from transformer_cli.training.optimizers import Optimizer
@@ -56,6 +57,7 @@ class Experiment:
     updates: Updates
     training: TrainingConfig
     machine: Machine
+    memory: DeviceMemory
     seed: int
 
 
@@ -162,7 +164,7 @@ def _update(experiment: Experiment, step: int) -> StepReport:
         experiment.optimizer,
         experiment.objective,
         next(experiment.updates),
-        device=experiment.machine.device,
+        memory=experiment.memory,
         clip_norm=training.clip_norm,
     )
 

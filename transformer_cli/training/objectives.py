@@ -37,7 +37,7 @@ class LabelSmoothedLikelihood:
         """See `Objective`."""
         with self.machine.autocast():
             logits = model(
-                batch.source_ids, batch.source_mask, batch.decoder_input_ids
+                batch.source_ids, batch.padding_mask, batch.decoder_input_ids
             )  # (B, T, V)
         return sum_loss(
             logits,

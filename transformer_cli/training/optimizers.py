@@ -23,8 +23,9 @@ class Optimizer:
     def __init__(self, model: nn.Module, training: TrainingConfig) -> None:
         self._parameters = dict(model.named_parameters())
         self.torch_optimizer = _build(self._parameters, training)
-        # PyTorch's kernel for Apple GPUs accepts `found_inf` and ignores it.
-        self.decides_on_device = all(p.device.type in ("cpu", "cuda") for p in model.parameters())
+        kind = type(self.torch_optimizer)
+        devices = {parameter.device for parameter in model.parameters()}
+        self.decides_on_device = all(_heeds_found_inf(kind, device) for device in devices)
 
     @property
     def learning_rate(self) -> float:
@@ -84,6 +85,22 @@ class Optimizer:
                 raise DataError(f"optimizer.safetensors: {full_name} does not belong to this model")
             # Fused Adam keeps its step counts on the device of the parameters.
             self.torch_optimizer.state[parameter][key] = tensor.to(parameter.device, copy=True)
+
+
+def _heeds_found_inf(kind: type[torch.optim.Adam], device: torch.device) -> bool:
+    """Whether the fused kernel of a device leaves everything as it is if `found_inf` is 1; tried on one number.
+
+    PyTorch's kernel for Apple GPUs accepts `found_inf` and ignores it.
+    """
+    if device.type == "meta":
+        return False
+    parameter = nn.Parameter(torch.ones(1, device=device))
+    parameter.grad = torch.ones_like(parameter)
+    optimizer: Any = kind([parameter], lr=1.0, fused=True)
+    optimizer.grad_scale, optimizer.found_inf = None, torch.ones((), device=device)
+    optimizer.step()
+    state = optimizer.state[parameter]
+    return parameter.item() == 1.0 and not any(state[name].any() for name in (STEP, *MOMENTS))
 
 
 def _build(parameters: Mapping[str, nn.Parameter], training: TrainingConfig) -> torch.optim.Adam:

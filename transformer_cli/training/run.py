@@ -23,6 +23,7 @@ from transformer_cli.storage import RunLock, replace_file
 from transformer_cli.training.alarms import Alarms
 from transformer_cli.training.callbacks import Callback, Callbacks
 from transformer_cli.training.config_changes import accept_changes
+from transformer_cli.training.fitting import require_memory_for_training
 from transformer_cli.training.plan import Announcer
 from transformer_cli.training.progress import Progress, is_finished, limits_reached
 from transformer_cli.training.recorders import Recorder
@@ -75,13 +76,16 @@ def train(
     Raises:
         ConfigError: a setting has changed, so that this would be another experiment.
         DataError: the corpus cannot be used, or has changed.
-        TryAgainError: another process trains this run, this process trains another, or the disk is full.
+        TryAgainError: another process trains this run, this process trains another, the disk is full, or
+            memory is too small for the model.
         TrainingStoppedError: too many updates in a row had a gradient that is not finite; or the training
             ended, and its loss is not finite or far above that of guessing. Checkpoints were saved.
         InterruptedBySignal: a signal asked to stop; the state is saved.
     """
     callbacks = _checked(callbacks)
     machine = prepare_machine(config.runtime)
+    # Before the corpus is read: with any vocabulary, the model is at least this large.
+    require_memory_for_training(config.model, (1, 1), machine.device)
     folder, here = RunFolder(RUNS / config.name), Path.cwd()
     folder.require_own_files()
     with _one_training(), RunLock(folder.path), log_to_file(folder.log_file):

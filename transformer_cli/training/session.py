@@ -19,10 +19,12 @@ from transformer_cli.data.selection.held_out import pairs_to_validate
 from transformer_cli.decoding import Translator
 from transformer_cli.evaluation import validate
 from transformer_cli.inference import build_translator
+from transformer_cli.memory import return_freed_memory
 from transformer_cli.model import Transformer
-from transformer_cli.runtime import Machine, return_freed_memory, seed_everything
+from transformer_cli.runtime import Machine, seed_everything
 from transformer_cli.text import SequenceFormat
 from transformer_cli.training.callbacks import Callbacks
+from transformer_cli.training.fitting import DeviceMemory, require_memory_for_training
 from transformer_cli.training.loop import Experiment, run_loop
 from transformer_cli.training.meter import Meter
 from transformer_cli.training.objectives import build_objective
@@ -53,13 +55,14 @@ class TrainingSession:
         Raises:
             StorageError: there are checkpoints, and none is valid.
             DataError: the newest checkpoint is not of this model.
-            TryAgainError: there is no room on the disk for a checkpoint.
+            TryAgainError: there is no room on the disk for a checkpoint, or in memory for the model.
         """
         retention = Retention.of(config.training)
         checkpoints = Checkpoints(folder.path, retention, data_fingerprint=data.fingerprint)
         checkpoints.recognise_folder()
-        seed_everything(config.seed, "weights")
         vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
+        require_memory_for_training(config.model, vocab_sizes, machine.device)
+        seed_everything(config.seed, "weights")
         model = Transformer(config.model, *vocab_sizes).to(machine.device)
         optimizer = Optimizer(model, config.training)
         newest = checkpoints.newest_valid()
@@ -89,6 +92,7 @@ class TrainingSession:
             updates=_updates(config, data, progress, machine),
             training=config.training,
             machine=machine,
+            memory=DeviceMemory(machine.device),
             seed=config.seed,
         )
         pairs = _validation_pairs(config, data)

@@ -1,14 +1,14 @@
 """One update of the weights: micro-batches in, report out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from transformer_cli.data.batches.batch import Batch
-from transformer_cli.errors import TryAgainError, is_out_of_memory
 from transformer_cli.model import LossSums
+from transformer_cli.training.fitting import DeviceMemory
 from transformer_cli.training.objectives import Objective
 from transformer_cli.training.optimizers import Optimizer
 
@@ -32,7 +32,7 @@ def train_step(
     objective: Objective,
     micro_batches: Sequence[Batch],
     *,
-    device: torch.device,
+    memory: DeviceMemory,
     clip_norm: float | None,
 ) -> StepReport:
     """Sum the gradients of all micro-batches, divide once by their target tokens, update once.
@@ -46,7 +46,7 @@ def train_step(
         optimizer: of this model, with the learning rate of this update.
         objective: what is minimised.
         micro_batches: the batches of this update, on the CPU.
-        device: the device of the model.
+        memory: of the device of the model; it remembers how large a batch may be.
         clip_norm: largest norm of the gradient over all parameters; None: no clipping.
 
     Source: Vaswani et al. 2017, section 5.
@@ -57,13 +57,13 @@ def train_step(
         sums_of_batches: list[LossSums] = []
         optimizer.zero_grad()
         for batch in batches:
-            sums = objective(model, batch.to(device))
+            sums = objective(model, batch.to(memory.device))
             # Divide by the tokens of the whole update: a mean of means would overweight short batches.
             (sums.objective / max(num_target_tokens, 1)).backward()
             sums_of_batches.append(LossSums(*(one.detach() for one in sums)))
         return sums_of_batches
 
-    sums_of_batches, num_halvings = _in_parts_that_fit(sum_gradients, micro_batches)
+    sums_of_batches, num_halvings = memory.in_parts_that_fit(sum_gradients, micro_batches)
     limit = float("inf") if clip_norm is None else clip_norm
     gradient_norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
     is_finite = torch.isfinite(gradient_norm)
@@ -80,33 +80,3 @@ def train_step(
         num_target_tokens=num_target_tokens,
         num_halvings=num_halvings,
     )
-
-
-def _in_parts_that_fit(
-    work: Callable[[Sequence[Batch]], list[LossSums]], batches: Sequence[Batch]
-) -> tuple[list[LossSums], int]:
-    """Do the work; when memory is too small, start again with each batch cut in two halves.
-
-    Without dropout the update is the same: sums are divided by the tokens of all parts.
-    """
-    num_halvings = 0
-    while True:
-        try:
-            return work(batches), num_halvings
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            batches = _halves_of_all(batches, error)
-            num_halvings += 1
-        # After the `except` block the exception is gone, and with it the last reference to the tensors.
-        torch.cuda.empty_cache()
-
-
-def _halves_of_all(batches: Sequence[Batch], error: Exception) -> list[Batch]:
-    halves = [half for batch in batches for half in batch.halves()]
-    if len(halves) == len(batches):
-        raise TryAgainError(
-            "out of memory, even with a single sentence at a time",
-            hint="lower training.batch_tokens or model.max_length, or close other programs",
-        ) from error
-    return halves

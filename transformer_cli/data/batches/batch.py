@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.memory import to_device
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.padding import pad_ids
 
@@ -24,9 +25,19 @@ class Batch:
     num_target_tokens: int  # padding excluded
     pad_id: int
 
-    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "Batch":
-        """The same batch on a device."""
-        return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+    @property
+    def num_cells(self) -> int:
+        """Tokens of the longer side with padding, as in `training.batch_tokens`."""
+        return len(self.target_ids) * max(self.source_ids.size(1), self.target_ids.size(1))
+
+    @property
+    def padding_mask(self) -> Tensor | None:
+        """`source_mask`, or None if the source has no padding: known here without a look at the device."""
+        return None if self.num_source_tokens == self.source_ids.numel() > 0 else self.source_mask
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same batch on a device; the CPU does not wait for copies to a GPU."""
+        return self._map(lambda tensor: to_device(tensor, device))
 
     def pin_memory(self) -> "Batch":
         """The same batch in pinned (page-locked) memory, from which copies to a GPU are fast."""

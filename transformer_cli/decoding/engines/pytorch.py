@@ -15,7 +15,9 @@ from transformer_cli.decoding.hooks import BannedTokens, SearchHook, WholeCharac
 from transformer_cli.decoding.hypotheses import Hypotheses
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.search import beam_search, greedy_search
+from transformer_cli.memory import to_device
 from transformer_cli.model import Transformer, sum_loss
+from transformer_cli.model.norms import at_least_float32
 from transformer_cli.runtime import Machine
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.byte_pieces import BytePieces
@@ -88,7 +90,7 @@ class PyTorchEngine:
             source_ids, source_mask = self._padded([source])
             decoder_input_ids, _ = self._padded([(self.special_ids.sos_id, *prefix)])
             logits = self.model(source_ids, source_mask, decoder_input_ids)  # (1, T, V)
-        return logits[0, -1].softmax(-1).cpu()
+        return at_least_float32(logits[0, -1]).softmax(-1).cpu()
 
     @contextmanager
     def _inference(self) -> Iterator[None]:
@@ -103,7 +105,7 @@ class PyTorchEngine:
         memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
         scorer = self.model.start_decoding(memory, source_mask)
         limits = [self._max_length(len(source), options) for source in sources]
-        max_lengths = torch.tensor(limits).to(self.machine.device)
+        max_lengths = to_device(torch.tensor(limits), self.machine.device)
         search = greedy_search if options.beam_size == 1 else beam_search
         return search(
             scorer, self.special_ids, max_lengths, options, self._hooks(options, max_lengths)
@@ -130,13 +132,14 @@ class PyTorchEngine:
         config = self.model.config
         return min(limit, config.max_length) if config.positions == "learned" else limit
 
-    def _padded(self, sequences: Sequence[TokenIds]) -> tuple[Tensor, Tensor]:
-        """(B, L) int64 ids and (B, L) bool, True for a token, on the device."""
+    def _padded(self, sequences: Sequence[TokenIds]) -> tuple[Tensor, Tensor | None]:
+        """(B, L) int64 ids and (B, L) bool, True for a token, on the device; None if there is no padding."""
         ids, is_real = pad_ids(sequences, self.special_ids.pad_id)
-        return self._on_device(ids), self._on_device(is_real)
+        has_padding = not is_real.size or not is_real.all()
+        return self._on_device(ids), self._on_device(is_real) if has_padding else None
 
     def _on_device(self, array: NDArray[Any]) -> Tensor:
-        return torch.from_numpy(array).to(self.machine.device)
+        return to_device(torch.from_numpy(array), self.machine.device)
 
 
 def _to_lists(hypotheses: Hypotheses) -> Iterator[list[Hypothesis]]:

@@ -1,0 +1,76 @@
+"""Masks of attention: what a position may read, prepared once in a forward pass for all layers."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Mask(NamedTuple):
+    """What attention may read; where there is no mask, None, it may read everything."""
+
+    visible: (
+        Tensor  # bool, broadcast to (B, H, Q, C); True means that attention may read the position
+    )
+    # The rest is for fused kernels; None if the mask is causal, or if attention is explicit.
+    bias: Tensor | None = (
+        None  # of the same shape: 0 where visible is True, else a large negative number
+    )
+    reads_any: Tensor | None = None  # (..., 1) bool, whether a position may read anything
+    is_causal: bool = (
+        False  # whether each position reads itself and all earlier ones, and nothing else
+    )
+
+    def select(self, rows: Tensor) -> "Mask":
+        """New row i is old row `rows[i]`; for a mask with a row for each sentence."""
+        bias, reads_any = (None if one is None else one[rows] for one in self[1:3])
+        return Mask(self.visible[rows], bias, reads_any)
+
+
+def is_fused_on(device: torch.device) -> bool:
+    """Whether attention is a fused kernel on this device; on CPUs the explicit form is faster."""
+    return device.type != "cpu"
+
+
+def causal_mask(num_positions: int, device: torch.device) -> Mask:
+    """(T, T): each position attends to itself and to earlier positions.
+
+    A fused kernel is told that the mask is causal and gets no bias, so that it may be the fastest one.
+    """
+    visible = torch.ones(num_positions, num_positions, dtype=torch.bool, device=device).tril()
+    return Mask(visible, is_causal=True)
+
+
+def padding_mask(source_mask: Tensor | None, x: Tensor) -> Mask | None:
+    """The mask of attention to the source.
+
+    Args:
+        source_mask: (B, S) bool, True where there is a token; None: there is no padding.
+        x: a tensor with the device and dtype of the model.
+    """
+    if source_mask is None:
+        return None
+    visible = source_mask[:, None, None, :]
+    return fused_mask(visible, _query_dtype(x)) if is_fused_on(x.device) else Mask(visible)
+
+
+def fused_mask(visible: Tensor, dtype: torch.dtype) -> Mask:
+    """The mask with what a fused kernel needs, for queries of this dtype."""
+    # A large negative bias instead of the bool mask: PyTorch turns False into -inf, and the softmax of a row
+    # of -inf alone is NaN.
+    bias = torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, lowest(dtype))
+    return Mask(visible, bias, visible.any(-1, keepdim=True))
+
+
+def lowest(dtype: torch.dtype) -> float:
+    """The score of hidden positions; half of the dtype's minimum, so that a sum with it stays finite."""
+    return torch.finfo(dtype).min / 2
+
+
+def _query_dtype(x: Tensor) -> torch.dtype:
+    kind = x.device.type
+    return torch.get_autocast_dtype(kind) if _is_autocast(kind) else x.dtype
+
+
+def _is_autocast(kind: str) -> bool:
+    return kind != "meta" and torch.is_autocast_enabled(kind)
