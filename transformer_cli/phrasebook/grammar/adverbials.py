@@ -163,7 +163,7 @@ def _italian_place(place: Noun, phrase: NounPhrase, is_bare: bool, is_goal: bool
     _, preposition, *otherwise = place.place.split(":")
     if is_bare and preposition.endswith("-"):
         return f"{preposition[:-1]} {place.italian[0]}"
-    if is_goal and len(otherwise) == 2:
+    if is_goal and phrase.is_definite and len(otherwise) == 2:
         preposition = otherwise[1]
     elif not is_bare and otherwise:
         preposition = otherwise[0]

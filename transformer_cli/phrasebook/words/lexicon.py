@@ -92,7 +92,8 @@ def _surface(entry: str) -> str:
 
 def _read_noun(row: tuple[str, ...]) -> Noun:
     english_cell, italian_cell, gender, number, classes, place = row
-    singular, _, plural = english_cell.partition("/")
+    entry, _, plural = english_cell.partition("/")
+    singular = _surface(entry)
     italian_singular, _, italian_plural = italian_cell.partition("/")
     italian_plural, _, plural_gender = italian_plural.partition(":")
     if number == "count":
@@ -101,7 +102,7 @@ def _read_noun(row: tuple[str, ...]) -> Noun:
     else:
         plural, italian_plural = singular, italian_singular
     return Noun(
-        lemma=f"{singular}:noun",
+        lemma=f"{entry}:noun",
         english=(singular, plural),
         italian=(italian_singular, italian_plural),
         form=gender + "s",

@@ -26,6 +26,7 @@ from functools import cache, partial
 from itertools import count
 
 from transformer_cli.phrasebook.grammar.adverbials import (
+    HOURS,
     Both,
     at_place,
     at_time,
@@ -78,7 +79,11 @@ def _one_adverb(*kinds: str) -> Callable[[Draw], NounPhrase]:
 
 
 def _number(draw: Draw) -> NounPhrase:
-    return _both(draw.choose(NUMBERS[:9]))
+    return _both(draw.choose(NUMBERS))
+
+
+def _hour(draw: Draw) -> NounPhrase:
+    return _both(draw.choose(HOURS[1:]))
 
 
 def _day(draw: Draw) -> NounPhrase:
@@ -151,6 +156,7 @@ FILLERS: dict[str, Filler] = {
     "at": lambda draw: _both(at_place(draw)),
     "town": lambda draw: _both(in_named_place(draw)),
     "number": _number,
+    "hour": _hour,
     "subject": person_subject,
     "favour": lambda draw: _deed(draw, pool=_favours(), person=2),
     "outing": lambda draw: _deed(draw, pool=_outings(), person=3),
