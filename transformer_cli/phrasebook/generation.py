@@ -1,5 +1,8 @@
 """Which sentences stand in training, validation and test.
 
+No split has one of the sentences of everyday_sentences.tsv, with which benchmarks/everyday_sentences.py
+measures what a run has learnt: people wrote them without a look at the grammar.
+
 No training sentence has a combination (pattern, lemma) for which `is_held_out` is true; every
 validation and test sentence has at least one. These two splits depend neither on the seed nor on
 the size of the training split, so that scores of different runs can be compared.
@@ -23,6 +26,7 @@ from typing import Literal
 from transformer_cli.phrasebook.grammar.draw import DeadEndError, RandomDraw, is_held_out
 from transformer_cli.phrasebook.patterns.all_patterns import PATTERNS
 from transformer_cli.phrasebook.words import lexicon
+from transformer_cli.phrasebook.words.english import contracted
 
 PACKAGE = "transformer_cli.phrasebook"
 Split = Literal["train", "validation", "test"]
@@ -84,7 +88,26 @@ def _draws(seed: int, *, is_training: bool) -> Iterator[PhrasebookPair]:
             continue
         if len(set(draw.lemmas)) < len(draw.lemmas):
             continue  # a word occurs twice: "The dog is behind the dog."
+        if written_alike(source) in _kept_out():
+            continue
         yield PhrasebookPair(source, target, pattern.name, tuple(draw.lemmas))
+
+
+def everyday_sentences() -> dict[str, list[str]]:
+    """English sentences that no split contains, each with the Italian ones that are right."""
+    text = files(PACKAGE).joinpath("everyday_sentences.tsv").read_text(encoding="utf-8")
+    rows = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+    return {row[0]: row[1:] for row in rows}
+
+
+def written_alike(english: str) -> str:
+    """The sentence with contractions and without capital letters: "What is" and "What's" are one."""
+    return contracted(english[0].lower() + english[1:]).lower()
+
+
+@cache
+def _kept_out() -> frozenset[str]:
+    return frozenset(written_alike(english) for english in everyday_sentences())
 
 
 def _words(text: str) -> list[str]:

@@ -75,12 +75,16 @@ RELATIONS = (
 )
 
 
-def clock(draw: Draw) -> tuple[str, str, bool]:
-    """A time of day without its preposition, and whether its Italian is singular (l'una)."""
+def clock(draw: Draw, *, is_sharp: bool = False) -> tuple[str, str, bool]:
+    """A time of day without its preposition, and whether its Italian is singular (l'una).
+
+    Args:
+        is_sharp: whether a full hour always has "o'clock".
+    """
     hour = draw.choose(HOURS)
     english_minutes, italian_minutes = draw.choose(MINUTES)
     english = english_minutes.format(hour[0])
-    if english == hour[0]:
+    if english == hour[0] and (is_sharp or draw.choose((True, False))):
         english += " o'clock"
     return draw.expect(english), italian_minutes.format(hour[1]), hour[0] == "one"
 
@@ -155,22 +159,26 @@ def in_month(draw: Draw) -> Both:
     return f"in {month.english}", f"a {month.italian}"
 
 
-def _italian_place(place: Noun, phrase: NounPhrase, is_bare: bool) -> str:
+def _italian_place(place: Noun, phrase: NounPhrase, is_bare: bool, is_goal: bool) -> str:
     _, preposition, *otherwise = place.place.split(":")
     if is_bare and preposition.endswith("-"):
         return f"{preposition[:-1]} {place.italian[0]}"
-    if not is_bare and otherwise:
+    if is_goal and phrase.is_definite and len(otherwise) == 2:
+        preposition = otherwise[1]
+    elif not is_bare and otherwise:
         preposition = otherwise[0]
     return phrase.after(preposition.removesuffix("-"))
 
 
-def _place(draw: Draw, pool: tuple[Noun, ...]) -> tuple[Noun, NounPhrase, str]:
+def _place(
+    draw: Draw, pool: tuple[Noun, ...], *, is_goal: bool = False
+) -> tuple[Noun, NounPhrase, str]:
     place = draw.pick(pool)
     phrase = noun_phrase(
         draw, place, DEFINITE_DETERMINERS, with_adjective=(False, False, True), plurals=(False,)
     )
     is_bare = phrase.english == f"the {place.english[0]}"
-    return place, phrase, _italian_place(place, phrase, is_bare)
+    return place, phrase, _italian_place(place, phrase, is_bare, is_goal)
 
 
 def in_named_place(draw: Draw) -> Both:
@@ -222,7 +230,7 @@ def to_place(draw: Draw) -> Both:
         name = draw.pick(names("city", "country"))
         preposition = "in" if name.kind == "country" else "a"
         return draw.expect(f"to {name.english}"), f"{preposition} {name.italian}"
-    _, phrase, italian = _place(draw, places())
+    _, phrase, italian = _place(draw, places(), is_goal=True)
     return draw.expect(f"to {phrase.english}"), italian
 
 
@@ -243,7 +251,7 @@ def to_place_by_means(draw: Draw) -> Both:
         preposition = "in" if name.kind == "country" else "a"
         means = draw.pick(adverbs("means"))
         return f"to {name.english} {means.english}", f"{preposition} {name.italian} {means.italian}"
-    _, phrase, italian = _place(draw, _distant_places())
+    _, phrase, italian = _place(draw, _distant_places(), is_goal=True)
     means = draw.pick(_means_on_land())
     return f"to {phrase.english} {means.english}", f"{italian} {means.italian}"
 

@@ -17,6 +17,9 @@ ENGLISH_MODALS = {
     "should": ("should", ""),
     "would_like": ("would", "like to "),
 }
+# After these, as after "not", English needs "any" instead of "some".
+NEGATIVE_ADVERBS = frozenset({"never", "rarely"})
+POSITIVE_WORDS = ("some", "a bit", "a little", "already")
 SEMI_MODALS = {"have_to": "have", "want": "want"}
 ITALIAN_MODALS = {
     "can": "potere",
@@ -109,12 +112,20 @@ def _simple_english(verb: Verb, tense: str, is_he: bool, needs_auxiliary: bool) 
     return "", (english.third_person(finite) if is_he else finite) + rest
 
 
+def _refuse_positive_words(english_words: str) -> None:
+    """Nobody says "some" or "a bit" where the sentence is negative: any, not at all."""
+    if any(f" {english_words}".find(f" {words} ") >= 0 for words in POSITIVE_WORDS):
+        raise DeadEndError
+
+
 def english_statement(
     subject: NounPhrase, phrase: VerbPhrase, tense: str, *, negative: bool = False
 ) -> str:
     """ "Anna is not eating the apple"."""
-    if negative and ("some " in phrase.english or subject.english.startswith("every ")):
+    if negative and subject.english.startswith("every "):
         raise DeadEndError
+    if negative or (phrase.adverb and phrase.adverb.english in NEGATIVE_ADVERBS):
+        _refuse_positive_words(phrase.english)
     auxiliary, main = english_verb(phrase.verb, tense, subject.english_person, negative)
     adverb = phrase.adverb.english if phrase.adverb else ""
     if negative:
@@ -142,7 +153,7 @@ def _is_rare(verb: Verb, tense: str, person: int) -> bool:
 def _finite(verb: Verb, tense: str, person: int, participle_form: str) -> tuple[str, str]:
     """The Italian finite verb, and the participle or gerund after it."""
     infinitive = italian_verbs.plain_infinitive(verb.italian)
-    if tense == "progressive":
+    if tense == "progressive" and "plain" not in verb.flags:
         return italian_verbs.present("stare", person), italian_verbs.gerund(infinitive)
     if tense == "past" and "stative" in verb.flags:
         tense = "used_to"

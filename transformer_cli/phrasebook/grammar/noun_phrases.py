@@ -263,7 +263,9 @@ def noun_phrase(
         if draw.choose(with_adjective) and adjectives_for(noun):
             adjective = draw.pick(adjectives_for(noun))
         if is_plural and "drink" in noun.classes:
-            determiners = ("number",)
+            # Two coffees can be ordered, but not preferred: then there is no number.
+            is_plural = "a" in determiners or "number" in determiners
+            determiners = ("number",) if is_plural else determiners
         phrase = determined(draw, draw.choose(determiners), noun, is_plural, adjective)
     draw.expect(phrase.english)
     return phrase

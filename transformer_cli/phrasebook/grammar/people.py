@@ -120,3 +120,12 @@ def named_outright(subject: NounPhrase) -> NounPhrase:
         return subject
     pronoun = "lei" if subject.english == "she" else EXPLICIT[subject.person]
     return replace(subject, bare=pronoun)
+
+
+def told_apart(subject: NounPhrase) -> NounPhrase:
+    """The subject of a clause that follows one with another subject.
+
+    Italian verbs do not tell he, she, it and they from the earlier subject: "Il negozio era chiuso
+    perché lui era malato". The pronouns I, you and we can be left out.
+    """
+    return named_outright(subject) if subject.person in {2, 5} else subject

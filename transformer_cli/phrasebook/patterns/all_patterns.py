@@ -27,6 +27,7 @@ from transformer_cli.phrasebook.patterns.situations import (
     directions,
     enquiries,
     small_talk,
+    templates,
     travel,
 )
 
@@ -50,5 +51,6 @@ PATTERNS: tuple[Pattern, ...] = (
     *travel.PATTERNS,
     *full_verbs.PATTERNS,
     *directions.PATTERNS,
+    *templates.PATTERNS,
     *weather.PATTERNS,
 )

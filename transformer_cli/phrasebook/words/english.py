@@ -8,7 +8,7 @@ from functools import cache
 VOWELS = frozenset("aeiou")
 SOUNDS_LIKE_A_CONSONANT = ("uni", "use", "eu", "one")
 SILENT_H = ("hour", "honest")
-DOUBLED_WITH_TWO_SYLLABLES = frozenset({"forget", "prefer", "begin", "travel"})
+DOUBLED_WITH_TWO_SYLLABLES = frozenset({"forget", "prefer", "begin", "travel", "cancel"})
 PERSON_BE_PRESENT = ("am", "are", "is", "are", "are", "are")
 PERSON_BE_PAST = ("was", "were", "was", "were", "were", "were")
 CONTRACTIONS = (

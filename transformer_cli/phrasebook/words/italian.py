@@ -19,6 +19,7 @@ JOINED_PREPOSITIONS = {
 }
 ARTICLES = ("il ", "lo ", "l'", "la ", "i ", "gli ", "le ")
 PLURALS_IN_CHI = frozenset({"antico", "fico"})  # other words in -ico make -ici
+ELIDING_DI = ("acqua", "olio")  # un bicchiere d'acqua, but un chilo di uova
 MASCULINE_IN_CI = frozenset({"stomaco"})
 
 
@@ -145,5 +146,7 @@ def this_before(word: str, form: str) -> str:
 
 @cache
 def preposition_before(preposition: str, word: str) -> str:
-    """A preposition without article, with its space: a becomes ad before another a."""
+    """A preposition without article, with its space or apostrophe: a becomes ad before another a."""
+    if preposition == "di" and word.startswith(ELIDING_DI):
+        return "d'"
     return "ad " if preposition == "a" and word[0] in "aA" else preposition + " "

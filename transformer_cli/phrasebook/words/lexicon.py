@@ -47,7 +47,7 @@ class Verb:
     """A verb in both languages.
 
     particle: the word after the English verb ("look for"); `splits`: a pronoun stands between.
-    frame, objects, flags: verbs.tsv explains them.
+    frame, objects, flags: verbs.tsv explains them; `barred`: the classes after "!".
     """
 
     lemma: str
@@ -60,6 +60,7 @@ class Verb:
     auxiliary: str
     frame: str
     objects: frozenset[str]
+    barred: frozenset[str]
     flags: frozenset[str]
 
 
@@ -91,7 +92,8 @@ def _surface(entry: str) -> str:
 
 def _read_noun(row: tuple[str, ...]) -> Noun:
     english_cell, italian_cell, gender, number, classes, place = row
-    singular, _, plural = english_cell.partition("/")
+    entry, _, plural = english_cell.partition("/")
+    singular = _surface(entry)
     italian_singular, _, italian_plural = italian_cell.partition("/")
     italian_plural, _, plural_gender = italian_plural.partition(":")
     if number == "count":
@@ -100,7 +102,7 @@ def _read_noun(row: tuple[str, ...]) -> Noun:
     else:
         plural, italian_plural = singular, italian_singular
     return Noun(
-        lemma=f"{singular}:noun",
+        lemma=f"{entry}:noun",
         english=(singular, plural),
         italian=(italian_singular, italian_plural),
         form=gender + "s",
@@ -131,6 +133,8 @@ def _read_verb(row: tuple[str, ...]) -> Verb:
     english_cell, infinitive, auxiliary, frame, objects, flags = row
     forms, _, particle = _surface(english_cell).partition(" ")
     base, *parts = forms.split("/")
+    classes = set(objects.split()) - {"-"}
+    barred = {x for x in classes if x.startswith("!")}
     past, participle = parts if parts else [english.regular_past(base)] * 2
     return Verb(
         lemma=f"{base}{english_cell[len(forms) :].replace('~', '')}:verb:{infinitive}",
@@ -142,14 +146,15 @@ def _read_verb(row: tuple[str, ...]) -> Verb:
         italian=infinitive,
         auxiliary=auxiliary,
         frame=frame,
-        objects=frozenset(objects.split()) - {"-"},
+        objects=frozenset(classes - barred),
+        barred=frozenset(x[1:] for x in barred),
         flags=frozenset(flags.split()) - {"-"},
     )
 
 
 NOUNS = tuple(
     _read_noun(row)
-    for table in ("living_nouns.tsv", "nouns.tsv")
+    for table in ("living_nouns.tsv", "nouns.tsv", "everyday_nouns.tsv")
     for row in read_table(table, columns=6)
 )
 ADJECTIVES = tuple(_read_adjective(row) for row in read_table("adjectives.tsv", columns=5))
@@ -177,7 +182,9 @@ def count_nouns(*classes: str) -> tuple[Noun, ...]:
 @cache
 def objects_of(verb: Verb) -> tuple[Noun, ...]:
     """The nouns that the verb can have as its object."""
-    return tuple(noun for noun in NOUNS if noun.classes & verb.objects)
+    return tuple(
+        noun for noun in NOUNS if noun.classes & verb.objects and not noun.classes & verb.barred
+    )
 
 
 @cache

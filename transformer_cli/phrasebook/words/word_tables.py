@@ -7,14 +7,17 @@ from importlib.resources import files
 PACKAGE = "transformer_cli.phrasebook.words"
 
 
-def read_table(name: str, *, columns: int) -> list[tuple[str, ...]]:
-    """The rows of a table in this folder.
+def read_table(name: str, *, columns: int, package: str = PACKAGE) -> list[tuple[str, ...]]:
+    """The rows of a table.
+
+    Args:
+        package: the package in whose folder the table stands.
 
     Raises:
         ValueError: a row has more or fewer columns.
     """
     rows = []
-    text = files(PACKAGE).joinpath(name).read_text(encoding="utf-8")
+    text = files(package).joinpath(name).read_text(encoding="utf-8")
     for line_number, line in enumerate(text.splitlines(), start=1):
         if not line or line.startswith("#"):
             continue

@@ -21,6 +21,7 @@ from transformer_cli.phrasebook.grammar.people import (
     named,
     named_outright,
     person_subject,
+    told_apart,
 )
 from transformer_cli.phrasebook.patterns.complex_sentences.conjunctions import again, mood, some_act
 from transformer_cli.phrasebook.patterns.complex_sentences.short_clauses import (
@@ -148,9 +149,11 @@ def side_by_side(draw: Draw, tense: str) -> Both:
     )
     draw.expect(word[0])
     subject = person_subject(draw)
+    kind = draw.choose(("thing", "thing", "same", "thing_first"))
+    if kind == "thing_first":
+        subject = told_apart(subject)
     one = personal_clause(draw, subject, _now(draw, tense))
     draw.expect(one[0])
-    kind = draw.choose(("thing", "thing", "same", "thing_first"))
     if kind == "same":
         return _linked(draw, one, word, personal_clause(draw, again(subject), _now(draw, tense)))
     two = impersonal_clause(draw, tense)
@@ -167,8 +170,10 @@ def someone_else(draw: Draw, tense: str) -> Both:
     first, second = person_subject(draw), person_subject(draw)
     if _is_same(first, second) or ("I" in second.english.split() and first.person == 0):
         raise DeadEndError
-    if second.person in {2, 5}:
-        second = named_outright(second)
+    second = told_apart(second)
+    is_reversed = word[0] != "because" and draw.choose((True, False))
+    if is_reversed:
+        first = told_apart(first)
     kind = "future" if word[0] == "if" else tense
     if word[0] == "when" and tense == "past":
         raise DeadEndError  # one of the two Italian verbs would have to be in the imperfect
@@ -177,7 +182,7 @@ def someone_else(draw: Draw, tense: str) -> Both:
     one = personal_clause(draw, first, kind, may_like=False)
     draw.expect(one[0])
     two = personal_clause(draw, second, now, may_like=False)
-    if word[0] != "because" and draw.choose((True, False)):
+    if is_reversed:
         return finished(draw, f"{word[0]} {two[0]}, {one[0]}", f"{word[1]} {two[1]}, {one[1]}")
     return _linked(draw, one, word, two)
 

@@ -8,7 +8,7 @@ from transformer_cli.phrasebook.grammar.adverbials import Both, at_place
 from transformer_cli.phrasebook.grammar.clauses import VerbPhrase, and_then, finished, statement
 from transformer_cli.phrasebook.grammar.draw import DeadEndError, Draw
 from transformer_cli.phrasebook.grammar.noun_phrases import NounPhrase, noun_phrase
-from transformer_cli.phrasebook.grammar.people import HE, THEY, person_subject
+from transformer_cli.phrasebook.grammar.people import HE, THEY, person_subject, told_apart
 from transformer_cli.phrasebook.patterns.pattern import Pattern, in_tenses
 from transformer_cli.phrasebook.patterns.simple_sentences.being import (
     adjective_phrase,
@@ -135,7 +135,7 @@ def while_clause(draw: Draw) -> Both:
     first, second = person_subject(draw), person_subject(draw)
     if not second.bare or first.english == second.english:
         raise DeadEndError
-    one = statement(first, some_act(draw, "was_doing"), "was_doing")
+    one = statement(told_apart(first), some_act(draw, "was_doing"), "was_doing")
     two = statement(second, some_act(draw, "was_doing"), "was_doing")
     return finished(draw, f"while {one[0]}, {two[0]}", f"mentre {one[1]}, {two[1]}")
 
@@ -229,7 +229,7 @@ def says_that(draw: Draw, tense: str) -> Both:
     if other.english == subject.english:
         raise DeadEndError
     inner = statement(
-        other, some_act(draw, tense), tense, negative=draw.choose((True, False, False))
+        told_apart(other), some_act(draw, tense), tense, negative=draw.choose((True, False, False))
     )
     outer = statement(subject, VerbPhrase(verb, f"that {inner[0]}", f"che {inner[1]}"), "present")
     return finished(draw, *outer)

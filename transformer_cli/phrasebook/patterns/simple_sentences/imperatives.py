@@ -39,6 +39,10 @@ PLEASE = (", please", ", per favore")
 ADDRESSES = (("sir", "signore"), ("madam", "signora"))
 GROUPS = (("children", "bambini"), ("boys", "ragazzi"), ("girls", "ragazze"))
 WELCOME = ("sleep", "work", "swim", "run", "dance", "walk", "eat", "study", "sing", "cook")
+# Nobody is told to do this: it happens.
+UNCOMMANDED = frozenset(
+    {"find", "receive", "get", "win", "meet", "see", "hear", "understand"}
+)
 UNWELCOME = (*WELCOME, "laugh", "cry", "smoke", "shout")
 SHORT_IMPERATIVES = frozenset({"fa'", "va'", "da'", "di'", "sta'"})
 
@@ -76,7 +80,7 @@ def commanded_verbs() -> tuple[Verb, ...]:
     return tuple(
         verb
         for verb in transitive_verbs("must")
-        if verb.base not in {"find", "receive", "win", "meet", "see", "understand"}
+        if verb.base not in UNCOMMANDED
     )
 
 

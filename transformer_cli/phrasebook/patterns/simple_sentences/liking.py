@@ -108,7 +108,7 @@ def _english_like(
 @cache
 def pleasures() -> tuple[Verb, ...]:
     """The intransitive verbs for things that people like doing."""
-    return tuple(x for x in verbs("intransitive") if x.base not in {"have", "cry", "smile"})
+    return tuple(x for x in verbs("intransitive") if x.base not in {"have", "cry", "smile", "wait"})
 
 
 def likes_doing(draw: Draw, *, asks: bool = False) -> Both:

@@ -15,7 +15,7 @@ from transformer_cli.phrasebook.grammar.clauses import (
 )
 from transformer_cli.phrasebook.grammar.draw import DeadEndError, Draw
 from transformer_cli.phrasebook.grammar.noun_phrases import NounPhrase, noun_phrase
-from transformer_cli.phrasebook.grammar.people import SELF, STRESSED, person_subject
+from transformer_cli.phrasebook.grammar.people import SELF, STRESSED, person_subject, told_apart
 from transformer_cli.phrasebook.patterns.pattern import Pattern, in_tenses
 from transformer_cli.phrasebook.patterns.simple_sentences.full_verbs import transitive_verbs
 from transformer_cli.phrasebook.patterns.simple_sentences.liking import to_whom
@@ -149,7 +149,7 @@ def but_it(draw: Draw, tense: str) -> Both:
     adjective = draw.pick(adjectives_for(noun, predicative=True))
     quality = (adjective.english, adjective_forms(adjective.italian)[phrase.form])
     first = statement(phrase, VerbPhrase(BE, *quality), "present")
-    second = statement(person_subject(draw), _with_pronoun(verb, phrase), tense)
+    second = statement(told_apart(person_subject(draw)), _with_pronoun(verb, phrase), tense)
     return finished(draw, f"{first[0]}, but {second[0]}", f"{first[1]}, ma {second[1]}")
 
 

@@ -250,7 +250,7 @@ def which(draw: Draw, tense: str) -> Both:
 
 
 def how_often(draw: Draw) -> Both:
-    """ "How often do you play the piano?", "Quante volte ..."."""
+    """ "How often do you play the piano?", "Ogni quanto suoni il pianoforte?"."""
     subject = _asked_person(draw)
     if subject.bare:
         raise DeadEndError
@@ -259,7 +259,7 @@ def how_often(draw: Draw) -> Both:
     else:
         verb = draw.pick(verbs_with("pastime", "transitive"))
         phrase = with_object(verb, object_phrase(draw, verb))
-    word = ("how often", "quanto spesso")
+    word = ("how often", "ogni quanto")
     return finished(draw, *_wh(draw, word, subject, phrase, "present"), "?")
 
 

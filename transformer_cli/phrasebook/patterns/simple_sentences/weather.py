@@ -18,7 +18,7 @@ from transformer_cli.phrasebook.grammar.clauses import (
     question,
     statement,
 )
-from transformer_cli.phrasebook.grammar.draw import Draw
+from transformer_cli.phrasebook.grammar.draw import DeadEndError, Draw
 from transformer_cli.phrasebook.grammar.noun_phrases import NounPhrase
 from transformer_cli.phrasebook.patterns.pattern import Pattern
 from transformer_cli.phrasebook.words.lexicon import BE, Adverb, adverbs, the_verb
@@ -106,6 +106,8 @@ def _placed(draw: Draw, words: Both, time: Both, place: Both) -> Both:
     before, behind = draw.choose(
         ((NOTHING, (place, time)), (time, (place,)), (place, (time,)), (NOTHING, (time, place)))
     )
+    if before[0] in {"here", "there"}:
+        raise DeadEndError  # nobody says "There it is snowing now"
     english = joined_words(before[0], words[0], *(x[0] for x in behind))
     italian = joined_words(before[1], words[1], *(x[1] for x in behind))
     return english, italian

@@ -215,8 +215,8 @@ ASKED = _named(
 YES_OR_NO = (("yes", "sì"), ("yes", "sì"), ("no", "no"))
 
 PATTERNS = (
-    Pattern("phrase.tu", phrase_among_friends, 110),
-    Pattern("phrase.lei", phrase_to_a_stranger, 80),
+    Pattern("phrase.tu", phrase_among_friends, 1_350),
+    Pattern("phrase.lei", phrase_to_a_stranger, 1_050),
     Pattern("greeted_wish", partial(opened, openers=NEUTRAL_OPENERS, patterns=WISHES), 70),
     Pattern("greeted_question", partial(opened, openers=NEUTRAL_OPENERS, patterns=ENQUIRIES), 40),
     Pattern("excused_question", partial(opened, openers=POLITE_OPENERS, patterns=ENQUIRIES), 50),

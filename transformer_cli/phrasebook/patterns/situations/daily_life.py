@@ -38,8 +38,10 @@ def with_subject(
         raise DeadEndError
     phrase = VerbPhrase(the_verb(*verb_names), *words)
     time = sometimes_when(draw, tense, phrase.verb)
-    if words[0].startswith("at ") and time[0].startswith("at "):
+    if words[0].startswith("at ") and time[0].startswith(("at ", "in ")):
         raise DeadEndError  # a sentence has one time of day
+    if words[0].startswith("at ") and time[0].endswith("ago"):
+        raise DeadEndError  # nobody says "at two o'clock a year ago"
     if asks:
         sentence = question(subject, phrase, tense)
     elif looks_past(phrase.verb, tense, subject) and not time[0]:
@@ -198,7 +200,7 @@ PATTERNS = (
     *in_tenses(
         "does_so", does_so, {"present": 50, "past": 40, "future": 20, "must": 15}, asks=True
     ),
-    *in_tenses("speaks", speaks, {"present": 30, "want": 16, "past": 16, "skill": 20}, asks=True),
+    *in_tenses("speaks", speaks, {"present": 30, "want": 16, "skill": 20}, asks=True),
     Pattern("speaks.sir", speaks_politely, 30),
     *in_tenses(
         "studies", studies, {"present": 30, "past": 25, "want": 20, "future": 15}, asks=True

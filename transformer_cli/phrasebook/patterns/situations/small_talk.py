@@ -75,7 +75,7 @@ ADDRESSES = (("sir", "signore"), ("madam", "signora"))
 
 def hour(draw: Draw, *, was: bool = False) -> Both:
     """ "It is half past two", "Sono le due e mezza"."""
-    english, italian, is_one = clock(draw)
+    english, italian, is_one = clock(draw, is_sharp=True)
     now, then = ("è l'", "era l'") if is_one else ("sono le ", "erano le ")
     lead = then if was else now
     return finished(draw, f"it {'was' if was else 'is'} {english}", lead + italian)
