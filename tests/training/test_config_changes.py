@@ -163,3 +163,9 @@ def test_values_are_shown_as_they_are_written_in_a_config() -> None:
         accept_changes(before, now)
     assert "model.attention_bias: was true, now false" in refused.value.message
     assert "model.final_norm: was absent, now true" in refused.value.message
+
+
+def test_a_run_whose_folder_was_renamed_or_copied_goes_on_under_its_new_name() -> None:
+    before = config()
+    renamed = before.model_copy(update={"name": "other"})
+    assert accept_changes(before, renamed) == ["name: was this, now other"]

@@ -1,5 +1,6 @@
 """The layout of a run folder, `runs/NAME`; no other file of the package defines these names."""
 
+from os.path import isfile
 from pathlib import Path
 
 RUNS = Path("runs")
@@ -25,6 +26,10 @@ class RunFolder:
         self.tensorboard_folder = path / "tensorboard"
         self.data_folder = path / "data"
         """The corpus as token ids, and the tokenizers."""
+
+    def is_begun(self) -> bool:
+        """Whether `tfm train` has made this folder, perhaps without a checkpoint yet."""
+        return any(map(isfile, (self.config_file, self.log_file, self.environment_file)))
 
     @classmethod
     def of_checkpoint(cls, checkpoint: Path) -> "RunFolder | None":

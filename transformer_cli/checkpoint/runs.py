@@ -2,6 +2,7 @@
 
 import difflib
 import logging
+from os.path import isdir, isfile
 from pathlib import Path
 
 from transformer_cli.checkpoint.listing import list_run
@@ -53,17 +54,22 @@ def _newest(runs_folder: Path) -> Path:
 
 
 def _named(run: str, runs_folder: Path) -> Path:
-    places = [runs_folder / run, Path(run)]
+    places = [runs_folder / run, Path(run)] if run else []
     for place in places:
-        if RunFolder(place).checkpoints_folder.is_dir() or (place / MANIFEST_NAME).is_file():
+        # `os.path` says False where a name is too long for the system; `Path` would raise an error.
+        manifest = place / MANIFEST_NAME
+        if isdir(RunFolder(place).checkpoints_folder) or isfile(manifest):
             return place
-    if any(place.is_dir() for place in places):
+    if any(RunFolder(place).is_begun() for place in places):
         raise MissingInputError(
             f"{run}: this run has no checkpoint yet",
             hint="wait for its first checkpoint, or continue its training: tfm train always saves at the end",
         )
+    found = [place for place in places if isdir(place)]
     raise MissingInputError(
-        f"{run}: no such run: no folder of this name under {runs_folder}/, and no such path",
+        f"{found[0]}: no run: this folder has no {CHECKPOINTS}/, and is no checkpoint"
+        if found
+        else f"{run or repr(run)}: no such run: no folder of this name under {runs_folder}/, and no such path",
         hint=_hint_on_names(run, _run_names(runs_folder)),
     )
 

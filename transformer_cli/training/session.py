@@ -28,7 +28,7 @@ from transformer_cli.training.loop import Experiment, run_loop
 from transformer_cli.training.meter import Meter
 from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.progress import Progress, Validated, goodness
+from transformer_cli.training.progress import Progress, Validated, goodness, is_finished
 
 logger = logging.getLogger(__name__)
 
@@ -77,8 +77,9 @@ class TrainingSession:
             validation = dict(_part(state, "validation", newest))
             model.load_state_dict(newest.model(model.state_dict()))
             optimizer.restore(newest.optimizer(optimizer.expected_state()))
-            described = folder.path, progress.step, machine.describe()
-            logger.info("resuming %s at step %d; %s", *described)
+            if not is_finished(progress, config.training):
+                described = folder.path, progress.step, machine.describe()
+                logger.info("resuming %s at step %d; %s", *described)
         if config.runtime.compile:
             for layer in (*model.encoder.layers, *model.decoder.layers):
                 layer.compile()
