@@ -27,6 +27,8 @@ POINTS = {
     "data": "transformer_cli.training.run:prepare_data",
     "step": "transformer_cli.training.loop:train_step",
     "validation": "transformer_cli.training.session:validate",
+    "batch": "transformer_cli.decoding.engines.pytorch:PyTorchEngine._padded",
+    "board": "transformer_cli.training.recorders:_EventFile.__init__",
     "save": "transformer_cli.storage.manifest:Manifest.encode",  # all files written, no manifest yet
     "verification": "transformer_cli.checkpoint.checkpoints:Checkpoints._verify_saved",
     "rotation": "transformer_cli.checkpoint.checkpoints:Checkpoints._rotate",
@@ -148,6 +150,21 @@ def note_saves(place: str) -> None:
         return folder
 
     Checkpoints.save = save  # type: ignore[method-assign]
+
+
+def note_batches(place: str) -> None:
+    """Write a line for each batch of sources that a model in eval mode reads to its end."""
+    from transformer_cli.model.transformer import Encoder
+
+    original = Encoder.forward
+
+    def forward(self: Encoder, *arguments: Any) -> Any:
+        result = original(self, *arguments)
+        if not self.training:
+            _note(place, "read")
+        return result
+
+    Encoder.forward = forward  # type: ignore[method-assign]
 
 
 def limit(name: str, most: int) -> None:

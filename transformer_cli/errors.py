@@ -9,7 +9,7 @@
     ├── StorageError            74  reading or writing failed, or no checkpoint is valid
     ├── TryAgainError           75  the disk is full, or another process holds the lock: try again later
     ├── ConfigError             78  a setting does not exist, or its value is not allowed
-    └── InterruptedBySignal    128 + the number of the signal; the state was saved
+    └── InterruptedBySignal    128 + the number of the signal: 129, 130 or 143; the state was saved
 
 `exits.run_to_exit` catches them, prints the message and the hint, and exits with the code.
 """
@@ -72,7 +72,7 @@ class ConfigError(TfmError):
 
 
 class InterruptedBySignal(TfmError):
-    """Training received a signal to stop, finished its step and saved."""
+    """Training received a signal to stop (SIGINT, SIGTERM or SIGHUP), finished its step and saved."""
 
     def __init__(self, signal_number: int, message: str) -> None:
         super().__init__(message, hint="the same command continues where it stopped")

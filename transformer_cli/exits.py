@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import traceback
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import typer
 
@@ -18,6 +18,16 @@ from transformer_cli.escaping import escaped
 def run_to_exit(app: typer.Typer) -> None:
     """Run the command line of this process; every error becomes one message and an exit code."""
     _prepare_streams()
+    try:
+        _run(app)
+    finally:
+        try:
+            sys.stderr.flush()
+        except (OSError, ValueError):  # it is closed, or a terminal that is gone
+            _send_nowhere(sys.stderr)
+
+
+def _run(app: typer.Typer) -> None:
     try:
         try:
             app(prog_name="tfm")
@@ -35,7 +45,7 @@ def run_to_exit(app: typer.Typer) -> None:
         if isinstance(error, OSError):
             is_full = error.errno == errno.ENOSPC
             if error.filename is None:
-                _drop_output()
+                _send_nowhere(sys.stdout)
             _exit_with_error(_message_of(error), 75 if is_full else 74)
         what = f"tfm: internal error, please report it: {type(error).__name__}: {error}"
         _exit_with_error(f"{what}\n  hint: --debug shows the traceback", 70)
@@ -55,10 +65,10 @@ def _message_of(error: OSError) -> str:
     return f"tfm: {error.filename or 'standard output'}: {error.strerror or error}\n  hint: {hint}"
 
 
-def _drop_output() -> None:
-    """Send the rest of the output nowhere: Python writes its buffer at the end, and would fail again."""
+def _send_nowhere(stream: TextIO) -> None:
+    """Drop what is in the buffer: Python writes it at the end, fails again, and makes the exit code 120."""
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _end_like_cat() -> None:

@@ -127,5 +127,27 @@ def test_a_name_that_is_like_none_is_told_those_that_there_are(tmp_path: Path) -
 
 def test_a_run_that_has_not_saved_yet_is_told_from_none(tmp_path: Path) -> None:
     (tmp_path / "en-it").mkdir()
+    (tmp_path / "en-it/train.log").touch()
     with pytest.raises(MissingInputError, match="en-it: this run has no checkpoint yet"):
         find_run("en-it", tmp_path)
+
+
+def test_a_folder_that_is_no_run_is_called_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved(tmp_path / "runs" / "en-it", 10)
+    (tmp_path / "documents").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for given in ("documents", ".", str(tmp_path)):
+        with pytest.raises(
+            MissingInputError, match="no run: this folder has no checkpoints/"
+        ) as no:
+            find_run(given)
+        assert "yet" not in no.value.message
+        assert no.value.hint == "existing runs: en-it"
+
+
+@pytest.mark.parametrize("name", ["", "x" * 300, "a" * 300 + "/b", "nul\0byte"])
+def test_a_name_that_no_folder_can_have_is_no_run(tmp_path: Path, name: str) -> None:
+    with pytest.raises(MissingInputError, match="no such run"):
+        find_run(name, tmp_path)

@@ -117,6 +117,12 @@ def test_loading_draws_no_random_numbers(tmp_path: Path) -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
+def test_another_checkpoint_than_the_best_or_the_last_is_refused(tmp_path: Path) -> None:
+    save(tmp_path, parts(), 10)
+    with pytest.raises(ValueError, match="which: 'nonsense'; it is one of 'best', 'last'"):
+        load_trained(tmp_path, which="nonsense")  # type: ignore[arg-type]
+
+
 def test_where_there_is_nothing_to_load_the_message_says_so(tmp_path: Path) -> None:
     with pytest.raises(MissingInputError, match="missing: no such folder"):
         load_trained(tmp_path / "missing")
@@ -291,7 +297,7 @@ def fuzz(folder: Path, number: int) -> tuple[int, int]:
 
 def state_of_a_run() -> dict[str, Any]:
     progress = Progress(
-        10, Position(2, 3), validated_at=8, best_goodness=(0.5,), best_losses=(1.5,)
+        10, Position(2, 3), validated_at=8, best_goodness=(0.5,), best_losses=(1.0,)
     )
     return {"progress": progress.to_json(), "meter": Meter(torch.device("cpu")).to_json()}
 

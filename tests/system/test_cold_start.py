@@ -156,3 +156,17 @@ def test_a_reader_that_leaves_early_gets_no_complaint_without_sigpipe(tmp_path: 
         talk = process.stderr.read().decode()
     assert process.returncode == 141
     assert "Traceback" not in talk
+
+
+def test_output_into_a_closed_standard_output_is_an_error(tfm: Tfm) -> None:
+    """It would be lost in silence; training writes nothing there, and is not disturbed."""
+    train = f"{' '.join(TFM)} train --config {write_tiny(tfm.folder)} >&-"
+    assert run(["bash", "-c", train], tfm.folder, stderr=subprocess.DEVNULL).returncode == 0
+    for arguments in ("translate '1 2 3'", "info", "--version"):
+        command = f"{' '.join(TFM)} {arguments} >&-"
+        finished = run(["bash", "-c", command], tfm.folder, stderr=subprocess.PIPE)
+        assert finished.returncode == 74, arguments
+        assert finished.stderr.decode().endswith(
+            "tfm: standard output is closed, so the output is lost\n"
+            "  hint: send it to a file or a program: > out.txt, or | less\n"
+        )

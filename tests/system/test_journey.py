@@ -204,6 +204,7 @@ def test_a_finished_run_says_so_and_stays_as_it_is(trained: Tfm) -> None:
     finished = trained("train", "--config", "copying.yaml")
     assert finished.exit_code == 0
     assert "runs/copying is finished: 400 steps, training.max_steps=400." in finished.talk
+    assert "resuming" not in finished.talk
     assert "pairs read" not in finished.talk, "the data was not prepared again"
     assert (trained.folder / "runs/copying/metrics.jsonl").read_bytes() == metrics
 

@@ -108,7 +108,7 @@ def test_a_validation_that_is_due_does_not_delay_the_stop(
 def test_a_signal_after_the_last_validation_is_no_interruption(
     tfm: Tfm, uninterrupted: dict[str, Any]
 ) -> None:
-    fault = ("at", "save", 4, "signal", "SIGTERM")
+    fault = ("at", "save", 8, "signal", "SIGTERM")  # each of the four validations is a new best
     finished = tfm("train", "--config", write_tiny(tfm.folder), faults=[fault])
     assert finished.exit_code == 0
     assert essence(tfm.folder / "runs/tiny") == uninterrupted

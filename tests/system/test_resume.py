@@ -150,7 +150,9 @@ def test_patience_and_best_score_survive(tfm: Tfm, launcher: Launcher) -> None:
         if kind == "patience lost":
             forge_state(here, lambda state: state["progress"].update(validations_without_best=0))
         if kind == "best lost":
-            forge_state(here, lambda state: state["progress"].update(best_goodness=[]))
+            forge_state(
+                here, lambda state: state["progress"].update(best_goodness=[], best_losses=[])
+            )
         ends[kind] = resume(here)
     steps = [newest_checkpoint(tfm.folder / kind / "runs/tiny").name for kind in kinds]
     assert steps == ["step-00000006", "step-00000006", "step-00000008", "step-00000010"]

@@ -15,8 +15,8 @@ from transformer_cli.data.batches.batch import Batch, collate
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.model.attention import attend_explicitly, attend_fused
 from transformer_cli.model.dropout import Dropout
-from transformer_cli.model.masks import fused_mask
 from transformer_cli.model.loss import sum_loss
+from transformer_cli.model.masks import fused_mask
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
 from transformer_cli.training.fitting import DeviceMemory

@@ -1,6 +1,7 @@
 """The layout of a run folder, `runs/NAME`; no other file of the package defines these names."""
 
 import os
+from os.path import isfile
 from pathlib import Path
 
 from transformer_cli.errors import CannotCreateError
@@ -52,6 +53,10 @@ class RunFolder:
                 f"{self.checkpoints_folder}: no permission to write into this folder",
                 hint="change its permissions, or give another name: --set name=...",
             )
+
+    def is_begun(self) -> bool:
+        """Whether `tfm train` has made this folder, perhaps without a checkpoint yet."""
+        return any(map(isfile, (self.config_file, self.log_file, self.environment_file)))
 
     @classmethod
     def of_checkpoint(cls, checkpoint: Path) -> "RunFolder | None":

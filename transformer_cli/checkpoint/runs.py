@@ -2,6 +2,7 @@
 
 import difflib
 import logging
+from os.path import isdir, isfile
 from pathlib import Path
 
 from transformer_cli.checkpoint.listing import list_run
@@ -62,28 +63,32 @@ def _named(run: str, runs_folder: Path) -> Path:
         if _is_run(place):
             return place
         # A file in the folder of a checkpoint or run stands for it, and so does the folder of all checkpoints.
-        if (place.is_file() or place.name == CHECKPOINTS) and _is_run(place.parent):
+        if (isfile(place) or place.name == CHECKPOINTS) and _is_run(place.parent):
             return place.parent
-    if any(place.is_file() for place in places):
+    if any(map(isfile, places)):
         raise MissingInputError(
             f"{run}: a file, where a run is expected",
             hint="give the name of a run, or the folder of a run or of a checkpoint; "
             f"{_hint_on_names(run, _run_names(runs_folder))}",
         )
-    if any(place.is_dir() for place in places):
+    if any(RunFolder(place).is_begun() for place in places):
         raise MissingInputError(
             f"{run}: this run has no checkpoint yet",
             hint="wait for its first checkpoint, or continue its training: tfm train always saves at the end",
         )
+    found = [place for place in places if isdir(place)]
     raise MissingInputError(
-        f"{run}: no such run: no folder of this name under {runs_folder}/, and no such path",
+        f"{found[0]}: no run: this folder has no {CHECKPOINTS}/, and is no checkpoint"
+        if found
+        else f"{run}: no such run: no folder of this name under {runs_folder}/, and no such path",
         hint=_hint_on_names(run, _run_names(runs_folder)),
     )
 
 
 def _is_run(folder: Path) -> bool:
     """Whether a folder is that of a run, or of a single checkpoint."""
-    return RunFolder(folder).checkpoints_folder.is_dir() or (folder / MANIFEST_NAME).is_file()
+    # `os.path` says False where a name is too long for the system; `Path` would raise an error.
+    return isdir(RunFolder(folder).checkpoints_folder) or isfile(folder / MANIFEST_NAME)
 
 
 def _hint_on_names(run: str, names: list[str]) -> str:

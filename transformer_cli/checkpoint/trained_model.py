@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 
@@ -25,6 +25,8 @@ from transformer_cli.text import Tokenizer, tokenizer_pair
 logger = logging.getLogger(__name__)
 
 MAX_TOKENIZER_BYTES = 100 << 20
+Which = Literal["best", "last"]
+"""The checkpoint of a run: with the best score, or of the highest step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class TrainedModel:
     """The checkpoint from which it was loaded."""
 
 
-def load_trained(folder: Path, *, which: Literal["best", "last"] = "best") -> TrainedModel:
+def load_trained(folder: Path, *, which: Which = "best") -> TrainedModel:
     """Load a model to the CPU; a damaged checkpoint of a run is skipped with a warning.
 
     Args:
@@ -50,11 +52,14 @@ def load_trained(folder: Path, *, which: Literal["best", "last"] = "best") -> Tr
         which: the best or the last checkpoint of a run; without any score, the last.
 
     Raises:
+        ValueError: `which` is neither best nor last.
         MissingInputError: there is no such folder, or it has no checkpoint yet.
         StorageError: the run has checkpoints, but none is valid.
         DataError: config, tokenizers and weights do not belong to one model.
         ConfigError: the config in the checkpoint is invalid.
     """
+    if which not in get_args(Which):
+        raise ValueError(f"which: {which!r}; it is one of {', '.join(map(repr, get_args(Which)))}")
     checkpoints_folder = RunFolder(folder).checkpoints_folder
     if not checkpoints_folder.is_dir():
         if not folder.is_dir():

@@ -10,7 +10,7 @@ from transformer_cli.errors import ConfigError
 
 # These settings do not influence the updates done so far, so they may change when a run is resumed.
 HARMLESS = (
-    "name",
+    "name",  # the folder of the run was renamed or copied
     "training.max_steps",
     "training.max_epochs",
     "training.log_every",

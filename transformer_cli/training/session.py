@@ -29,7 +29,13 @@ from transformer_cli.training.loop import Experiment, run_loop
 from transformer_cli.training.meter import Meter
 from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer
-from transformer_cli.training.progress import Progress, Validated, checked_validation, goodness
+from transformer_cli.training.progress import (
+    Progress,
+    Validated,
+    checked_validation,
+    goodness,
+    is_finished,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -80,8 +86,9 @@ class TrainingSession:
             validation = checked_validation(state.part("validation"), progress)
             model.load_state_dict(newest.model(model.state_dict()))
             optimizer.restore(newest.optimizer(optimizer.expected_state()))
-            described = folder.path, progress.step, machine.describe()
-            logger.info("resuming %s at step %d; %s", *described)
+            if not is_finished(progress, config.training):
+                described = folder.path, progress.step, machine.describe()
+                logger.info("resuming %s at step %d; %s", *described)
         if config.runtime.compile:
             for layer in (*model.encoder.layers, *model.decoder.layers):
                 layer.compile()

@@ -1,3 +1,4 @@
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,13 @@ from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.selection.cleaning import CleaningReport
 from transformer_cli.data.selection.held_out import (
+    MAX_DRAWN_TO_VALIDATE,
     HeldOutSplit,
     HeldOutSplits,
     all_held_out_pairs,
     held_out_digests,
     held_out_pairs,
+    pairs_to_validate,
 )
 from transformer_cli.errors import DataError
 
@@ -52,6 +55,31 @@ def test_a_corpus_that_is_a_split_keeps_all_but_empty_pairs(tmp_path: Path) -> N
         SentencePair("uno", "one " * 300, 1),
     ]
     assert found.cleaning.dropped["drop_empty"].count == 1
+
+
+def test_a_drawn_share_of_a_large_corpus_is_not_validated_on_as_a_whole(tmp_path: Path) -> None:
+    """All given pairs are used, and a fixed number of drawn ones from the whole of the corpus, in order."""
+    corpora = [{"path": "all.tsv"}, {"path": "given.tsv", "split": "validation"}]
+    config = config_of({"source": "files", "root": str(tmp_path), "corpora": corpora})
+    drawn = [SentencePair(f"s{n}", f"t{n}", 0) for n in range(MAX_DRAWN_TO_VALIDATE * 7 + 3)]
+    given = [SentencePair(f"g{n}", f"t{n}", 1) for n in range(MAX_DRAWN_TO_VALIDATE + 5)]
+    used = pairs_to_validate(config, [*drawn, *given])
+    assert used == [pair for pair in [*drawn, *given] if pair in set(used)]
+    assert used[MAX_DRAWN_TO_VALIDATE:] == given
+    numbers = [int(pair.source[1:]) for pair in used[:MAX_DRAWN_TO_VALIDATE]]
+    gaps = {after - before for before, after in pairwise(numbers)}
+    assert gaps <= {7, 8}, "evenly spread"
+    assert (numbers[0], len(drawn) - numbers[-1] < 9) == (0, True)
+
+
+def test_a_small_drawn_split_and_a_number_that_is_set_are_kept(tmp_path: Path) -> None:
+    config = config_of({"source": "files", "root": str(tmp_path), "corpora": [{"path": "a.tsv"}]})
+    drawn = [SentencePair(f"s{n}", f"t{n}", 0) for n in range(MAX_DRAWN_TO_VALIDATE + 1)]
+    assert pairs_to_validate(config, drawn[1:]) == drawn[1:]
+    for number in (2, len(drawn)):
+        settings = config.validation.model_copy(update={"max_sentences": number})
+        asked = config.model_copy(update={"validation": settings})
+        assert pairs_to_validate(asked, drawn) == drawn[:number], "the first ones, however many"
 
 
 def test_drawn_pairs_are_cleaned_like_training_pairs(tmp_path: Path) -> None:

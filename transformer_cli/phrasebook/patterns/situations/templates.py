@@ -210,9 +210,7 @@ def build_from(draw: Draw, *, template: Template) -> Both:
     italian = _decided(template.italian, draw, turns)
     for words in re.split(r"\{[^}]*\}", english[:-1]):
         draw.expect(words.strip())
-    filled = {
-        match[1]: _filled(draw, match[3]) for match in SLOT.finditer(english) if match[3]
-    }
+    filled = {match[1]: _filled(draw, match[3]) for match in SLOT.finditer(english) if match[3]}
     english = SLOT.sub(lambda match: _written(filled[match[1]], match, is_english=True), english)
     italian = SLOT.sub(lambda match: _written(filled[match[1]], match, is_english=False), italian)
     if "your " in english and POLITE.search(english):
