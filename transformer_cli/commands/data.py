@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformer_cli.commands.output import show
+from transformer_cli.commands.output import fitting, show
 from transformer_cli.config import SplitName, load_config
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.selection import held_out_pairs
@@ -35,7 +35,7 @@ def show_data(
         lines += _text_and_tokens("SOURCE", pair.source, source_tokenizer)
         lines += _text_and_tokens("TARGET", pair.target, target_tokenizer)
     facts = {"report": report.to_json(), "split": split, "pairs": shown}
-    show(facts, [*lines, "", *report.lines()], as_json=as_json)
+    show(facts, [*lines, "", *fitting(report.lines())], as_json=as_json)
 
 
 def _text_and_tokens(side: str, text: str, tokenizer: Tokenizer) -> list[str]:
