@@ -1,20 +1,35 @@
 """The progress bar of a training run, on a terminal."""
 
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tqdm import tqdm
+from tqdm.utils import disp_len
 
 from transformer_cli.training.callbacks import Callback
 from transformer_cli.training.meter import TrainingReport
 from transformer_cli.training.step import StepReport
 
+FORMATS = (
+    "{l_bar}{bar}{r_bar}",
+    "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]",
+    "{l_bar}{bar}| {n_fmt}/{total_fmt}{postfix}",
+    "{n_fmt}/{total_fmt}{postfix}",
+)
+"""What the bar shows, from a wide terminal to a narrow one."""
+LEAST_BAR = 8
+
 
 class ProgressBar(Callback):
-    """Steps done, the loss and the speed; shows nothing where standard error is no terminal."""
+    """Steps done, the loss and the speed; shows nothing where standard error is no terminal.
+
+    On a narrow terminal it leaves out the least important: the learning rate, the speed, then the times.
+    """
 
     def __init__(self) -> None:
         self.bar: tqdm[Any] | None = None
+        self.facts: tuple[str, ...] = ()
 
     def on_start(self, first_step: int, num_steps: int | None) -> None:
         self.bar = tqdm(
@@ -25,18 +40,50 @@ class ProgressBar(Callback):
             dynamic_ncols=True,
             smoothing=0.05,
         )
+        self._fit()
 
     def on_step(self, step: int, report: StepReport) -> None:
         if self.bar is not None:
             self.bar.update(step - self.bar.n)
 
     def on_report(self, report: TrainingReport) -> None:
+        speed = f"{report.target_tokens_per_second:,.0f} tok/s"
+        self.facts = f"loss {report.loss:.3f}", f"lr {report.learning_rate:.1e}", speed
         if self.bar is not None:
-            speed = f"{report.target_tokens_per_second:,.0f} tok/s"
-            self.bar.set_postfix_str(
-                f"loss {report.loss:.3f}, lr {report.learning_rate:.1e}, {speed}"
-            )
+            self._fit()
 
     def on_end(self) -> None:
         if self.bar is not None:
             self.bar.close()
+
+    def _fit(self) -> None:
+        """Choose the format and the facts by the width of the terminal, which may have changed."""
+        if self.bar is None or self.bar.disable:
+            return
+        state = self.bar.format_dict
+        self.bar.bar_format, self.bar.postfix = layout(state, self.facts, state["ncols"])
+        self.bar.refresh()
+
+
+def layout(
+    state: Mapping[str, Any], facts: Sequence[str], num_columns: int | None
+) -> tuple[str, str]:
+    """The first format and facts that leave room for a bar; the narrowest where none does.
+
+    Args:
+        state: `format_dict` of a bar of tqdm.
+        facts: the loss first.
+        num_columns: width of the terminal; None: unknown, so nothing is left out.
+    """
+    shown = [", ".join(kept) for kept in (facts, facts[::2], facts[:1])]
+    choices = [
+        *((FORMATS[0], text) for text in shown),
+        *((form, shown[-1]) for form in FORMATS[1:]),
+    ]
+    for form, text in choices:
+        without_bar = form.replace("{bar}", "")
+        fields = {**state, "bar_format": without_bar, "postfix": text, "ncols": None}
+        width = disp_len(tqdm.format_meter(**fields)) + (LEAST_BAR if "{bar}" in form else 0)
+        if num_columns is None or width <= num_columns:
+            return form, text
+    return choices[-1]

@@ -1,5 +1,6 @@
 """The output at a terminal: a progress bar, and lines above it."""
 
+import io
 import os
 import re
 import select
@@ -11,16 +12,20 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import pytest
+from tqdm import tqdm
+from tqdm.utils import disp_len
+
+from transformer_cli.console import layout
 
 from ..experiments import write_tiny
 from ..launcher import Process, Tfm
 
 
 @contextmanager
-def terminal() -> Iterator[tuple[str, bytearray]]:
+def terminal(num_columns: int = 100) -> Iterator[tuple[str, bytearray]]:
     """The name of a terminal, and the bytes that were written to it."""
     reader, writer = os.openpty()
-    termios.tcsetwinsize(writer, (24, 100))
+    termios.tcsetwinsize(writer, (24, num_columns))
     shown = bytearray()
 
     def read() -> None:
@@ -188,3 +193,62 @@ def test_translating_from_a_terminal_answers_line_by_line(tfm: Tfm) -> None:
     assert process.wait().exit_code == 0
     os.close(reader)
     os.close(writer)
+
+
+def test_nothing_is_cut_or_wrapped_on_a_narrow_terminal(tfm: Tfm) -> None:
+    config = write_tiny(tfm.folder)
+    with terminal(60) as (name, shown):
+        finished = tfm("train", "--config", config, terminal=name, environment={"COLUMNS": "60"})
+        assert finished.exit_code == 0
+    lines = re.split(r"[\r\n]+", re.sub("\x1b\\[[A-Z]", "", shown.decode()))
+    bars = [line for line in lines if "█" in line]
+    assert all(disp_len(bar) <= 60 and bar.endswith("]") for bar in bars), "whole bars"
+    assert any(re.search(r"13/13 \[.*, loss \d\.\d{3}\]", bar) for bar in bars)
+    log = (tfm.folder / "runs/tiny/train.log").read_text()
+    (row,) = (line for line in lines if line.startswith("tokens "))
+    assert len(row) <= 60
+    assert row in log
+
+
+def test_a_table_is_cut_at_a_terminal_and_whole_in_a_file(tfm: Tfm) -> None:
+    long = "x" * 70
+    (tfm.folder / "corpus.tsv").write_text(
+        "".join(f"a b {n}\tc d {n}\n" for n in range(200)) + f"{long}\t{long}\n" * 2
+    )
+    (tfm.folder / "mine.yaml").write_text(MINE)
+    with terminal(60) as (name, shown):
+        assert tfm("train", "--config", "mine.yaml", terminal=name).exit_code == 0
+    lines = re.split(r"[\r\n]+", shown.decode())
+    cut = [line for line in lines if line.startswith("  dropped: ") and "xxx" in line]
+    assert len(cut) == 1
+    assert len(cut[0]) == 60
+    assert cut[0].endswith("x…")
+    log = (tfm.folder / "runs/mine/train.log").read_text()
+    (whole,) = (line for line in log.splitlines() if "  dropped: " in line and "xxx" in line)
+    assert len(whole.partition("  dropped: ")[2]) > 60
+    assert whole.endswith(("x", "x…"))
+
+
+@pytest.mark.parametrize("num_columns", [None, *range(10, 200)])
+def test_a_bar_shows_as_much_as_its_terminal_has_room_for(num_columns: int | None) -> None:
+    facts = "loss 3.123", "lr 7.1e-04", "12,345 tok/s"
+    with tqdm(total=1500, initial=730, unit=" steps", file=io.StringIO()) as bar:
+        state = {**bar.format_dict, "ncols": num_columns}
+    form, text = layout(state, facts, num_columns)
+    shown = tqdm.format_meter(**state | {"bar_format": form, "postfix": text})
+    assert "730/1500" in shown or (num_columns or 99) < 10
+    if num_columns is None or num_columns >= 105:
+        assert all(fact in shown for fact in facts)
+    if num_columns is None or num_columns >= 20:
+        assert "loss 3.123" in shown, "the loss is left out last"
+    assert num_columns is None or disp_len(shown) <= num_columns
+
+
+MINE = """\
+name: mine
+data: {source: files, validation_share: 0.1, corpora: [{path: corpus.tsv}]}
+model: {d_model: 16, num_heads: 2, d_ff: 32, encoder_layers: 1, decoder_layers: 1}
+training: {max_steps: 1, batch_sentences: 8, best_metric: loss}
+validation: {scores: [], num_samples: 0}
+runtime: {device: cpu, precision: float32, threads: 1}
+"""

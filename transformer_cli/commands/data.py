@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
-from transformer_cli.commands.output import show
+from transformer_cli.commands.output import fitting, show
 from transformer_cli.config import Config, SplitName, load_config
 from transformer_cli.data.preparation import (
     NUM_EXAMPLES,
@@ -42,7 +42,7 @@ def show_data(
         lines += _text_and_tokens("SOURCE", source, prepared.source_tokenizer)
         lines += _text_and_tokens("TARGET", target, prepared.target_tokenizer)
     facts = {"report": report, "split": split, "pairs": shown}
-    show(facts, [*lines, "", *prepared.report.lines()], as_json=as_json)
+    show(facts, [*lines, "", *fitting(prepared.report.lines())], as_json=as_json)
 
 
 def _prepared(config: Config) -> PreparedData:
@@ -71,9 +71,8 @@ def _place_for_data(run: RunFolder, stack: ExitStack) -> Path:
     try:
         if not run.checkpoints_folder.exists():
             stack.enter_context(RunLock(run.path))
-            if (
-                not run.checkpoints_folder.exists()
-            ):  # a training that held the lock may have made it
+            # Asked again: a training that held the lock may have made the folder.
+            if not run.checkpoints_folder.exists():
                 return run.data_folder
     except (CannotCreateError, StorageError, TryAgainError) as error:
         logger.info("%s; the data are prepared in a temporary folder", error.message)

@@ -104,8 +104,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     lines = []
     for name, value in facts.items():
         if name == "parameter_tree":
-            width = max(map(len, value))
-            lines += ["", *(_row(key, shape, width) for key, shape in value.items())]
+            lines += ["", *_parameter_rows(value)]
             continue
         shown = f"{value:,}" if isinstance(value, int) else str(value)
         if isinstance(value, dict):
@@ -114,5 +113,16 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _row(name: str, shape: Sequence[int], width: int) -> str:
-    return f"  {name:<{width}}  {' x '.join(map(str, shape)):>14}  {math.prod(shape):>14,}"
+def _parameter_rows(parameters: dict[str, Sequence[int]]) -> list[str]:
+    """Name, shape and size of each parameter, in columns as narrow as they can be."""
+    rows = [
+        (name, " x ".join(map(str, shape)), f"{math.prod(shape):,}")
+        for name, shape in parameters.items()
+    ]
+    name_width, shape_width, size_width = (
+        max(map(len, column)) for column in zip(*rows, strict=True)
+    )
+    return [
+        f"  {name:<{name_width}}  {shape:>{shape_width}}  {size:>{size_width}}"
+        for name, shape, size in rows
+    ]

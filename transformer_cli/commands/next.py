@@ -1,15 +1,18 @@
 """`tfm next`: the probabilities of the next target token, given a source and the beginning of its target."""
 
 import logging
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 
 from torch import Tensor
+from tqdm.utils import disp_len
 
 from transformer_cli.commands.output import show
 from transformer_cli.decoding import Translator
 from transformer_cli.errors import UsageError
 from transformer_cli.escaping import on_one_line
 from transformer_cli.inference import load_run
+from transformer_cli.messages import terminal_width
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import is_blank
 
@@ -30,12 +33,21 @@ def show_next(
     rest = max(0.0, 1.0 - sum(probability for _, probability in rows))
     expected = [{"symbol": name, "probability": value} for name, value in rows]
     figures = {"source": source, "prefix": prefix, "next": expected, "rest": rest}
+    width = _bar_width(name for name, _ in rows)
     lines = [
-        f"{value:>8.4f}  {'█' * round(40 * value):<40}  {on_one_line(name)}" for name, value in rows
+        f"{value:>8.4f}  {'█' * round(width * value):<{width}}  {on_one_line(name)}"
+        for name, value in rows
     ]
     if remaining := len(probabilities) - len(rows):
         lines.append(f"{rest:>8.4f}  {remaining:,} others")
     show(figures, lines, as_json=as_json)
+
+
+def _bar_width(names: Iterable[str]) -> int:
+    """Columns for the bars: 40, or what a narrow terminal leaves beside numbers and symbols."""
+    num_columns = terminal_width(sys.stdout) or 1000
+    longest = max((disp_len(on_one_line(name)) for name in names), default=0)
+    return max(4, min(40, num_columns - longest - len("  0.0000") - 4))
 
 
 def next_token_probabilities(translator: Translator, source: str, prefix: str) -> Tensor:

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from transformer_cli.escaping import escaped, escaped_in_json
+from transformer_cli.messages import fitted, terminal_width
 from transformer_cli.signals import ended_after
+
+
+def fitting(lines: Iterable[str]) -> list[str]:
+    """The lines of a table, cut where a terminal would wrap them; a file or a pipe gets them whole."""
+    num_columns = terminal_width(sys.stdout)
+    return [fitted(line, num_columns) for line in lines]
 
 
 def show(facts: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.commands.output import show
+from transformer_cli.commands.output import fitting, show
 from transformer_cli.commands.pair_streams import is_stream, pairs_of_streams
 from transformer_cli.config import FilesData, SequencesData, SplitName
 from transformer_cli.config.data import FileCorpus
@@ -119,7 +119,7 @@ def _table(report: ValidationReport) -> list[str]:
         ("perplexity", f"{report.perplexity:.2f}", ""),
         *((score.name, f"{score.value:.2f}", score.signature) for score in report.scores),
     ]
-    lines = [f"{name:<12}{value:>10}  {note}".rstrip() for name, value, note in rows]
+    lines = fitting(f"{name:<12}{value:>10}  {note}".rstrip() for name, value, note in rows)
     for sample in report.samples:
         source, target, predicted = map(on_one_line, sample)
         lines += ["", f"SOURCE     {source}", f"TARGET     {target}", f"PREDICTED  {predicted}"]

@@ -91,9 +91,9 @@ class DataReport:
                 for split, rows in self.held_out.items()
                 for line in _table(f"reading and cleaning the {split} split", rows)
             ),
-            f"{'tokens':10}{'vocabulary':>12}{'per sentence':>14}{'unknown':>10}{'in validation':>15}",
+            f"{'tokens':9}{'vocabulary':>12}{'per sentence':>14}{'unknown':>10}{'in validation':>15}",
             *(
-                f"  {name:8}{side.vocab_size:>12,}{side.train.tokens_per_sentence:>14.1f}"
+                f"  {name:7}{side.vocab_size:>12,}{side.train.tokens_per_sentence:>14.1f}"
                 f"{side.train.unknown_rate:>10.2%}{side.validation.unknown_rate:>15.2%}"
                 for name, side in (("source", self.source), ("target", self.target))
             ),

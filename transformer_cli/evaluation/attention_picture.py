@@ -11,11 +11,16 @@ from transformer_cli.data.batches.batch import collate
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.engines import PyTorchEngine
+from transformer_cli.escaping import on_one_line
+from transformer_cli.evaluation.picture_fonts import readable_labels
 from transformer_cli.model import Transformer
 from transformer_cli.model.attention import MultiHeadAttention
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+MAX_LABEL = 24
+"""The most characters of a label."""
 
 
 def attention_picture(translator: Translator, source: str, predicted: str) -> "Figure | None":
@@ -84,13 +89,19 @@ def draw_attention(
     """
     from matplotlib.figure import Figure
 
-    width, height = 2.0 + 0.4 * len(source_tokens), 1.6 + 0.32 * len(target_tokens)
+    num_source = len(source_tokens)
+    labels, families = readable_labels(_labels([*source_tokens, *target_tokens]))
+    of_source, of_target = labels[:num_source], labels[num_source:]
+    width = 2.0 + 0.4 * num_source + _room_for(of_target)
+    height = 1.6 + 0.32 * len(target_tokens) + _room_for(of_source)
     figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
     axes = figure.add_subplot()
     shown = weights.float().cpu().numpy()
     image = axes.imshow(shown, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
-    axes.set_xticks(range(len(source_tokens)), _labels(source_tokens), rotation=60, ha="right")
-    axes.set_yticks(range(len(target_tokens)), _labels(target_tokens))
+    axes.set_xticks(range(num_source), of_source, rotation=60, ha="right")
+    axes.set_yticks(range(len(target_tokens)), of_target)
+    for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        label.set_fontfamily(families)
     axes.set_xlabel("source")
     axes.set_ylabel("predicted target token")
     figure.colorbar(image, ax=axes, label="attention")
@@ -99,4 +110,11 @@ def draw_attention(
 
 def _labels(tokens: Sequence[str]) -> list[str]:
     """The tokens for matplotlib, where a dollar sign without a backslash would begin a formula."""
-    return [token.strip().replace("$", r"\$") or "␣" for token in tokens]
+    shown = (on_one_line(token.strip()) for token in tokens)
+    cut = (text if len(text) <= MAX_LABEL else f"{text[: MAX_LABEL - 1]}…" for text in shown)
+    return [text.replace("$", r"\$") or "␣" for text in cut]
+
+
+def _room_for(labels: Sequence[str]) -> float:
+    """Inches for the part of the longest label beyond 8 characters; without it the picture would vanish."""
+    return 0.11 * max(0, max(map(len, labels)) - 8)
