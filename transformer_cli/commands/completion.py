@@ -39,7 +39,7 @@ def runs(incomplete: str) -> list[Offer]:
 
 def configs(incomplete: str) -> list[Offer]:
     """YAML files of this path or in a folder of this path, then the configs that come with tfm."""
-    from transformer_cli.config.loading import shipped_configs
+    from transformer_cli.config.finding import shipped_configs
 
     found: dict[str, str] = {}
     for path in _entries(incomplete):

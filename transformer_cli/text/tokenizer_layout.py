@@ -38,7 +38,7 @@ class Layout:
     composes: bool = True
     """Whether the tokenizer converts text to the Unicode normal form NFC."""
     has_spaced_words: bool = False
-    """WordLevel: whether Chinese, Japanese or Thai text has spaces between its words."""
+    """Whether Chinese, Japanese or Thai text has spaces between its words; not in the byte-level layout."""
 
     @property
     def is_byte_level(self) -> bool:
@@ -125,10 +125,10 @@ class Layout:
 
 def layouts_of(kind: str) -> list[Layout]:
     """All layouts of a kind that a file may have, the first one for messages."""
-    plain = Layout(kind)
-    is_words = kind == "WordLevel"
-    other = Layout(kind, has_byte_fallback=not is_words, has_spaced_words=is_words)
-    return [plain, other, replace(plain, composes=False), replace(other, composes=False)]
+    fallback = Layout(kind, has_byte_fallback=kind != "WordLevel")
+    spaced = replace(fallback, has_spaced_words=True)
+    layouts = list(dict.fromkeys([Layout(kind), fallback, spaced]))
+    return [*layouts, *(replace(layout, composes=False) for layout in layouts)]
 
 
 def _replace(pattern: str, content: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ this one (Viterbi training); each round drops the rarest candidates.
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -32,7 +33,7 @@ def learn_scores(
         texts: read several times.
         candidates: a BPE tokenizer with more entries.
     """
-    layout = Layout("Unigram", has_byte_fallback=True, composes=candidates.layout.composes)
+    layout = replace(candidates.layout, kind="Unigram")
     vocabulary = candidates.model["vocab"]
     subwords = sorted(vocabulary.keys() - {*SPECIALS, *BYTE_TOKENS})
     counts = _count_tokens(candidates, texts)

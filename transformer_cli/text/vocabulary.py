@@ -67,11 +67,28 @@ def learn_model(
     if num_ascii >= (1.0 - MAX_BEYOND_ASCII) * counts.total():
         learn = _learn_merges_of_bytes if config.kind == "bpe" else _learn_scores_of_bytes
         return learn(texts, config, composes=composes)
-    alphabet = _most_frequent(counts, max_size=(vocab_size - NUM_FIXED_ENTRIES) // 2)
-    known = _WithoutOthers(texts, {*alphabet, " ", _SEPARATOR}, composes=composes)
+    num_free = vocab_size - NUM_FIXED_ENTRIES
+    alphabet = [" ", _SEPARATOR, *_most_frequent(counts, max_size=num_free // 2)][:num_free]
+    known = _WithoutOthers(texts, set(alphabet), composes=composes)
+    layout = Layout(
+        "BPE",
+        has_byte_fallback=True,
+        composes=composes,
+        has_spaced_words=_has_spaced_words(texts),
+    )
     if config.kind == "bpe":
-        return _learn_merges(known, vocab_size, config.min_frequency)
-    return learn_scores(known, _learn_merges(known, 2 * vocab_size, 1), vocab_size)
+        return _learn_merges(known, layout, vocab_size, config.min_frequency)
+    candidates = _learn_merges(known, layout, 2 * vocab_size, 1)
+    return learn_scores(known, candidates, vocab_size)
+
+
+def _has_spaced_words(texts: Iterable[str]) -> bool:
+    """Whether the texts have spaces between the words of a script that is usually written without."""
+    num_signs = num_spaces = 0
+    for text in texts:
+        signs, spaces = count_signs_and_spaces(text)
+        num_signs, num_spaces = num_signs + signs, num_spaces + spaces
+    return are_spaced_words(num_signs, num_spaces)
 
 
 def _count_characters(texts: Iterable[str], *, composes: bool) -> Counter[str]:
@@ -93,12 +110,7 @@ def _most_frequent(counts: Counter[str], *, max_size: int) -> list[str]:
 def _learn_words(
     texts: Iterable[str], config: TokenizerConfig, *, composes: bool
 ) -> TokenizerParts:
-    num_signs = num_spaces = 0
-    for text in texts:
-        signs, spaces = count_signs_and_spaces(text)
-        num_signs, num_spaces = num_signs + signs, num_spaces + spaces
-    has_spaced_words = are_spaced_words(num_signs, num_spaces)
-    layout = Layout("WordLevel", composes=composes, has_spaced_words=has_spaced_words)
+    layout = Layout("WordLevel", composes=composes, has_spaced_words=_has_spaced_words(texts))
     trainer = trainers.WordLevelTrainer(
         vocab_size=config.vocab_size or MAX_ENTRIES, min_frequency=config.min_frequency, **_TRAINER
     )
@@ -118,7 +130,9 @@ def _learn_merges_of_bytes(
     return _learn(Layout("BPE", composes=composes), trainer, texts)
 
 
-def _learn_merges(texts: "_WithoutOthers", vocab_size: int, min_frequency: int) -> TokenizerParts:
+def _learn_merges(
+    texts: "_WithoutOthers", layout: Layout, vocab_size: int, min_frequency: int
+) -> TokenizerParts:
     """Byte-pair encoding of characters; a character that is not in the vocabulary is given as its bytes."""
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
@@ -128,7 +142,6 @@ def _learn_merges(texts: "_WithoutOthers", vocab_size: int, min_frequency: int) 
         special_tokens=[*SPECIALS, *BYTE_TOKENS],
         show_progress=False,
     )
-    layout = Layout("BPE", has_byte_fallback=True, composes=texts.composes)
     return _learn(layout, trainer, texts)
 
 
@@ -202,10 +215,11 @@ class _WithoutOthers:
 
     def __init__(self, texts: Iterable[str], alphabet: Iterable[str], *, composes: bool) -> None:
         self.alphabet = sorted(alphabet)
-        self.composes = composes
+        self._composes = composes
         self._texts = texts
-        self._others = re.compile(f"[^{''.join(map(re.escape, self.alphabet))}]")
+        known = "".join(map(re.escape, self.alphabet))
+        self._others = re.compile(f"[^{known}]" if known else "(?s:.)")
 
     def __iter__(self) -> Iterator[str]:
         for text in _cut_long_texts(self._texts):
-            yield self._others.sub(_SEPARATOR, compose(text) if self.composes else text)
+            yield self._others.sub(_SEPARATOR, compose(text) if self._composes else text)
