@@ -119,8 +119,14 @@ def _checked_setting(override: str, command: Command) -> str:
     commands = _commands_that_take(setting)
     if command in commands:
         return setting
-    taken = [name for name, takers in OVERRIDABLE.items() if command in takers]
-    hint = f"tfm {command} takes {', '.join(taken).replace('decoding,', 'decoding.*,')}"
+    sections = [name for name in OVERRIDABLE if "." not in name and command in OVERRIDABLE[name]]
+    single = [
+        name
+        for name, takers in OVERRIDABLE.items()
+        if command in takers and name.partition(".")[0] not in sections
+    ]
+    taken = ", ".join([*(f"{section}.*" for section in sections), *single])
+    hint = f"tfm {command} takes {taken}"
     if setting in _INSTEAD:
         problem = "this setting is for the validations during training"
         if command in _commands_that_take(_INSTEAD[setting]):
