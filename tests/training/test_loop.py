@@ -131,6 +131,30 @@ def test_a_validation_that_was_stopped_does_not_count_and_its_other_batches_are_
     assert (progress.step, progress.validated_at, progress.best_goodness) == (4, 0, ())
 
 
+def test_a_callback_that_ends_a_validation_ends_the_training() -> None:
+    """Also one that asks only once: the validation must not be left out."""
+
+    class Once(World):
+        def should_stop(self) -> bool:
+            return False
+
+        def should_stop_now(self) -> bool:
+            return self.calls[-1] == "batch-2 4"
+
+    world = Once()
+    progress = run(experiment(settings()), world)
+    assert world.without_steps() == ["report 3", "validate 4", "save 4"]
+    assert (progress.step, progress.validated_at) == (4, 0)
+
+
+def test_a_limit_of_time_does_not_end_a_validation() -> None:
+    """A limit that is shorter than a validation would end each of them, and the run would never go on."""
+    world = World(watch=lambda name, step: (name, step) == ("batch-1", 4), is_patient=True)
+    progress = run(experiment(settings()), world)
+    assert world.calls[-2:] == ["batch-2 4", "save 4"]
+    assert (progress.step, progress.validated_at) == (4, 4)
+
+
 @pytest.mark.parametrize(
     ("call", "expected"),
     [

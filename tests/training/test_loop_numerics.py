@@ -83,7 +83,8 @@ def test_a_score_that_is_not_a_number_is_never_the_best() -> None:
     world = World(values=lambda step: math.nan if step < 8 else 3.0)
     progress = run(experiment(settings(save_every=100)), world)
     assert progress.best_goodness == (-3.0,)
-    assert [p.step for p, _ in world.saved] == [8, 9], "at 8 for the best, at 9 for the end"
+    saved = [(p.step, p.validated_at) for p, _ in world.saved]
+    assert saved == [(8, 8), (9, 8), (9, 9)], "at 8 for the best, at 9 before and after the last"
 
 
 def test_a_score_that_is_never_a_number_ends_the_run_when_patience_does() -> None:

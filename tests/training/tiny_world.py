@@ -67,6 +67,7 @@ class World(Callback):
     saved: list[tuple[Progress, dict[str, float]]] = field(default_factory=list)
     is_stopped: bool = False
     wants_save: bool = False
+    is_patient: bool = False  # a request to stop waits for the end of a validation
 
     def note(self, call: str, step: int) -> None:
         self.calls.append(f"{call} {step}")
@@ -83,15 +84,18 @@ class World(Callback):
     def should_stop(self) -> bool:
         return self.is_stopped
 
+    def should_stop_now(self) -> bool:
+        return self.is_stopped and not self.is_patient
+
     def should_save(self) -> bool:
         return self.wants_save
 
-    def validate(self, step: int, must_stop: Callable[[], bool]) -> Validated | None:
+    def validate(self, step: int, must_stop_now: Callable[[], bool]) -> Validated | None:
         """In two batches; of the value, lower is better."""
         self.note("validate", step)
         for number in (1, 2):
             self.note(f"batch-{number}", step)
-            if must_stop():
+            if must_stop_now():
                 return None
         return Validated(-self.values(step), self.losses(step))
 

@@ -37,15 +37,21 @@ class Callback:
         """A checkpoint is on the disk."""
 
     def should_stop(self) -> bool:
-        """Whether to end the training with a checkpoint.
+        """Whether to end the training with a checkpoint; asked before the first step and after each one."""
+        return False
 
-        Asked before the first step and after each one, and between the batches of a validation, which then
-        ends without a result; the resumed run does it again.
+    def should_stop_now(self) -> bool:
+        """Whether to end the training, as a signal does, in a validation; asked between its batches.
+
+        The validation has no result then, and the next call of `train` does it again. A limit of time belongs into `should_stop`: here a limit that is shorter than a validation would end each.
         """
         return False
 
     def should_save(self) -> bool:
-        """Whether to write a checkpoint now and go on; asked when `should_stop` is. `on_save` follows."""
+        """Whether to write a checkpoint now and go on; asked between steps and between those batches.
+
+        `on_save` follows.
+        """
         return False
 
     def on_end(self) -> None:
@@ -85,6 +91,9 @@ class Callbacks(Callback):
 
     def should_stop(self) -> bool:
         return any([callback.should_stop() for callback in self._callbacks])
+
+    def should_stop_now(self) -> bool:
+        return any([callback.should_stop_now() for callback in self._callbacks])
 
     def should_save(self) -> bool:
         return any([callback.should_save() for callback in self._callbacks])

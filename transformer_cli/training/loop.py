@@ -120,6 +120,7 @@ class _State:
     save: Callable[[Progress, Meter], None]
     callbacks: Callbacks
     is_saved: bool = True
+    is_stopped: bool = False  # in a validation
 
     def after_step(self, position: Position) -> None:
         self.progress = self.progress.after_step(position)
@@ -134,8 +135,9 @@ class _State:
         """After a request to stop there is no time for a validation: the resumed run validates."""
         if not is_due or self.must_stop():
             return
-        validated = self.validate(self.progress.step, self.must_stop)
+        validated = self.validate(self.progress.step, self.must_stop_now)
         if validated is None:
+            self.is_stopped = True
             return
         keep_best = self.training.keep_best
         is_among_best = self.progress.is_among_best(validated, keep_best=keep_best)
@@ -148,8 +150,13 @@ class _State:
         self.save_if(self.callbacks.should_save())
         return self.callbacks.should_stop()
 
+    def must_stop_now(self) -> bool:
+        """The same between the batches of a validation."""
+        self.save_if(self.callbacks.should_save())
+        return self.callbacks.should_stop_now()
+
     def ends_here(self) -> bool:
-        return is_finished(self.progress, self.training) or self.must_stop()
+        return is_finished(self.progress, self.training) or self.is_stopped or self.must_stop()
 
 
 def _update(experiment: Experiment, step: int) -> StepReport:

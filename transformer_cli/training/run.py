@@ -185,12 +185,14 @@ def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[C
 
 @dataclass
 class _SignalsObeyed(Callback):
-    """Ends the training after the step in which a signal to stop came; saves after a signal to save."""
+    """Ends the training after the step, or the batch of a validation, in which a signal came; or saves there."""
 
     requests: SignalRequests
 
     def should_stop(self) -> bool:
         return self.requests.signal_number is not None
+
+    should_stop_now = should_stop
 
     def should_save(self) -> bool:
         return self.requests.wants_save

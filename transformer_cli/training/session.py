@@ -128,12 +128,12 @@ class TrainingSession:
             limits.append(training.max_epochs * -(-batches // training.accumulate))
         return min(limits)
 
-    def _validate(self, step: int, must_stop: Callable[[], bool]) -> Validated | None:
+    def _validate(self, step: int, must_stop_now: Callable[[], bool]) -> Validated | None:
         settings = self.config.validation
         self.experiment.model.eval()  # each training step switches it back
         translator = self._translator()
         try:
-            with _between_batches(self.experiment.model, must_stop):
+            with _between_batches(self.experiment.model, must_stop_now):
                 report = validate(
                     translator,
                     self.validation_pairs,
@@ -196,12 +196,12 @@ class _StoppedError(Exception):
 
 
 @contextmanager
-def _between_batches(model: Transformer, must_stop: Callable[[], bool]) -> Iterator[None]:
+def _between_batches(model: Transformer, must_stop_now: Callable[[], bool]) -> Iterator[None]:
     """Ask whether to stop before each batch of sources that the model reads, and end the block then."""
 
     def ask(*_: Any) -> None:
         with torch.inference_mode(mode=False):  # a checkpoint may be written here
-            if must_stop():
+            if must_stop_now():
                 raise _StoppedError
 
     handle = model.encoder.register_forward_pre_hook(ask)
