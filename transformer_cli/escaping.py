@@ -25,7 +25,7 @@ def escaped_in_json(json_text: str) -> str:
 
 def for_output(text: str, output: Any) -> str:
     """A translation: data stays as it is, but at a terminal its control characters are written as codes."""
-    return on_one_line(text) if output.isatty() else text
+    return escaped(text) if output.isatty() else text
 
 
 def _as_code(character: str) -> str:

@@ -65,6 +65,16 @@ def test_names_on_the_hub_stay() -> None:
     assert data.corpora[1].data_files == "a.parquet"  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    "path", ["C:\\canary\\dev.tsv", "..\\canary\\dev.tsv", "C:/canary/dev.tsv"]
+)
+def test_a_path_of_windows_is_cut_too(path: str) -> None:
+    files = portable_config(config({"source": "files", "corpora": [{"path": path}]})).data
+    assert files.corpora[0].path == "dev.tsv"  # type: ignore[union-attr]
+    sets = portable_config(config({"source": "hub", "corpora": [{"dataset": path}]})).data
+    assert sets.corpora[0].dataset == "dev.tsv"  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("source", ["phrasebook", "sequences"])
 def test_a_corpus_without_files_stays_as_it_is(source: str) -> None:
     before = config({"source": source})

@@ -68,14 +68,17 @@ def test_checkpoints_that_cannot_be_written_are_noticed_before_the_first_step(
         RunFolder(run).require_own_files()
 
 
+@pytest.mark.parametrize("is_dangling", [False, True], ids=["to a folder", "to nothing"])
 def test_a_data_folder_that_is_a_link_is_replaced_and_not_written_through(
-    tfm: Tfm, uninterrupted: dict[str, Any]
+    tfm: Tfm, uninterrupted: dict[str, Any], is_dangling: bool
 ) -> None:
     run, outside = hostile_run(tfm), tfm.folder / "outside"
-    outside.mkdir()
+    if not is_dangling:
+        outside.mkdir()
     (run / "data").symlink_to(outside, target_is_directory=True)
     assert tfm(*TRAIN).exit_code == 0
-    assert list(outside.iterdir()) == []
+    assert outside.exists() != is_dangling
+    assert is_dangling or list(outside.iterdir()) == []
     assert not (run / "data").is_symlink()
     assert essence(run) == uninterrupted
 

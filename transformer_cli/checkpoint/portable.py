@@ -1,6 +1,6 @@
 """The config and the tokenizers for a checkpoint, without any path of this machine."""
 
-from pathlib import PurePath
+from pathlib import PurePath, PureWindowsPath
 
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE
 from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
@@ -41,11 +41,15 @@ def _portable_file(corpus: FileCorpus) -> FileCorpus:
 
 def _portable_set(corpus: HubCorpus) -> HubCorpus:
     """Keep `owner/name` of the hub, but only the last part of a local folder."""
-    is_local = corpus.dataset.startswith(("/", "~", ".")) or corpus.dataset.count("/") > 1
-    dataset = _last_part(corpus.dataset) if is_local else corpus.dataset
+    name = corpus.dataset
+    is_local = (
+        name.startswith(("/", "~", ".")) or name.count("/") > 1 or "\\" in name or ":" in name
+    )
+    dataset = _last_part(name) if is_local else name
     update = {"dataset": dataset, "data_files": _last_part(corpus.data_files)}
     return corpus.model_copy(update=update)
 
 
 def _last_part(path: str | None) -> str | None:
-    return None if path is None else PurePath(path).name or "."
+    """The name at the end of a path of this or another system; Windows separates names by a backslash."""
+    return None if path is None else PureWindowsPath(PurePath(path).name).name or "."

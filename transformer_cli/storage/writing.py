@@ -130,7 +130,7 @@ def staged_folder(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
             for folder, _, names in os.walk(partial, topdown=False):
                 for name in (*names, ""):
                     fs.flush_path(Path(folder, name))
-            old = _hidden(TRASH, path) if path.exists() else None
+            old = _hidden(TRASH, path) if os.path.lexists(path) else None
             _place(partial, path, old, fs)
             if old is not None:
                 _remove_tree(old, fs)
