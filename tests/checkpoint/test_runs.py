@@ -147,7 +147,41 @@ def test_a_folder_that_is_no_run_is_called_no_run(
         assert no.value.hint == "existing runs: en-it"
 
 
-@pytest.mark.parametrize("name", ["", "x" * 300, "a" * 300 + "/b", "nul\0byte"])
+@pytest.mark.parametrize("name", ["x" * 300, "a" * 300 + "/b", "nul\0byte"])
 def test_a_name_that_no_folder_can_have_is_no_run(tmp_path: Path, name: str) -> None:
     with pytest.raises(MissingInputError, match="no such run"):
         find_run(name, tmp_path)
+
+
+def test_a_file_of_a_run_or_checkpoint_stands_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder,) = saved(tmp_path / "runs" / "en-it", 10)
+    (tmp_path / "runs/en-it/config.yaml").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert find_run(str(folder / "model.safetensors")) == folder
+    assert find_run("runs/en-it/checkpoints") == Path("runs/en-it")
+    assert find_run("runs/en-it/checkpoints/") == Path("runs/en-it")
+    assert find_run("runs/en-it/config.yaml") == Path("runs/en-it")
+    monkeypatch.chdir(tmp_path / "runs/en-it")
+    assert find_run("checkpoints") == Path()
+
+
+def test_a_run_may_have_the_name_of_the_folder_of_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved(tmp_path / "runs" / "checkpoints", 10)
+    monkeypatch.chdir(tmp_path)
+    assert find_run("checkpoints") == Path("runs/checkpoints")
+
+
+def test_another_file_is_no_run_and_an_empty_name_is_none(tmp_path: Path) -> None:
+    saved(tmp_path / "en-it", 10)
+    (tmp_path / "en-it.yaml").write_text("")
+    with pytest.raises(MissingInputError, match=r"en-it\.yaml: a file, where a run") as caught:
+        find_run("en-it.yaml", tmp_path)
+    assert str(caught.value.hint).endswith("; did you mean en-it?")
+    for name in ("", " "):
+        with pytest.raises(MissingInputError, match="the name of the run is empty") as caught:
+            find_run(name, tmp_path)
+        assert caught.value.hint == "existing runs: en-it"

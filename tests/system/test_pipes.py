@@ -166,11 +166,12 @@ def test_a_file_of_a_checkpoint_stands_for_the_checkpoint(
 
 @pytest.mark.parametrize(
     "arguments", [("translate", "-5 degrees"), ("translate", "-5"), ("next", "-hello you"),
-                  ("translate", "--", "-5 degrees"), ("translate", "- Hello", "-b", "2")]
+                  ("translate", "--", "-5 degrees"), ("translate", "- Hello", "-b", "2"),
+                  ("next", "1 2", "--prefix", "-hello you")]
 )  # fmt: skip
 def test_a_sentence_that_begins_with_a_dash(trained: Tfm, arguments: tuple[str, ...]) -> None:
     finished = trained(*arguments)
-    if "--" in arguments:
+    if "--" in arguments or "--prefix" in arguments:
         assert finished.exit_code == 0
         return
     assert finished.exit_code == 2

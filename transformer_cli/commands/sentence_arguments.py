@@ -21,10 +21,11 @@ class SentenceCommand(TyperCommand):
         Raises:
             UsageError: the command line is wrong, and an argument looks like a sentence.
         """
-        before = list(itertools.takewhile(lambda argument: argument != "--", args))
-        sentences = [argument for argument in before if _SENTENCE.fullmatch(argument)]
-        for argument in sentences:
-            if argument.startswith("-h"):  # would be read as -h and more options, and show the help
+        given = list(itertools.takewhile(lambda argument: argument != "--", args))
+        sentences = [argument for argument in given if _SENTENCE.fullmatch(argument)]
+        for argument, before in zip(given, ["", *given], strict=False):
+            # -hello you would be read as -h and more options, and show the help.
+            if argument in sentences and argument.startswith("-h") and not before.startswith("-"):
                 raise _refusal(argument, ctx)
         try:
             return super().parse_args(ctx, args)
