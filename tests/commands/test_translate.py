@@ -1,8 +1,10 @@
 """How bytes become lines: by line feeds alone, and none is lost."""
 
 import io
+import json
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given
@@ -10,6 +12,8 @@ from hypothesis import strategies as st
 
 from transformer_cli.commands.translate import decoded_lines, run_translation
 from transformer_cli.errors import DataError, MissingInputError
+
+from ..decoding.small_translators import tokenizer_of_words, translator
 
 pieces = st.sampled_from(
     [b"a", b"\n", b"\r", b"\r\n", b"\xff", b"\xc3", b"\xc3\xa8", b"\x00", b"\xef\xbb\xbf",
@@ -77,3 +81,42 @@ def test_a_file_that_says_itself_to_be_utf_16_is_refused_before_a_model_is_sough
     for content in (b"Hello\n", b"\xef\xbb\xbfHello\n", b"\xff\n", b"\xff", b"", b"a\xff\xfe"):
         with pytest.raises(MissingInputError):
             translate(content)
+
+
+@pytest.fixture
+def of_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run with the eight words of `small_translators`."""
+    loaded = SimpleNamespace(translator=translator(tokenizer_of_words()))
+    monkeypatch.setattr("transformer_cli.commands.translate.load_run", lambda *_: loaded)
+
+
+UNKNOWN = "unknown words: 2 of 5 are not in the vocabulary of the model, which read them as [UNK]"
+
+
+@pytest.mark.usefixtures("of_words")
+def test_the_unknown_words_of_all_lines_are_told_once(
+    capfdbinary: pytest.CaptureFixture[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = ["uno stampante", "due", "tre toner"]
+    run_translation(lines, None, run=None, overrides=(), as_json=True)
+    assert caplog.messages == [f"{UNKNOWN}; the first: stampante"]
+    answers = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert [answer["unknown_words"] for answer in answers] == [["stampante"], [], ["toner"]]
+    caplog.clear()
+    run_translation(["uno due"], None, run=None, overrides=(), as_json=False)
+    assert not caplog.messages
+
+
+@pytest.mark.usefixtures("of_words")
+def test_at_a_terminal_the_unknown_words_of_each_line_are_told_after_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    terminal = io.TextIOWrapper(io.BytesIO(b"uno stampante\ndue\ntoner\n"))
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", terminal)
+    run_translation(None, None, run=None, overrides=(), as_json=False)
+    told = [message for message in caplog.messages if message.startswith("unknown words")]
+    assert [message.split("; ")[1] for message in told] == [
+        "the first: stampante",
+        "the first: toner",
+    ]
