@@ -22,8 +22,7 @@ from transformer_cli.checkpoint import (
 )
 from transformer_cli.errors import DataError, StorageError, TrainingStoppedError
 from transformer_cli.storage import MANIFEST_NAME, Manifest
-from transformer_cli.storage.manifest import FORMAT_VERSION
-from transformer_cli.storage.manifest import parse_manifest
+from transformer_cli.storage.manifest import FORMAT_VERSION, parse_manifest
 
 from ..faults import RecordingFileSystem
 from .snapshots import EXPECTED, newest_step, saved, snapshot
