@@ -22,7 +22,7 @@ from transformer_cli.checkpoint import (
 )
 from transformer_cli.errors import DataError, StorageError, TrainingStoppedError
 from transformer_cli.storage import MANIFEST_NAME, Manifest
-from transformer_cli.storage.manifest import parse_manifest
+from transformer_cli.storage.manifest import FORMAT_VERSION, parse_manifest
 
 from ..faults import RecordingFileSystem
 from .snapshots import EXPECTED, newest_step, saved, snapshot
@@ -165,8 +165,10 @@ def test_hidden_files_of_file_managers_do_no_harm(tmp_path: Path) -> None:
 
 def test_a_newer_format_is_passed_over_and_asks_for_an_upgrade(tmp_path: Path) -> None:
     path = saved(tmp_path, 10, 20)[1] / MANIFEST_NAME
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 2, "new": 1}))
-    damaged_newest(tmp_path, "format version 2 is newer than tfm knows (1): upgrade tfm")
+    newer = {"format_version": FORMAT_VERSION + 1, "new": 1}
+    path.write_text(json.dumps(json.loads(path.read_text()) | newer))
+    told = f"format version {FORMAT_VERSION + 1} is newer than tfm knows ({FORMAT_VERSION})"
+    damaged_newest(tmp_path, f"{told}: upgrade tfm")
 
 
 @pytest.mark.parametrize("version", [0, -1, "1", 1.0, True, None])

@@ -1,11 +1,16 @@
 """What `tfm translate` refuses before it loads a model."""
 
+import io
+import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from transformer_cli.commands.translate import run_translation
 from transformer_cli.errors import DataError, MissingInputError, UsageError
+
+from ..decoding.small_translators import tokenizer_of_words, translator
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
@@ -48,3 +53,42 @@ def test_an_output_that_is_the_input_is_refused_by_any_name(
         with pytest.raises(MissingInputError, match="no run under"):
             run_translation(Path(given), Path(output), run=None, overrides=(), as_json=False)
     assert Path("in.txt").read_text() == "Hello\n"
+
+
+@pytest.fixture
+def of_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run with the eight words of `small_translators`."""
+    loaded = SimpleNamespace(translator=translator(tokenizer_of_words()))
+    monkeypatch.setattr("transformer_cli.commands.translate.load_run", lambda *_, **__: loaded)
+
+
+UNKNOWN = "unknown words: 2 of 5 are not in the vocabulary of the model, which read them as [UNK]"
+
+
+@pytest.mark.usefixtures("of_words")
+def test_the_unknown_words_of_all_lines_are_told_once(
+    capfdbinary: pytest.CaptureFixture[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = ["uno stampante", "due", "tre toner"]
+    run_translation(lines, None, run=None, overrides=(), as_json=True)
+    assert caplog.messages == [f"{UNKNOWN}; the first: stampante"]
+    answers = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert [answer["unknown_words"] for answer in answers] == [["stampante"], [], ["toner"]]
+    caplog.clear()
+    run_translation(["uno due"], None, run=None, overrides=(), as_json=False)
+    assert not caplog.messages
+
+
+@pytest.mark.usefixtures("of_words")
+def test_at_a_terminal_the_unknown_words_of_each_line_are_told_after_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    terminal = io.TextIOWrapper(io.BytesIO(b"uno stampante\ndue\ntoner\n"))
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", terminal)
+    run_translation(None, None, run=None, overrides=(), as_json=False)
+    told = [message for message in caplog.messages if message.startswith("unknown words")]
+    assert [message.split("; ")[1] for message in told] == [
+        "the first: stampante",
+        "the first: toner",
+    ]

@@ -406,3 +406,18 @@ def test_changes_that_were_accepted_are_logged(
     with caplog.at_level(logging.INFO):
         prepare_data(config_of(corpus), folder, accept_change=True)
     assert "train.tsv: was" in caplog.text
+
+
+def test_text_that_is_not_normalized_has_other_ids(corpus: Path, folder: Path) -> None:
+    pairs = [("caff\u00e8", "coffee"), ("caffe\u0300", "a coffee"), ("il topo", "the mouse")]
+    write(corpus / "train.tsv", pairs)
+    for normalize, num_forms in ((True, 1), (False, 2)):
+        cleaning = {"normalize_unicode": normalize}
+        config = config_of(corpus, data={"cleaning": cleaning})
+        data = prepare_data(config, folder / str(normalize))
+        ids = [tuple(data.train[index].source_ids) for index in range(len(pairs))]
+        assert len(set(ids[:2])) == num_forms
+        assert [text for text, _ in texts(data)][:2] == [
+            pairs[0][0],
+            pairs[0][0] if normalize else pairs[1][0],
+        ]

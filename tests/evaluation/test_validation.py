@@ -261,3 +261,12 @@ def test_every_metric_has_its_name(tokenizers: tuple[Tokenizer, Tokenizer]) -> N
     assert report.metric("perplexity") == report.perplexity
     assert report.metric("bleu") == report.scores[0].value
     assert report.metric("chrf") == report.scores[1].value
+
+
+def test_the_unknown_words_of_the_sources_are_counted(
+    tokenizers: tuple[Tokenizer, Tokenizer],
+) -> None:
+    report = validate(translator(tokenizers), PAIRS)
+    unknown_words = report.unknown_words
+    assert (unknown_words.num_unknown, unknown_words.first) == (2, "unheard")
+    assert unknown_words.num_words == sum(len(pair.source.split()) for pair in PAIRS)

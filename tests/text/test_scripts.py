@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import unicodedata
+from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer as HuggingFaceTokenizer
@@ -78,7 +79,9 @@ def test_another_process_learns_the_same_from_japanese(kind: str) -> None:
         "from tests.text.test_scripts import TEXTS, trained\n"
         "sys.stdout.buffer.write(trained(sys.argv[1], TEXTS['Japanese']).to_json().encode())\n"
     )
-    finished = subprocess.run([sys.executable, "-c", script, kind], check=True, capture_output=True)
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", script, kind]
+    finished = subprocess.run(command, cwd=root, check=True, capture_output=True)
     assert finished.stdout.decode() == trained(kind, TEXTS["Japanese"]).to_json()
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from transformer_cli.errors import DataError
 
 MANIFEST_NAME = "MANIFEST.json"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MAX_MANIFEST_BYTES = 1 << 20
 MAX_FILES = 64
 LATEST_SAVED_AT = 2**52
