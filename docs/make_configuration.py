@@ -122,8 +122,8 @@ tfm train --config en-it.yaml --set name=short --set training.max_epochs=2 --set
 tfm train --config en-it.yaml --set name=free --set training.clip_norm=null --set "validation.scores=[bleu, ter]"
 ```
 
-An element of a list is named by its number, from 0 (`data.corpora.0.weight` or `data.corpora[0].weight`); there is no way to append one, but the whole list can be
-replaced:
+An element of a list is named by its number, from 0, as in `data.corpora.0.weight` or `data.corpora[0].weight`. There is
+no way to append one, but the whole list can be replaced:
 
 ```bash
 tfm train --config multi30k-en-de.yaml --set data.root=PATH --set data.corpora.0.weight=2

@@ -82,7 +82,7 @@ class FileCorpus(_Corpus):
     target_path: Text | None = None
     """The translations, with the same number of lines."""
     path: Text | None = None
-    """A TSV, CSV, JSON Lines or Parquet file, a glob, or a folder of such files; a folder may also hold plain text in pairs of files named NAME.SOURCE_LANGUAGE and NAME.TARGET_LANGUAGE."""
+    """A TSV, CSV, JSON Lines or Parquet file, a JSON file of one array of objects, a glob, a folder of such files, or a folder that `save_to_disk` of the datasets library wrote; a folder may also hold plain text in pairs of files named NAME.SOURCE_LANGUAGE and NAME.TARGET_LANGUAGE."""
     format: Literal["text", "tsv", "csv", "jsonl", "parquet"] | None = None
     """Absent: the end of the file name decides, before .gz, .bz2, .xz or .zst."""
     source_field: Column | None = None
