@@ -162,7 +162,9 @@ def validate(
     run_validation(run, split or "validation", files, overrides=settings, as_json=as_json)
 
 
-@app.command(name="next", epilog="Example: tfm next 'Good morning.' --prefix 'Buon' --top 5")
+@app.command(
+    name="next", epilog="""Example: tfm next "Where is the station?" --prefix "Dov'è la" --top 5"""
+)
 def show_next(
     source: Annotated[str, typer.Argument(help="The source sentence.")],
     prefix: Annotated[str, typer.Option("--prefix", help="The beginning of its translation.")] = "",
