@@ -168,7 +168,8 @@ def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[C
         raise InterruptedBySignal(
             request.signal_number, f"stopped and saved at step {progress.step}"
         )
-    alarms.require_convergence(progress.step)
+    if is_finished(progress, config.training):
+        alarms.require_convergence(progress.step)
 
 
 @dataclass
