@@ -185,7 +185,7 @@ def validate(
 @app.command(
     name="next",
     cls=SentenceCommand,
-    epilog="Example: tfm next 'Good morning.' --prefix 'Buon' --top 5",
+    epilog="""Example: tfm next "Where is the station?" --prefix "Dov'è la" --top 5""",
 )
 def show_next(
     source: Annotated[str, typer.Argument(help="The source sentence.")],

@@ -8,6 +8,7 @@ import pytest
 
 from transformer_cli.config import Config, load_config, shipped_configs
 from transformer_cli.config.loading import check_settings
+from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.data.batches.order import epoch_order
 from transformer_cli.data.batches.updates import Updates
 from transformer_cli.data.preparation import prepare_data
@@ -108,6 +109,36 @@ def test_the_values_that_a_warning_names_end_the_warning() -> None:
     tokenizer = config.tokenizer.model_copy(update={"vocab_size": 1000})
     fitting = replace(SPREADSHEET, vocabularies=vocabularies)
     assert warnings(fitting, config.model_copy(update={"tokenizer": tokenizer})) == []
+
+
+BY_HAND = """
+name: mine
+data:
+  source: files
+  source_language: en
+  target_language: it
+  corpora:
+    - {path: phrases.csv, source_field: English, target_field: Italian}
+  validation_share: 0.05
+  test_share: 0.05
+tokenizer: {kind: bpe, vocab_size: 2000, shared: true}
+model: {preset: small, dropout: 0.3, tie_embeddings: all}
+training:
+  max_epochs: 40
+  batch_tokens: 1024
+  learning_rate: 1e-3
+  warmup_steps: 200
+  validate_every: 200
+  save_every: 200
+validation: {max_sentences: 500}
+"""
+
+
+@pytest.mark.parametrize("num_pairs", [1_000, 3_583, 30_000, 160_000])
+def test_the_config_that_the_readme_shows_fits_spreadsheets_of_any_size(num_pairs: int) -> None:
+    config = check_settings(parse_yaml(BY_HAND, "mine.yaml"), "mine.yaml")
+    size = round(0.9 * num_pairs), 10, 2000, round(0.05 * num_pairs)
+    assert warnings(plan(config, size), config) == []
 
 
 @pytest.mark.parametrize(

@@ -214,8 +214,9 @@ class Announcer(Callback):
         plan = Plan.of(self.config, self.data, num_steps)
         for line in plan.lines(self.config):
             logger.info("%s", line)
+        # Part of the plan, so of its level: a script that asks for no messages stays silent.
         for warning in warnings(plan, self.config):
-            logger.warning("warning: %s", warning)
+            logger.info("warning: %s", warning)
 
     def on_step(self, step: int, report: StepReport) -> None:
         self.num_updates += 1

@@ -180,7 +180,8 @@ def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[C
     if request.signal_number is not None and not is_finished(progress, config.training):
         what = f"stopped and saved at step {progress.step}" if progress.step else "stopped before the first step"  # fmt: skip
         raise InterruptedBySignal(request.signal_number, what)
-    alarms.require_convergence(progress.step)
+    if is_finished(progress, config.training):
+        alarms.require_convergence(progress.step)
 
 
 @dataclass

@@ -132,6 +132,15 @@ def test_pools_are_of_like_size() -> None:
     assert sizes == [250, 250, 250, 250]
 
 
+@pytest.mark.parametrize(("pool_size", "error"), [(10_000, 0.0), (100, 0.1)])
+def test_the_batches_of_an_epoch_are_estimated_from_its_first_pool(
+    pool_size: int, error: float
+) -> None:
+    plan = order(pool_size=pool_size)
+    exact = len(list(plan.batches(0)))
+    assert abs(plan.estimated_batches() - exact) <= error * exact
+
+
 def test_padding_is_little() -> None:
     plan = order()
     assert padding_share(plan) < 0.1
