@@ -102,7 +102,9 @@ def everyday_sentences() -> dict[str, list[str]]:
 
 def written_alike(english: str) -> str:
     """The sentence with contractions and without capital letters: "What is" and "What's" are one."""
-    return contracted(english[0].lower() + english[1:]).lower()
+    if not english.startswith("I "):
+        english = english[0].lower() + english[1:]
+    return contracted(english).lower()
 
 
 @cache

@@ -110,11 +110,13 @@ def _it(phrase: NounPhrase) -> str:
     return "them" if phrase.english_person == 5 else "it"
 
 
-def _thing_for(draw: Draw, verb: Verb) -> tuple[Noun, NounPhrase]:
+def _thing_for(
+    draw: Draw, verb: Verb, with_adjective: tuple[bool, ...] = (True, False, False)
+) -> tuple[Noun, NounPhrase]:
     noun = draw.pick(objects_of(verb))
     if noun.classes & {"person", "animal"}:
         raise DeadEndError
-    return noun, noun_phrase(draw, noun, ("the", "the", "my"), with_adjective=(True, False, False))
+    return noun, noun_phrase(draw, noun, ("the", "the", "my"), with_adjective=with_adjective)
 
 
 def _with_pronoun(verb: Verb, phrase: NounPhrase) -> VerbPhrase:
@@ -143,7 +145,7 @@ def capital(words: str) -> str:
 def but_it(draw: Draw, tense: str) -> Both:
     """ "The car is old, but I bought it", "La macchina è vecchia, ma l'ho comprata"."""
     verb = draw.pick(transitive_verbs("must"))
-    noun, phrase = _thing_for(draw, verb)
+    noun, phrase = _thing_for(draw, verb, with_adjective=(False,))
     if not adjectives_for(noun, predicative=True):
         raise DeadEndError
     adjective = draw.pick(adjectives_for(noun, predicative=True))

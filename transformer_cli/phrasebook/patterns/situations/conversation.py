@@ -83,6 +83,8 @@ def phrase_to_a_stranger(draw: Draw) -> Both:
         raise DeadEndError
     if lead[0] and phrase.english.startswith(ANSWERS):
         raise DeadEndError
+    if lead[0] == "excuse me" and phrase.mark != "?":
+        raise DeadEndError  # nobody says "Excuse me, I am fine"
     if (please[0] and title[0]) or not (please[0] or title[0] or lead[0] == "excuse me"):
         raise DeadEndError  # "please", "sir" or "excuse me" must make the English polite
     english = ", ".join(x for x in (lead[0], phrase.english) if x)
@@ -164,7 +166,6 @@ ENQUIRIES = _named(
     (travel.PATTERNS, ("how_much", "do_you_have.sir")),
     (directions.PATTERNS, ("far_from.question",)),
     (infinitives.PATTERNS, ("asks_politely",)),
-    (daily_life.PATTERNS, ("speaks.sir",)),
     (weather.PATTERNS, ("weather.what", "weather.question")),
 )
 STATED = _named(

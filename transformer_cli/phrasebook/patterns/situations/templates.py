@@ -36,7 +36,12 @@ from transformer_cli.phrasebook.grammar.adverbials import (
 )
 from transformer_cli.phrasebook.grammar.clauses import finished, joined_words
 from transformer_cli.phrasebook.grammar.draw import DeadEndError, Draw
-from transformer_cli.phrasebook.grammar.noun_phrases import NUMBERS, NounPhrase, noun_phrase
+from transformer_cli.phrasebook.grammar.noun_phrases import (
+    NUMBERS,
+    NounPhrase,
+    determined,
+    noun_phrase,
+)
 from transformer_cli.phrasebook.grammar.people import named, person_subject
 from transformer_cli.phrasebook.patterns.complex_sentences.infinitives import to_do
 from transformer_cli.phrasebook.patterns.pattern import Pattern
@@ -174,8 +179,8 @@ class Template:
     italian: str
 
 
-def _filled(draw: Draw, filler: str) -> NounPhrase:
-    """What a slot contains."""
+def _filled(draw: Draw, filler: str, *, is_bare: bool) -> NounPhrase:
+    """What a slot contains; `is_bare`: the sentence does not have its article."""
     if filler.startswith("#"):
         return FILLERS[filler[1:]](draw)
     if filler.startswith("@"):
@@ -185,13 +190,17 @@ def _filled(draw: Draw, filler: str) -> NounPhrase:
     classes, _, rest = filler.partition("=")
     determiners, *options = rest.split(" ")
     plurals = {"s": (True,), "*": (False, False, True)}
+    plural = next((plurals[x] for x in options if x in plurals), (False,))
     noun = draw.pick(nouns(*classes.split("+")))
+    if is_bare:
+        is_plural = noun.number == "count" and ("pair" in noun.classes or draw.choose(plural))
+        return determined(draw, "the", noun, is_plural)
     return noun_phrase(
         draw,
         noun,
         tuple(determiners.split(",")),
         with_adjective=ADJECTIVES_NOW_AND_THEN if "+" in options else (False,),
-        plurals=next((plurals[x] for x in options if x in plurals), (False,)),
+        plurals=plural,
     )
 
 
@@ -210,7 +219,11 @@ def build_from(draw: Draw, *, template: Template) -> Both:
     italian = _decided(template.italian, draw, turns)
     for words in re.split(r"\{[^}]*\}", english[:-1]):
         draw.expect(words.strip())
-    filled = {match[1]: _filled(draw, match[3]) for match in SLOT.finditer(english) if match[3]}
+    filled = {
+        match[1]: _filled(draw, match[3], is_bare=match[2] is not None)
+        for match in SLOT.finditer(english)
+        if match[3]
+    }
     english = SLOT.sub(lambda match: _written(filled[match[1]], match, is_english=True), english)
     italian = SLOT.sub(lambda match: _written(filled[match[1]], match, is_english=False), italian)
     if "your " in english and POLITE.search(english):

@@ -17,6 +17,7 @@ from transformer_cli.phrasebook.grammar.draw import DeadEndError, Draw
 from transformer_cli.phrasebook.grammar.noun_phrases import NUMBERS, NounPhrase, noun_phrase
 from transformer_cli.phrasebook.grammar.people import THEY, person_subject
 from transformer_cli.phrasebook.patterns.pattern import Pattern
+from transformer_cli.phrasebook.words.italian import preposition_before
 from transformer_cli.phrasebook.words.lexicon import names, nouns, the_verb
 from transformer_cli.phrasebook.words.number_words import english_number, italian_number
 
@@ -52,8 +53,13 @@ def quantity(draw: Draw, measures: tuple[Measure, ...] = MEASURES) -> NounPhrase
         raise DeadEndError
     is_plural = noun.number == "count" and not is_drink
     return NounPhrase(
-        f"{english} {noun.english[is_plural]}", f"{italian} {noun.italian[is_plural]}", form
+        f"{english} {noun.english[is_plural]}", of_it(italian, noun.italian[is_plural]), form
     )
+
+
+def of_it(measure: str, noun: str) -> str:
+    """ "un bicchiere di vino", "un bicchiere d'acqua"."""
+    return measure.removesuffix("di") + preposition_before("di", noun) + noun
 
 
 def _ordered(draw: Draw) -> NounPhrase:
