@@ -25,7 +25,7 @@ SPAN = re.compile(r"`([^`\n]+)`")
 OPERATORS = {"&&", "||", "|", ";", ">", ">>", "<", "&", "2>"}
 TREE_LINE = re.compile(r"(?:├── |└── )(?P<name>\S+)(?: +(?P<phrase>.+))?")
 # What readers are told to write for themselves.
-WRITTEN_BY_THE_READER = {"mine.yaml", "hotel.yaml", "FILE.yaml"}
+WRITTEN_BY_THE_READER = {"mine.yaml", "hotel.yaml", "FILE.yaml", "phrases.yaml"}
 
 
 def command_lines(document: Path) -> list[str]:
