@@ -90,7 +90,7 @@ class Progress:
             }
             epoch, batch = map(int, values["position"])
             best = tuple(float(value) for value in values["best_goodness"])
-            # Until version 0.1 these losses were not saved: then an earlier one wins each tie, as it did.
+            # Earlier checkpoints do not have these losses: then the earlier validation wins each tie.
             losses = values.get("best_losses", [-math.inf] * len(best))
             return cls(
                 position=Position(epoch, batch),
