@@ -23,6 +23,7 @@ from ..decoding.small_translators import WORDS, config_of, random_model, tokeniz
 
 BEAM = DecodingConfig(beam_size=4, length_penalty=0.6)
 LINES = [" ".join(WORDS[first:last]) for first in range(8) for last in range(first + 1, 9)]
+LINES.append(f"{WORDS[0].capitalize()}. {WORDS[1].capitalize()}.")  # two sentences
 
 # For each setting that a trained run may change: a value that differs from the one in the run's config.
 VALUES = {
@@ -31,6 +32,7 @@ VALUES = {
     "decoding.num_best": "2",
     "decoding.max_length": "1",
     "decoding.allow_unknown": "false",
+    "decoding.split_sentences": "false",
     "decoding.batch_tokens": "5",
     "runtime.precision": "bfloat16",
     "runtime.threads": "2",

@@ -89,7 +89,7 @@ class Progress:
         if epoch > step or (batch and not step):
             raise state.refusal("position", f"is [{epoch}, {batch}] after {step} steps")
         best = state.numbers("best_goodness")
-        # Until version 0.1 these losses were not saved: then an earlier one wins each tie, as it did.
+        # Earlier checkpoints do not have these losses: then the earlier validation wins each tie.
         has_losses = "best_losses" in state.values
         losses = (
             state.numbers("best_losses", with_nan=True) if has_losses else [-math.inf] * len(best)
