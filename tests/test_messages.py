@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.errors import DataError
-from transformer_cli.messages import log_to_file, talk_on_stderr
+from transformer_cli.messages import fitted, log_to_file, talk_on_stderr
 
 logger = logging.getLogger("transformer_cli.some.module")
 
@@ -85,3 +85,31 @@ def test_debugging_messages_are_shown_on_request(capsys: pytest.CaptureFixture[s
     talk_on_stderr(debug=True)
     logger.debug("shown")
     assert capsys.readouterr().err == "shown\n"
+
+
+def test_a_log_that_is_a_link_is_not_written_through(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "train.log").symlink_to("precious")
+    with log_to_file(tmp_path / "train.log"):
+        logger.info("one")
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert "cannot be written any more; the run goes on without it" in capsys.readouterr().err
+
+
+def test_control_characters_are_shown_as_codes_in_both_places(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with log_to_file(tmp_path / "train.log"):
+        logger.info("a corpus says %s\nand %s", "\x1b[2J", "\u202e")
+    assert lines(tmp_path / "train.log") == [r"a corpus says \x1b[2J", r"and \u202e"]
+    assert capsys.readouterr().err == "a corpus says \\x1b[2J\nand \\u202e\n"
+
+
+def test_a_line_is_cut_by_its_columns_on_the_screen() -> None:
+    assert fitted("short", 10) == fitted("short", None) == "short"
+    assert fitted("exactly 10", 10) == "exactly 10"
+    assert fitted("more than 10", 10) == "more than…"
+    assert fitted("你好世界", 8) == "你好世界"
+    assert fitted("你好世界", 7) == "你好世…"

@@ -130,6 +130,19 @@ def test_published_figures_stand_beside_those_of_the_same_step_and_kind(tmp_path
     assert sum(line[0].isdecimal() for line in lines) == 2  # what was not reached is left out
 
 
+def test_lines_of_a_metrics_file_that_tfm_did_not_write_are_passed_over(tmp_path: Path) -> None:
+    train = {"kind": "train"}
+    file = metrics_file(
+        tmp_path,
+        train,
+        train | {"step": [1], "loss": 0.5},
+        train | {"step": 20, "loss": "low"},
+        train | {"step": 30, "loss": None},
+    )
+    published = PublishedConfig(training_loss=((20, 0.2), (30, 0.1)))
+    assert not list(published_table(published, file))
+
+
 def test_without_published_figures_nothing_is_said(tmp_path: Path) -> None:
     assert not list(published_table(PublishedConfig(), tmp_path / "missing.jsonl"))
 

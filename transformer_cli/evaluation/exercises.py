@@ -78,7 +78,13 @@ def published_table(published: PublishedConfig, metrics_file: Path) -> Iterator[
         return
     records = list(read_json_lines(metrics_file))
     for kind, figures in wanted.items():
-        ours = {record["step"]: record["loss"] for record in records if record.get("kind") == kind}
+        ours = {
+            step: loss
+            for record in records
+            if record.get("kind") == kind
+            and isinstance(step := record.get("step"), int)
+            and isinstance(loss := record.get("loss"), float)
+        }
         shown = [(step, ours[step], loss) for step, loss in figures if ours.get(step) is not None]
         if shown:
             yield f"{kind} loss, ours and published:"
