@@ -38,7 +38,6 @@ _NOT_TEXT = {
     b"\x28\xb5\x2f\xfd": "zstd data: its name should end in .zst",
     b"PK\x03\x04": "a zip archive or a spreadsheet in its own format: save it as CSV (UTF-8)",
     b"PAR1": "a Parquet file: its name should end in .parquet",
-    b"%PDF-": "a PDF document: save its text as a file in UTF-8",
     b"{\\rtf": "a document in Rich Text Format: save it as plain text in UTF-8",
 }
 
