@@ -1,16 +1,20 @@
 """The exit codes and messages of `main` for every way in which a command can end."""
 
+import json
 import logging
 import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 import transformer_cli
 from transformer_cli import cli, errors
-from transformer_cli.commands import info
+from transformer_cli.commands import completion, info
+from transformer_cli.config import load_config, to_yaml
 from transformer_cli.errors import InterruptedBySignal, TfmError
 
 from .experiments import write_tiny
@@ -162,6 +166,28 @@ def test_the_example_in_the_help_of_a_command_works_there(tfm_in: Tfm, command: 
     if command == "train":  # its example is a limit, which a tiny training does not reach in a test
         arguments = ("--config", "tiny.yaml", "--set", "training.max_epochs=1", "--set", "name=x")
     finished = tfm_in(command, *arguments, "--set", example)
+    assert finished.exit_code == 0, finished.talk
+
+
+@pytest.mark.parametrize(
+    ("command", "offered"),
+    [
+        ("translate", completion.settings_of_translating),
+        ("validate", completion.settings_of_validating),
+        ("next", completion.settings_of_the_machine),
+    ],
+)
+def test_a_command_takes_the_settings_that_a_shell_offers_for_it(
+    tfm_in: Tfm, command: str, offered: Callable[[str], list[completion.Offer]]
+) -> None:
+    settings: Any = yaml.safe_load(to_yaml(load_config(tfm_in.folder / "tiny.yaml")))
+    arguments = list(WITH_SETTINGS[command])
+    for name in (offer.removesuffix("=") for offer, _ in offered("")):
+        section, _, field = name.partition(".")
+        if name != "data.root":  # the tiny run has no files
+            arguments += ["--set", f"{name}={json.dumps(settings[section].get(field))}"]
+    assert arguments.count("--set") >= 3
+    finished = tfm_in(command, *arguments)
     assert finished.exit_code == 0, finished.talk
 
 

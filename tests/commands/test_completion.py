@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 
@@ -14,7 +14,6 @@ from transformer_cli.config import load_config
 from transformer_cli.config.loading import shipped_configs
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.errors import ConfigError
-from transformer_cli.inference import OVERRIDABLE
 from transformer_cli.storage import MANIFEST_NAME
 
 from ..checkpoint.snapshots import saved
@@ -131,16 +130,6 @@ def test_every_value_that_is_offered_is_allowed_for_its_setting() -> None:
             found = complaint(f"{name}={value}")
             assert "Input should be" not in found
             assert "is not a setting" not in found or name.startswith("data.")
-
-
-@pytest.mark.parametrize(
-    "offer",
-    [completion.settings_of_translating, completion.settings_of_validating, completion.settings_of_the_machine],
-)  # fmt: skip
-def test_a_trained_run_may_change_what_is_offered(offer: Any) -> None:
-    offered = names(offer(""))
-    assert offered
-    assert [name for name in offered if not name.startswith(OVERRIDABLE)] == []
 
 
 def test_choices_are_found_in_any_annotation() -> None:

@@ -17,6 +17,7 @@ Offer = tuple[str, str]
 # As in checkpoint/run_folder.py and storage/manifest.py, whose packages import PyTorch.
 RUNS, CHECKPOINTS, MANIFEST = "runs", "checkpoints", "MANIFEST.json"
 _MAX_MANIFEST_BYTES = 1 << 20
+_MACHINE = ("runtime.device", "runtime.precision", "runtime.threads")
 _YAML = (".yaml", ".yml")
 _UNIONS = (Union, UnionType)
 
@@ -53,30 +54,34 @@ def configs(incomplete: str) -> list[Offer]:
 
 def settings(incomplete: str) -> list[Offer]:
     """Settings such as training.max_steps=, and the values of a setting that has few."""
-    return _settings(incomplete, ("",))
+    return _settings(incomplete)
 
 
 def settings_of_translating(incomplete: str) -> list[Offer]:
-    """The settings that can be changed for a translation."""
-    return _settings(incomplete, ("decoding.", "runtime."))
+    """The settings that change a translation."""
+    return _settings(incomplete, ("decoding.", *_MACHINE))
+
+
+def settings_of_validating(incomplete: str) -> list[Offer]:
+    """The settings that change a validation by `tfm validate`."""
+    taken = ("decoding.", *_MACHINE, "validation.", "data.root")
+    return _settings(incomplete, taken, without=("decoding.num_best", "validation.beam_size"))
 
 
 def settings_of_the_machine(incomplete: str) -> list[Offer]:
     """The settings of device, precision and threads."""
-    return _settings(incomplete, ("runtime.",))
+    return _settings(incomplete, _MACHINE)
 
 
-def settings_of_validating(incomplete: str) -> list[Offer]:
-    """The settings that can be changed for a validation."""
-    return _settings(incomplete, ("decoding.", "runtime.", "validation.", "data.root"))
-
-
-def _settings(incomplete: str, allowed: tuple[str, ...]) -> list[Offer]:
+def _settings(
+    incomplete: str, allowed: tuple[str, ...] = ("",), without: tuple[str, ...] = ()
+) -> list[Offer]:
     name, equals, _ = incomplete.partition("=")
     found = {
         path: setting
         for path, setting in _all_settings().items()
-        if path.startswith(allowed) and (path == name if equals else path.startswith(name))
+        if path.startswith(allowed) and path not in without
+        if (path == name if equals else path.startswith(name))
     }
     if (
         len(found) == 1

@@ -42,7 +42,6 @@ _NOT_TEXT = {
     b"<?xml": "XML, such as a translation memory (TMX): convert it to TSV",
     b"%PDF": "a PDF file: its sentences have to be saved as plain text",
     b"PAR1": "a Parquet file: its name should end in .parquet",
-    b"%PDF-": "a PDF document: save its text as a file in UTF-8",
     b"{\\rtf": "a document in Rich Text Format: save it as plain text in UTF-8",
 }
 
