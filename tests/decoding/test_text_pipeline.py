@@ -167,3 +167,14 @@ def test_unknown_words_are_told_once_with_their_number_and_the_first_one(
     [message] = caplog.messages
     assert message.startswith("unknown words: 2 of 6 ")
     assert message.endswith("the first: stampante")
+
+
+def test_an_unknown_word_is_shown_short_and_without_control_characters(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    unknown_words = UnknownWords()
+    word = "\x1b[31m" + "x" * 100_000
+    unknown_words.add(Translation(word, "", 0.0, (), (word,), 1))
+    unknown_words.report()
+    assert "\x1b" not in caplog.text
+    assert len(caplog.messages[0]) < 200

@@ -7,6 +7,8 @@ from transformer_cli.decoding.text_pipeline import Translation
 
 logger = logging.getLogger(__name__)
 
+MAX_SHOWN_CHARACTERS = 40
+
 
 @dataclass(slots=True)
 class UnknownWords:
@@ -31,6 +33,12 @@ class UnknownWords:
                 "the first: %s",
                 self.num_unknown,
                 self.num_words,
-                self.first,
+                _shown(self.first),
             )
         self.num_unknown = self.num_words = 0
+
+
+def _shown(word: str) -> str:
+    """A word of any text for a terminal: short, and without control characters."""
+    short = word if len(word) <= MAX_SHOWN_CHARACTERS else f"{word[:MAX_SHOWN_CHARACTERS]}..."
+    return "".join(character if character.isprintable() else "\ufffd" for character in short)
