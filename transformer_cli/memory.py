@@ -33,7 +33,8 @@ def require_memory(needed: int, device: torch.device, what: str, *, hint: str) -
         return
     place = "this machine" if device.type == "cpu" else f"the device {device}"
     raise TryAgainError(
-        f"{what}: {_gigabytes(needed)} of memory needed, {_gigabytes(free)} free on {place}", hint=hint
+        f"{what}: {_gigabytes(needed)} of memory needed, {_gigabytes(free)} free on {place}",
+        hint=hint,
     )
 
 

@@ -15,8 +15,8 @@ from transformer_cli.data.batches.batch import Batch, collate
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.model.attention import attend_explicitly, attend_fused
 from transformer_cli.model.dropout import Dropout
-from transformer_cli.model.masks import fused_mask
 from transformer_cli.model.loss import sum_loss
+from transformer_cli.model.masks import fused_mask
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
 from transformer_cli.training.fitting import DeviceMemory
@@ -165,7 +165,9 @@ def test_attention_over_nothing_and_over_large_scores_is_finite_in_low_precision
     queries, keys = (40 * torch.randn(1, 2, 3, 8).to(precision) for _ in range(2))
     values = torch.randn(1, 2, 3, 8).to(precision)
     visible = torch.tensor([[True, False, False], [True, True, False], [False] * 3])
-    found = attend(queries, keys, values, fused_mask(visible[None, None], queries.dtype), Dropout(0.0))
+    found = attend(
+        queries, keys, values, fused_mask(visible[None, None], queries.dtype), Dropout(0.0)
+    )
     assert torch.isfinite(found).all()
     torch.testing.assert_close(found[:, :, 0], values[:, :, 0], rtol=0.02, atol=0.02)
     assert (found[:, :, 2] == 0).all()

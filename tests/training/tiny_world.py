@@ -49,7 +49,9 @@ def experiment(
     order = EpochOrder(known.lengths, known.corpus_sizes, [1.0], budget, 7)
     updates = Updates(known, order, accumulate=training.accumulate, position=position)
     optimizer, objective = Optimizer(model, training), build_objective(training, MACHINE)
-    return Experiment(model, optimizer, objective, updates, training, MACHINE, DeviceMemory(MACHINE.device), 7)
+    return Experiment(
+        model, optimizer, objective, updates, training, MACHINE, DeviceMemory(MACHINE.device), 7
+    )
 
 
 @dataclass

@@ -73,8 +73,7 @@ class _RowLogProbabilities(torch.autograd.Function):
         ctx.pad_id = pad_id
         dtype = torch.promote_types(logits.dtype, torch.float32)
         of_truth, of_pad, of_all = (
-            torch.empty(target_ids.shape, dtype=dtype, device=logits.device)
-            for _ in range(3)
+            torch.empty(target_ids.shape, dtype=dtype, device=logits.device) for _ in range(3)
         )
         ids, *sums = (rows.flatten() for rows in (target_ids, of_truth, of_pad, of_all))
         for part, log_probabilities in _parts(logits):
@@ -91,7 +90,9 @@ class _RowLogProbabilities(torch.autograd.Function):
         logits, target_ids = ctx.saved_tensors
         gradient = torch.empty_like(logits, memory_format=torch.contiguous_format)
         rows = gradient.flatten(0, 1)
-        ids, *given = (one.flatten().unsqueeze(-1) for one in (target_ids, of_truth, of_pad, of_all))
+        ids, *given = (
+            one.flatten().unsqueeze(-1) for one in (target_ids, of_truth, of_pad, of_all)
+        )
         for part, log_probabilities in _parts(logits):
             of_each = given[2][part].expand_as(log_probabilities).contiguous()
             of_each[:, ctx.pad_id] += given[1][part].squeeze(-1)

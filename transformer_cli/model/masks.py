@@ -9,11 +9,17 @@ from torch import Tensor
 class Mask(NamedTuple):
     """What attention may read; where there is no mask, None, it may read everything."""
 
-    visible: Tensor  # bool, broadcast to (B, H, Q, C); True means that attention may read the position
+    visible: (
+        Tensor  # bool, broadcast to (B, H, Q, C); True means that attention may read the position
+    )
     # The rest is for fused kernels; None if the mask is causal, or if attention is explicit.
-    bias: Tensor | None = None  # of the same shape: 0 where visible is True, else a large negative number
+    bias: Tensor | None = (
+        None  # of the same shape: 0 where visible is True, else a large negative number
+    )
     reads_any: Tensor | None = None  # (..., 1) bool, whether a position may read anything
-    is_causal: bool = False  # whether each position reads itself and all earlier ones, and nothing else
+    is_causal: bool = (
+        False  # whether each position reads itself and all earlier ones, and nothing else
+    )
 
     def select(self, rows: Tensor) -> "Mask":
         """New row i is old row `rows[i]`; for a mask with a row for each sentence."""

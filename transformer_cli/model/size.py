@@ -6,7 +6,6 @@ from transformer_cli.config import ModelConfig
 from transformer_cli.model.transformer import Transformer
 
 
-
 def parameter_bytes(config: ModelConfig, source_vocab_size: int, target_vocab_size: int) -> int:
     """The bytes of all parameters; nothing is allocated, and no random number is drawn."""
     with torch.device("meta"):

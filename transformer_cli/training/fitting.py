@@ -75,7 +75,9 @@ class DeviceMemory:
 
     def _is_too_large(self, batch: Batch) -> bool:
         is_one_sentence = len(batch.target_ids) <= 1
-        return self.max_cells is not None and batch.num_cells > self.max_cells and not is_one_sentence
+        return (
+            self.max_cells is not None and batch.num_cells > self.max_cells and not is_one_sentence
+        )
 
 
 def _halves_of_all(batches: Sequence[Batch], error: Exception) -> list[Batch]:
