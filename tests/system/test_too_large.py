@@ -13,7 +13,7 @@ from ..checkpoint.models import parts, save
 from ..experiments import write_tiny
 from ..launcher import Tfm
 
-HUGE = ("model.d_model=32768", "model.d_ff=131072")
+HUGE = ("model.d_model=32768", "model.d_ff=65536")
 
 
 def test_training_a_model_larger_than_memory_is_refused_and_leaves_no_run(tfm: Tfm) -> None:
