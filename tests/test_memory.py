@@ -7,7 +7,7 @@ import torch
 
 from transformer_cli import memory
 from transformer_cli.errors import TryAgainError
-from transformer_cli.memory import free_bytes, require_memory
+from transformer_cli.memory import free_bytes, require_memory, to_device
 
 CPU = torch.device("cpu")
 MEMINFO = "MemTotal: 9000 kB\nMemFree: 10 kB\nMemAvailable: 2000 kB\nSwapFree: 500 kB\n"
@@ -101,3 +101,23 @@ def test_what_does_not_fit_is_refused_with_numbers(monkeypatch: pytest.MonkeyPat
     assert error.value.exit_code == 75
     monkeypatch.setattr(memory, "free_bytes", lambda device: None)
     require_memory(10**18, CPU, "model", hint="lower it")  # a system that does not tell
+
+
+def test_a_tensor_stays_where_it_is_if_that_is_its_device() -> None:
+    tensor = torch.ones(3)
+    assert to_device(tensor, CPU) is tensor
+
+
+@pytest.mark.gpu
+def test_a_copy_to_a_gpu_arrives_whole_without_waiting() -> None:
+    device = torch.device("cuda")
+    given = [torch.randint(1000, (1000, 1000)) for _ in range(20)]
+    copies = [to_device(one, device) for one in given]
+    assert all(torch.equal(one, copy.cpu()) for one, copy in zip(given, copies, strict=True))
+
+
+@pytest.mark.gpu
+def test_a_gpu_tells_what_is_free() -> None:
+    free = free_bytes(torch.device("cuda"))
+    assert free is not None
+    assert 0 < free <= torch.cuda.mem_get_info()[1]
