@@ -1,13 +1,16 @@
 """The loss equals those of PyTorch and of a tutorial, and padding does not change it."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from transformer_cli.config.training import SmoothedOver
 from transformer_cli.model.loss import sum_loss
 
 PAD_ID = 1
@@ -189,3 +192,62 @@ def test_both_ways_of_smoothing_differ_elsewhere_and_agree_without_smoothing() -
         )
         assert torch.equal(of_all.objective, of_others.objective) == (label_smoothing == 0.0)
         assert torch.equal(of_all.negative_log_likelihood, of_others.negative_log_likelihood)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("smoothed_over", ["vocabulary", "others"])
+def test_in_parts_it_is_bit_for_bit_what_autograd_computes_at_once(
+    dtype: torch.dtype, smoothed_over: SmoothedOver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(1)
+    monkeypatch.setattr("transformer_cli.model.loss.NUMBERS_OF_A_THREAD", 5 * 37)
+    given, target_ids = 5 * torch.randn(3, 11, 37).to(dtype), torch.randint(2, 37, (3, 11))
+    target_ids[1:, 7:] = PAD_ID
+    logits, again = (given.clone().requires_grad_() for _ in range(2))
+    sums = sum_loss(
+        logits, target_ids, pad_id=PAD_ID, label_smoothing=0.1, smoothed_over=smoothed_over
+    )
+    log_probabilities = again.float().log_softmax(-1)  # all at once
+    is_real = target_ids != PAD_ID
+    of_truth = log_probabilities.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)
+    of_all, num_symbols = log_probabilities.sum(-1), 37
+    if smoothed_over == "others":
+        of_all, num_symbols = of_all - of_truth - log_probabilities[..., PAD_ID], 35
+    likelihood = of_truth.masked_fill(~is_real, 0.0).sum()
+    spread = 0.1 / num_symbols * of_all.masked_fill(~is_real, 0.0).sum()
+    expected = -0.9 * likelihood - spread
+    assert torch.equal(sums.objective, expected)
+    assert torch.equal(sums.negative_log_likelihood, -likelihood)
+    found, wanted = (
+        torch.autograd.grad(objective / 29, tensor)[0]
+        for objective, tensor in ((sums.objective, logits), (expected, again))
+    )
+    assert torch.equal(found, wanted)
+
+
+def test_no_tensor_beside_the_gradient_is_as_large_as_the_logits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Log-probabilities and their gradients of the whole batch took most of the memory of a step."""
+    monkeypatch.setattr("transformer_cli.model.loss.NUMBERS_OF_A_THREAD", 300)
+    logits = torch.randn(4, 10, 30, requires_grad=True)
+    with Sizes() as sizes:
+        sum_loss(
+            logits, torch.randint(30, (4, 10)), pad_id=1, label_smoothing=0.1
+        ).objective.backward()
+    assert sum(size >= logits.numel() for size in sizes.of_new) == 1
+
+
+class Sizes(TorchDispatchMode):
+    """Notes how many numbers each new tensor has; a view of another tensor is not new."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of_new: list[int] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        known = {a.untyped_storage().data_ptr() for a in args if isinstance(a, torch.Tensor)}
+        if isinstance(result, torch.Tensor) and result.untyped_storage().data_ptr() not in known:
+            self.of_new.append(result.untyped_storage().nbytes() // result.element_size())
+        return result

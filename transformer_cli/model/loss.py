@@ -42,7 +42,8 @@ def sum_loss(
 
     Source: Vaswani et al. 2017, section 5.4; Szegedy et al. 2016; "others": The Annotated Transformer.
     """
-    of_truth, of_pad, of_all = _RowLogProbabilities.apply(logits, target_ids, pad_id)
+    rows: Any = _RowLogProbabilities
+    of_truth, of_pad, of_all = rows.apply(logits, target_ids, pad_id)
     is_real = target_ids != pad_id
     likelihood = of_truth.masked_fill(~is_real, 0.0).sum()
     if label_smoothing == 0.0:
@@ -83,7 +84,7 @@ class _RowLogProbabilities(torch.autograd.Function):
         return of_truth, of_pad, of_all
 
     @staticmethod
-    def backward(  # type: ignore[override]
+    def backward(
         ctx: Any, of_truth: Tensor, of_pad: Tensor, of_all: Tensor
     ) -> tuple[Tensor, None, None]:
         """The gradients of the three outputs, (B, T) each, to that of the logits, (B, T, V)."""

@@ -35,9 +35,9 @@ class Batch:
         """`source_mask`, or None if the source has no padding: known here without a look at the device."""
         return None if self.num_source_tokens == self.source_ids.numel() > 0 else self.source_mask
 
-    def to(self, device: torch.device) -> "Batch":
+    def to(self, device: torch.device | str) -> "Batch":
         """The same batch on a device; the CPU does not wait for copies to a GPU."""
-        return self._map(lambda tensor: to_device(tensor, device))
+        return self._map(lambda tensor: to_device(tensor, torch.device(device)))
 
     def pin_memory(self) -> "Batch":
         """The same batch in pinned (page-locked) memory, from which copies to a GPU are fast."""
