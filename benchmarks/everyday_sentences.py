@@ -9,6 +9,7 @@ equals one of the accepted ones, and else "READ": a person must judge it, for no
 """
 
 import argparse
+import sys
 
 from transformer_cli import load_translator
 from transformer_cli.phrasebook.generation import everyday_sentences
@@ -23,9 +24,10 @@ def main() -> None:
     for english, translation in zip(accepted, translator.translate(list(accepted)), strict=True):
         is_right = translation.text in accepted[english]
         num_right += is_right
-        print(f"{'right' if is_right else 'READ '}  {english}  ->  {translation.text}", end="")
-        print("" if is_right else f"   ({' / '.join(accepted[english])})")
-    print(f"{num_right} of {len(accepted)} equal an accepted translation")
+        mark = "right" if is_right else "READ "
+        hint = "" if is_right else f"   ({' / '.join(accepted[english])})"
+        sys.stdout.write(f"{mark}  {english}  ->  {translation.text}{hint}\n")
+    sys.stdout.write(f"{num_right} of {len(accepted)} equal an accepted translation\n")
 
 
 if __name__ == "__main__":

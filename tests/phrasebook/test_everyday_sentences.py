@@ -14,9 +14,8 @@ WORD = re.compile(r"\w+")
 @pytest.fixture(scope="module")
 def pairs() -> list[PhrasebookPair]:
     train = generate_split("train", num_pairs=60_000, seed=1)
-    return [*train, *generate_split("validation", num_pairs=1, seed=1)] + [
-        *generate_split("test", num_pairs=1, seed=1)
-    ]
+    validation = generate_split("validation", num_pairs=1, seed=1)
+    return [*train, *validation, *generate_split("test", num_pairs=1, seed=1)]
 
 
 def test_there_are_a_hundred_with_accepted_translations() -> None:

@@ -88,7 +88,7 @@ def _draws(seed: int, *, is_training: bool) -> Iterator[PhrasebookPair]:
             continue
         if len(set(draw.lemmas)) < len(draw.lemmas):
             continue  # a word occurs twice: "The dog is behind the dog."
-        if written_alike(source) in _kept_out():
+        if source.lower() in _kept_out():
             continue
         yield PhrasebookPair(source, target, pattern.name, tuple(draw.lemmas))
 
@@ -109,7 +109,9 @@ def written_alike(english: str) -> str:
 
 @cache
 def _kept_out() -> frozenset[str]:
-    return frozenset(written_alike(english) for english in everyday_sentences())
+    """Each sentence in lower case, with and without contractions: patterns use all or none."""
+    sentences = everyday_sentences()
+    return frozenset(x.lower() for x in sentences) | frozenset(map(written_alike, sentences))
 
 
 def _words(text: str) -> list[str]:

@@ -53,9 +53,7 @@ def test_brackets_with_a_name_make_one_choice() -> None:
 
 
 def test_an_adjective_agrees_and_a_preposition_joins_the_article() -> None:
-    found = built(
-        "the {p^:part=the} of {o:gadget=the} is broken.", "{p} {o/di} è {p~rotto}."
-    )
+    found = built("the {p^:part=the} of {o:gadget=the} is broken.", "{p} {o/di} è {p~rotto}.")
     assert ("The battery of the phone is broken.", "La batteria del telefono è rotta.") in found
     assert ("The screen of the phone is broken.", "Lo schermo del telefono è rotto.") in found
 

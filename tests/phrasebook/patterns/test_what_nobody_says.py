@@ -12,7 +12,10 @@ NUM_PAIRS = 20_000
 MENU = "|".join(noun.english[0] for noun in nouns("menu"))
 TONGUES = "|".join(noun.italian[0] for noun in nouns("tongue"))
 THINGS = "|".join(
-    form for noun in NOUNS if not noun.classes & {"person", "animal", "tongue"} for form in noun.english
+    form
+    for noun in NOUNS
+    if not noun.classes & {"person", "animal", "tongue"}
+    for form in noun.english
 )
 # A negative word, and the rest of its clause.
 NEGATIVE = r"(\b(not|never|rarely|cannot)\b|n't\b)((?!\b(if|so|because|when|and|but|that)\b).)*"
@@ -121,4 +124,3 @@ def test_a_person_after_a_thing_is_named_in_italian(pairs: list[PhrasebookPair])
 )
 def test_the_italian_is_what_people_say(english: str, pattern: str, italian: str) -> None:
     assert translations_of(english, pattern) == {pattern: {italian}}
-

@@ -52,6 +52,7 @@ OBJECT_DETERMINERS = (
 )
 DEFINITE_DETERMINERS = ("the", "the", "the", "this", "that", "my")
 
+UNIQUE = ("the", "the", "this", "my")  # nobody asks for "a bill"
 MOSTLY_MANY = (True, True, False)  # the mountains, flowers
 COMMUNAL = frozenset(
     {"nature", "public-place", "outdoors", "sight", "wild", "job", "grown", "stranger"}
@@ -248,6 +249,8 @@ def noun_phrase(
     """A noun with a determiner, sometimes plural, sometimes with an adjective."""
     if "mostly-many" in noun.classes and True in plurals:
         plurals = MOSTLY_MANY
+    if "unique" in noun.classes:
+        determiners, plurals = UNIQUE, (False,)
     is_plural = noun.number == "count" and draw.choose(plurals)
     adjective = None
     if noun.classes & NAMELIKE:

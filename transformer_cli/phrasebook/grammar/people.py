@@ -23,12 +23,17 @@ def named(name: Name) -> NounPhrase:
     return NounPhrase(name.english, name.italian, name.form)
 
 
+def joined_by_and(name: str) -> str:
+    """A name after "e", which becomes "ed" before another e: "ed Elena"."""
+    return f"{'ed' if name[0] in 'eE' else 'e'} {name}"
+
+
 def together(first: NounPhrase, second: NounPhrase) -> NounPhrase:
     """ "Anna and Marco": feminine only if both are feminine."""
     form = "fp" if first.form[0] == second.form[0] == "f" else "mp"
     return NounPhrase(
         f"{first.english} and {second.english}",
-        f"{first.italian} e {second.italian}",
+        f"{first.italian} {joined_by_and(second.italian)}",
         form,
         person=5,
         english_person=5,
@@ -77,9 +82,13 @@ def _pair(draw: Draw) -> NounPhrase:
     name = named(draw.pick(names("person")))
     kind = draw.choose(("I", "you", "name"))
     if kind == "I":
-        return NounPhrase(f"{name.english} and I", f"io e {name.bare}", "mp", False, 3, 3)
+        return NounPhrase(
+            f"{name.english} and I", f"io {joined_by_and(name.bare)}", "mp", False, 3, 3
+        )
     if kind == "you":
-        return NounPhrase(f"you and {name.english}", f"tu e {name.bare}", "mp", False, 4, 4)
+        return NounPhrase(
+            f"you and {name.english}", f"tu {joined_by_and(name.bare)}", "mp", False, 4, 4
+        )
     other = named(draw.pick(names("person")))
     if other.english == name.english:
         return name

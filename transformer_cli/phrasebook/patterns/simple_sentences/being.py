@@ -49,6 +49,9 @@ THERE_IS = {
     ("future", False): ("there will be", "will there be", "ci sarà"),
     ("future", True): ("there will be", "will there be", "ci saranno"),
 }
+PLEASANT = frozenset({"beautiful", "good", "kind", "nice", "intelligent", "elegant", "happy"})
+PLEASANT |= {"patient", "rich", "famous", "interesting", "important", "useful", "comfortable"}
+PLEASANT |= {"easy", "fresh", "modern", "clean", "cheap", "strong", "quiet", "sweet", "fast"}
 BE_TENSES = ("present", "present", "present", "past", "future")
 
 
@@ -83,6 +86,8 @@ def adjective_phrase(draw: Draw, adjective: Adjective, form: str) -> Both:
     italian = adjective_forms(adjective.italian)[form]
     if adjective.is_comparable and draw.choose((True, False, False)):
         degree = draw.pick(adverbs("degree"))
+        if degree.english == "a bit" and adjective.english in PLEASANT:
+            raise DeadEndError  # nobody says "a bit beautiful"
         return f"{degree.english} {adjective.english}", f"{degree.italian} {italian}"
     return adjective.english, italian
 

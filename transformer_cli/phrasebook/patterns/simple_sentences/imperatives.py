@@ -40,9 +40,7 @@ ADDRESSES = (("sir", "signore"), ("madam", "signora"))
 GROUPS = (("children", "bambini"), ("boys", "ragazzi"), ("girls", "ragazze"))
 WELCOME = ("sleep", "work", "swim", "run", "dance", "walk", "eat", "study", "sing", "cook")
 # Nobody is told to do this: it happens.
-UNCOMMANDED = frozenset(
-    {"find", "receive", "get", "win", "meet", "see", "hear", "understand"}
-)
+UNCOMMANDED = frozenset({"find", "receive", "get", "win", "meet", "see", "hear", "understand"})
 UNWELCOME = (*WELCOME, "laugh", "cry", "smoke", "shout")
 SHORT_IMPERATIVES = frozenset({"fa'", "va'", "da'", "di'", "sta'"})
 
@@ -77,11 +75,7 @@ def prohibition(infinitive: str, person: int, clitic: str = "") -> str:
 @cache
 def commanded_verbs() -> tuple[Verb, ...]:
     """The transitive verbs that make sense as an imperative."""
-    return tuple(
-        verb
-        for verb in transitive_verbs("must")
-        if verb.base not in UNCOMMANDED
-    )
+    return tuple(verb for verb in transitive_verbs("must") if verb.base not in UNCOMMANDED)
 
 
 @cache

@@ -44,7 +44,9 @@ def _read_phrase(row: tuple[str, ...]) -> Phrase:
 PHRASES = tuple(_read_phrase(row) for row in read_table("phrases.tsv", columns=4))
 NEUTRAL_OPENERS = (("good morning", "buongiorno"), ("good evening", "buonasera"))
 FRIENDLY_OPENERS = (("hello", "ciao"), ("hi", "ciao"))
-ANSWERS = ("yes", "no", "very well", "maybe", "thank", "I agree", "you are welcome")
+ANSWERS: tuple[str, ...] = ("yes", "no", "very well", "maybe", "thank", "I agree", "I hope")
+ANSWERS += ("you are welcome", "see you", "of course", "I think", "it does not matter")
+ANSWERS += ("everything",)
 POLITE_OPENERS = (("excuse me", "scusi"),)
 
 

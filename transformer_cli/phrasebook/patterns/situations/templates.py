@@ -127,6 +127,14 @@ def _favours() -> tuple[Verb, ...]:
 
 
 @cache
+def _liberties() -> tuple[Verb, ...]:
+    """What people ask leave to do."""
+    wanted = {"aprire", "chiudere", "accendere", "spegnere", "usare", "prendere", "provare"}
+    wanted |= {"tenere", "alzare", "abbassare", "annullare", "ordinare", "controllare", "lavare"}
+    return tuple(x for x in _favours() if x.italian in wanted)
+
+
+@cache
 def _outings() -> tuple[Verb, ...]:
     wanted = {"visitare", "comprare", "guardare", "ascoltare", "ordinare", "mangiare", "bere"}
     wanted |= {"prendere", "chiamare", "aspettare", "invitare", "noleggiare", "prenotare"}
@@ -165,6 +173,7 @@ FILLERS: dict[str, Filler] = {
     "subject": person_subject,
     "favour": lambda draw: _deed(draw, pool=_favours(), person=2),
     "outing": lambda draw: _deed(draw, pool=_outings(), person=3),
+    "may": lambda draw: _deed(draw, pool=_liberties(), person=0),
     "plan": lambda draw: _deed(draw, pool=_outings(), person=0),
     "we": _we_do,
     "booking": lambda draw: _deed(draw, pool=_movable(), person=0),

@@ -49,8 +49,8 @@ def quantity(draw: Draw, measures: tuple[Measure, ...] = MEASURES) -> NounPhrase
     is_drink = "drink" in noun.classes
     if is_drink != ("drink" in classes) or noun.classes & {"cup", "vessel"}:
         raise DeadEndError
-    if not is_drink and "menu" in noun.classes:
-        raise DeadEndError
+    if not is_drink and noun.classes & {"menu", "poured"}:
+        raise DeadEndError  # nobody says "a kilo of pizzas" or "a kilo of oil"
     is_plural = noun.number == "count" and not is_drink
     return NounPhrase(
         f"{english} {noun.english[is_plural]}", of_it(italian, noun.italian[is_plural]), form
