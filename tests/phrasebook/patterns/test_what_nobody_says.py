@@ -17,6 +17,7 @@ THINGS = "|".join(
     if not noun.classes & {"person", "animal", "tongue"}
     for form in noun.english
 )
+COLOURS = "red|green|yellow|blue|white|black|brown|grey"
 # A negative word, and the rest of its clause.
 NEGATIVE = r"(\b(not|never|rarely|cannot)\b|n't\b)((?!\b(if|so|because|when|and|but|that)\b).)*"
 WRONG_ENGLISH = {
@@ -25,11 +26,14 @@ WRONG_ENGLISH = {
     "pay for the bill": r"\b(pay|pays|paying|paid) for (\w+ ){0,3}bills?\b",
     "tell a trip or a dream": r"\b(tell|tells|told|telling)\b.*\b(trips?|dreams?)\b",
     "take a coffee": rf"\b(take|takes|taking|took|taken) (a|an|the|this|that|my) (\w+ )?({MENU})\b",
-    "take a photo, as if it were a thing": r"\b(take|taking|took|taken) \w+ \w*photos?\.",
+    "take a photo, as if it were a thing": (
+        r"\b(take|takes|taking|took|taken) (the|this|that|these|those|my|your|his|her|our|their) "
+        r"(\w+ )?photos?\b"
+    ),
     "finish a dictionary": r"\bfinish\w* (\w+ ){1,2}dictionar",
     "a person in an adverb's place": r"(^|\. )There (it|the weather)\b",
     "excuse me before a statement": r"^Excuse me, .*\.$",
-    "an adjective of colour twice": r"The (red|green|grey|white|black) \w+ (is|are) (red|green|grey|white)\b",
+    "a colour twice": rf"^\w+ ({COLOURS}) [\w ]+ (is|are) ({COLOURS})\b",
 }
 WRONG_ITALIAN = {
     "how often": r"\b[Qq]uanto spesso\b",
