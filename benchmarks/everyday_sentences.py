@@ -1,11 +1,11 @@
-"""Translates everyday English sentences with a run of the built-in corpus, beside what a person accepts.
+"""Translates everyday English sentences with a run of the built-in corpus, and compares them with a list.
 
     tfm train --config en-it.yaml
     python benchmarks/everyday_sentences.py --run en-it
 
 The sentences stand in transformer_cli/phrasebook/everyday_sentences.tsv. They were written without a look at
 the grammar, and no training split contains one of them. Each line is "right" where the translation
-equals one of the accepted ones, and else "READ": a person must judge it, for no list of translations is complete.
+equals an accepted one. Other lines are marked "READ": a person must judge them, because no list is complete.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""The entry point of `tfm` and of `python -m transformer_cli`: first the signals, then all other imports."""
+"""The entry point of `tfm` and of `python -m transformer_cli`: signal handlers first, then all other imports."""
 
 from transformer_cli import signals  # it imports only os, signal and sys
 
 
 def main() -> None:
-    """Take over the signals, and run the command line of this process."""
+    """Install the signal handlers, and run the command line of this process."""
     signals.end_by_signals()
     from transformer_cli import cli
 

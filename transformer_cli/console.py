@@ -17,7 +17,7 @@ FORMATS = (
     "{l_bar}{bar}| {n_fmt}/{total_fmt}{postfix}",
     "{n_fmt}/{total_fmt}{postfix}",
 )
-"""What the bar shows, from a wide terminal to a narrow one."""
+"""Formats of the bar for tqdm, from a wide terminal to a narrow one."""
 LEAST_BAR = 8
 
 
@@ -68,11 +68,11 @@ class ProgressBar(Callback):
 def layout(
     state: Mapping[str, Any], facts: Sequence[str], num_columns: int | None
 ) -> tuple[str, str]:
-    """The first format and facts that leave room for a bar; the narrowest where none does.
+    """The first format and facts that fit into the terminal, with room for a bar; the narrowest if none fits.
 
     Args:
         state: `format_dict` of a bar of tqdm.
-        facts: the loss first.
+        facts: the texts after the bar; the first is the loss.
         num_columns: width of the terminal; None: unknown, so nothing is left out.
     """
     shown = [", ".join(kept) for kept in (facts, facts[::2], facts[:1])]

@@ -1,4 +1,4 @@
-"""Control characters in texts for a terminal: a corpus or a file name must not move its cursor or hide text."""
+"""Control characters become codes: text from a corpus or a file name must not control a terminal."""
 
 import re
 from typing import Any
@@ -24,7 +24,7 @@ def escaped_in_json(json_text: str) -> str:
 
 
 def for_output(text: str, output: Any) -> str:
-    """A translation: data stays as it is, but at a terminal its control characters are written as codes."""
+    """The text of a translation: unchanged for a file or a pipe, with control characters as codes for a terminal."""
     return escaped(text) if output.isatty() else text
 
 

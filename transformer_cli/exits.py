@@ -1,4 +1,4 @@
-"""How a command ends: one message, one exit code, and no traceback, whatever happens in it."""
+"""How a command ends after any error: with one message, one exit code, and no traceback."""
 
 import contextlib
 import errno
@@ -23,7 +23,7 @@ def run_to_exit(app: typer.Typer) -> None:
     finally:
         try:
             sys.stderr.flush()
-        except (OSError, ValueError):  # it is closed, or a terminal that is gone
+        except (OSError, ValueError):  # standard error is closed, or its terminal is gone
             _send_nowhere(sys.stderr)
 
 
@@ -66,13 +66,13 @@ def _message_of(error: OSError) -> str:
 
 
 def _send_nowhere(stream: TextIO) -> None:
-    """Drop what is in the buffer: Python writes it at the end, fails again, and makes the exit code 120."""
+    """Send the buffer to the null device: Python would write it at exit, fail again, and exit with code 120."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _end_like_cat() -> None:
-    """End by SIGPIPE, or where the system has no signals with the same code: a shell shows 141."""
+    """End by SIGPIPE, which a shell shows as 141; a system without SIGPIPE gets 141 as exit code."""
     number = getattr(signal, "SIGPIPE", None)
     if number is None:
         os._exit(141)
@@ -81,10 +81,10 @@ def _end_like_cat() -> None:
 
 
 def _prepare_streams() -> None:
-    """Set UTF-8 in any locale; reopen closed streams, or a file of ours would get descriptor 0, 1 or 2.
+    """Set UTF-8 in any locale; reopen closed streams, so that no other file gets descriptor 0, 1 or 2.
 
-    Who reads nothing from standard input, and writes only messages, notices nothing. Standard output is
-    reopened for reading only: then the output of a command fails, as it should, and is not lost in silence.
+    A command that needs neither standard input nor standard output works as usual. Standard output is
+    reopened for reading only: so writing to it is an error, and no output is lost without a message.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 Command = Literal["translate", "validate", "validate --source", "next"]
 _ALL: tuple[Command, ...] = ("translate", "validate", "validate --source", "next")
 # What `--set` can change for a trained model: settings, or sections of them, and the commands on which they have
-# an effect. The longest name that fits a setting counts; a setting that no name fits is one of the training.
+# an effect. For each setting the longest matching name counts. Settings without a match are for training only.
 OVERRIDABLE: dict[str, tuple[Command, ...]] = {
     "decoding": ("translate", "validate", "validate --source"),
     "decoding.num_best": ("translate",),
@@ -42,7 +42,7 @@ OVERRIDABLE: dict[str, tuple[Command, ...]] = {
     "validation.num_samples": ("validate", "validate --source"),
     "validation.sequence_lengths": ("validate",),
 }
-# Settings of the validations during training, and what takes their place in `tfm validate`.
+# Settings of the validations during training, and the settings that replace them in `tfm validate`.
 _INSTEAD = {"validation.beam_size": "decoding.beam_size"}
 
 
@@ -142,7 +142,7 @@ def _checked_setting(override: str, command: Command) -> str:
 
 def _commands_that_take(setting: str) -> tuple[Command, ...]:
     known = [name for name in OVERRIDABLE if f"{setting}.".startswith(f"{name}.")]
-    # A whole section is not taken: its other settings would go back to their defaults.
+    # A whole section is refused: the settings that it does not name would get their defaults.
     return OVERRIDABLE[max(known, key=len)] if known and "." in setting else ()
 
 

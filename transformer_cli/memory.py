@@ -1,4 +1,4 @@
-"""Memory: what is free, whether a model fits into it, and what the allocator keeps."""
+"""Memory: how much is free, whether a model fits, and how much the allocator keeps."""
 
 import ctypes
 import os
@@ -17,12 +17,12 @@ PROC, CONTROL_GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
 def require_memory(needed: int, device: torch.device, what: str, *, hint: str) -> None:
-    """Refuse what cannot fit, before memory is allocated: where it is short, Linux ends processes without a word.
+    """Raise an error if memory is too small, before it is allocated: Linux would kill the process without a message.
 
     Args:
         needed: bytes.
-        device: where they will lie.
-        what: what needs them, for the message.
+        device: the device that will hold them.
+        what: the object that needs them, for the message.
         hint: what the user can do.
 
     Raises:
@@ -65,7 +65,7 @@ def _free_on_machine() -> int | None:
 
 
 def _free_in_groups() -> int | None:
-    """The least that a control group of this process (a container, a batch job) leaves; None without a limit."""
+    """The smallest free memory of a control group of this process (container, batch job); None without a limit."""
     left = []
     for folder, limit_file, usage_file in _groups():
         with suppress(OSError, ValueError):  # "max", where there is no limit, is no number
@@ -108,7 +108,9 @@ def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     """The tensor on a device. To a GPU it goes from pinned memory, and the CPU does not wait for the copy."""
     if device.type != "cuda" or tensor.device.type != "cpu":
         return tensor.to(device)
-    return tensor.pin_memory().to(device, non_blocking=True)  # pinned already: the same tensor
+    return tensor.pin_memory().to(
+        device, non_blocking=True
+    )  # does not copy a tensor that is already pinned
 
 
 def _has_glibc() -> bool:

@@ -59,7 +59,7 @@ class _LogFile(logging.FileHandler):
     """Writes the run's log file; on an error, such as a full disk, the run continues without this file."""
 
     def _open(self) -> TextIOWrapper:
-        """Open the file; a symbolic link is not followed, and a pipe is not waited for."""
+        """Open the file; a symbolic link is not followed, and a pipe does not block."""
         return open(
             self.baseFilename,
             "a",
@@ -106,7 +106,7 @@ def fitted(line: str, num_columns: int | None) -> str:
 
 
 def talk_on_stderr(*, debug: bool = False) -> None:
-    """Send the log lines of this package to standard error; `cli.main` calls this once."""
+    """Send the log lines of this package to standard error; each command calls this once."""
     logger.handlers.clear()
     handler = _AboveTheBar()
     handler.setFormatter(_Escaping("%(message)s"))

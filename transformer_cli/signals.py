@@ -2,7 +2,7 @@
 
 `__main__` imports this module before all others, so it imports as little as possible. Python calls a handler
 between any two steps of the main thread, also in the middle of an import. An exception that is raised there
-breaks the import, so the handlers raise none: they end the process with `os._exit`, or take a note.
+breaks the import, so the handlers raise none: they end the process with `os._exit`, or set a variable.
 
 A signal that its parent ignores stays ignored: SIGHUP under `nohup`, SIGINT in a job in the background. On
 Windows SIGHUP and SIGUSR1 do not exist.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # the module `typing` itself is not needed here
 
     Handler = Callable[[int, FrameType | None], None]
 
-# SIGTERM last: when a handler of SIGTERM is there, those of the others are there too.
+# SIGTERM is last: once it has its handler, the other signals have theirs too.
 ENDING = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGTERM") if hasattr(signal, name))  # fmt: skip
 SIGHUP = getattr(signal, "SIGHUP", None)
 SIGUSR1 = getattr(signal, "SIGUSR1", None)
@@ -32,16 +32,16 @@ MAX_ENDING_SECONDS = 2.0
 
 
 class _Ending:
-    """The state of the ending of this process: there is one object of this class."""
+    """How this process ends after a signal; `_ending` is the only object of this class."""
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
         self.num_blocks = 0
-        """Blocks of `ending_after` that the main thread is in."""
+        """Number of nested `ended_after` blocks in which the main thread is."""
         self.cleanups: dict[object, Callable[[], Any]] = {}
 
     def note(self, signal_number: int, frame: FrameType | None) -> None:
-        """A handler: end the process now, or at the end of the block that must not be cut."""
+        """Signal handler: end the process now, or after the block that must not be interrupted."""
         if self.signal_number is not None:
             if signal_number != SIGHUP:
                 os._exit(128 + signal_number)
@@ -69,9 +69,9 @@ _ending = _Ending()
 
 
 def end_by_signals() -> None:
-    """From now on a signal to end ends this process with its code; SIGUSR1 does nothing.
+    """Install handlers: SIGINT, SIGTERM and SIGHUP end this process with their exit code; SIGUSR1 does nothing.
 
-    While it ends, a second signal ends it at once.
+    While the process ends, a second signal ends it at once.
     """
     if SIGUSR1 is not None and signal.getsignal(SIGUSR1) is signal.SIG_DFL:
         signal.signal(SIGUSR1, _go_on)
@@ -106,17 +106,17 @@ class _CleanedUp:
 
 
 def ended_after() -> _Whole:
-    """A block of the main thread that a signal does not cut, such as the writing of one line: it ends after it."""
+    """A block of the main thread that no signal interrupts, such as writing a line; the process ends after it."""
     return _Whole()
 
 
 def cleaned_up(cleanup: Callable[[], Any]) -> _CleanedUp:
-    """A block in which a signal to end first calls a function, such as one that removes a temporary file."""
+    """A block in which a signal calls a function before it ends the process, to remove a temporary file."""
     return _CleanedUp(cleanup)
 
 
 class SignalRequests:
-    """What signals have asked of a training; the training loop reads it between two steps."""
+    """The requests of signals to a training: to stop, or to save; the training loop reads them between two steps."""
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
@@ -127,7 +127,7 @@ class SignalRequests:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> SignalRequests:
-        """Take the signals over, one after the other; each has a handler at any moment.
+        """Install the handlers of a training one after the other; each signal has a handler at any moment.
 
         Python handles signals in the main thread only: in another thread nothing changes.
         """
@@ -185,7 +185,7 @@ def _go_on(signal_number: int, frame: FrameType | None) -> None:
 
 
 def _tell(message: str) -> None:
-    """Write to standard error, which may be closed, or a terminal that is gone."""
+    """Write to standard error; do nothing if it is closed or its terminal is gone."""
     try:
         os.write(2, message.encode())
     except OSError:

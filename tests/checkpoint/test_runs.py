@@ -140,7 +140,7 @@ def test_a_folder_that_is_no_run_is_called_no_run(
     monkeypatch.chdir(tmp_path)
     for given in ("documents", ".", str(tmp_path)):
         with pytest.raises(
-            MissingInputError, match="no run: this folder has no checkpoints/"
+            MissingInputError, match="not a run: this folder has no checkpoints/"
         ) as no:
             find_run(given)
         assert "yet" not in no.value.message

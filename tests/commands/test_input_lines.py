@@ -58,7 +58,9 @@ def test_replaced_bytes_are_told_once_for_all(caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.WARNING, logger="transformer_cli"):
         assert decode(b"\xff\nfine\n\xfe\n") == ["\ufffd", "fine", "\ufffd"]
     (record,) = caplog.records
-    assert record.getMessage().endswith(": lines that are not UTF-8, their bad bytes replaced: 2")
+    assert record.getMessage().endswith(
+        ": the bad bytes of lines that are not UTF-8 were replaced; number of lines: 2"
+    )
 
 
 @pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])

@@ -47,7 +47,7 @@ def test_an_output_that_is_the_input_is_refused_by_any_name(
             (here, "in.txt"),
             ("hard", here),
         ):
-            with pytest.raises(UsageError, match="the output would replace the input"):
+            with pytest.raises(UsageError, match="this output is the same file as the input"):
                 run_translation(Path(given), Path(output), run=None, overrides=(), as_json=False)
     for given, output in (("in.txt", "out.txt"), ("/dev/null", "/dev/null")):
         with pytest.raises(MissingInputError, match="no run under"):

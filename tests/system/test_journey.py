@@ -113,7 +113,8 @@ def test_as_many_lines_come_out_as_went_in(trained: Tfm, name: str) -> None:
             assert translation == ""
     if name == "not UTF-8":
         assert (
-            "standard input: lines that are not UTF-8, their bad bytes replaced: 2" in finished.talk
+            "standard input: the bad bytes of lines that are not UTF-8 were replaced; number of lines: 2"
+            in finished.talk
         )
     if name == "a byte-order mark":
         assert finished.lines == trained("translate", *options, "1 2 3", "4 5").lines

@@ -141,7 +141,7 @@ def test_a_compressed_file_is_translated_as_its_text(trained: Tfm, expected: lis
     refused = trained("translate", stdin=path.read_bytes())
     assert refused.exit_code == 65
     assert refused.talk.endswith(
-        "hint: name the file itself, FILE.gz, instead of passing its content on\n"
+        "hint: give the path of the file, FILE.gz, instead of its content\n"
     )
 
 
@@ -149,7 +149,7 @@ def test_an_output_that_is_the_input_of_the_shell_is_refused(trained: Tfm) -> No
     text = (trained.folder / "in.txt").read_text()
     finished = trained("translate", "--output", "in.txt", stdin=trained.folder / "in.txt")
     assert finished.exit_code == 2
-    assert "in.txt: the output would replace the input" in finished.talk
+    assert "in.txt: this output is the same file as the input" in finished.talk
     assert (trained.folder / "in.txt").read_text() == text
 
 

@@ -48,7 +48,7 @@ def test_a_stop_in_a_validation_waits_for_its_batch_only(
     finished = train(tfm, fault, ("note_batches", str(tfm.folder / "batches")))
     assert finished.exit_code == 143
     assert "tfm: stopped and saved at step 4\n" in finished.talk
-    assert "step 4  validation: stopped; the resumed run does it" in finished.talk
+    assert "step 4  validation: stopped; the resumed run repeats it" in finished.talk
     assert "step 4  validation: loss" not in finished.talk
     noted = tfm.folder / "batches"
     num_batches = noted.read_text().count("\n") if noted.exists() else 0

@@ -207,5 +207,5 @@ def test_the_time_left_is_told_once_from_the_speed_of_the_first_steps(
         if step % 10 == 0 and step != 10:
             announcer.on_report(report(step, 100.0))
     assert caplog.messages == [
-        "about 8 minutes left for 980 updates, at the speed of these 20; validations come on top"
+        "about 8 minutes left for 980 updates, at the speed of the first 20; validations take further time"
     ]

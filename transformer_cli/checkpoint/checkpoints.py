@@ -119,7 +119,7 @@ class Checkpoints:
         storage.require_space(self.folder, still_to_come * checkpoint_bytes, fs=self._fs)
 
     def recognise_folder(self) -> None:
-        """From now on, `save` notices that the run folder was renamed or removed."""
+        """Remember the run folder: from now on, `save` notices if it is renamed or removed."""
         self._known = KnownFolder(self.run_folder)
 
     def sweep(self) -> None:
@@ -247,7 +247,7 @@ class Checkpoints:
 
 
 def _unused(path: Path) -> Path:
-    """The path, or with a number behind it where it exists."""
+    """The path if nothing has this name, else the path with the first free number at its end, such as NAME-2."""
     paths = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
     return next(found for found in itertools.chain([path], paths) if not os.path.lexists(found))
 

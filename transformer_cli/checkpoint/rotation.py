@@ -39,7 +39,7 @@ class Retention:
 
 
 def best_first(checkpoints: Iterable[Scored], metric: str) -> list[int]:
-    """The steps that have a score, best first; of equal scores the lowest loss, then the earliest step, first."""
+    """The steps that have a score, the best first; equal scores are sorted by loss, then by step."""
     sign = 1 if metric in LOWER_IS_BETTER else -1
     scored = (
         (sign * one.score, one.loss, one.step) for one in checkpoints if one.score is not None

@@ -1,4 +1,4 @@
-"""The layout of a run folder, `runs/NAME`; no other file of the package defines these names."""
+"""The layout of a run folder, `runs/NAME`: the names of its files and folders."""
 
 import os
 from os.path import isfile
@@ -32,7 +32,7 @@ class RunFolder:
         """The corpus as token ids, and the tokenizers."""
 
     def require_own_files(self) -> None:
-        """Check what lies where the run will write; a run from elsewhere may hold anything.
+        """Check the files and folders to which the run will write; a run from elsewhere may have links or pipes there.
 
         The run folder itself may be a symbolic link to another disk.
 
@@ -70,7 +70,7 @@ def _require_kind(path: Path, *, is_right: bool, kind: str) -> None:
     if is_link:
         raise CannotCreateError(
             f"{path}: a symbolic link; a run writes only into its own folder",
-            hint="delete this link, or put its target in its place; the whole run folder may be a link",
+            hint="delete this link, or move its target here; only the whole run folder may be a link",
         )
     if path.exists() and not is_right:
         raise CannotCreateError(

@@ -62,7 +62,7 @@ def _named(run: str, runs_folder: Path) -> Path:
     for place in places:
         if _is_run(place):
             return place
-        # A file in the folder of a checkpoint or run stands for it, and so does the folder of all checkpoints.
+        # The path of a file in a run or checkpoint means that run or checkpoint; `checkpoints/` means its run.
         if (isfile(place) or place.name == CHECKPOINTS) and _is_run(place.parent):
             return place.parent
     if any(map(isfile, places)):
@@ -78,7 +78,7 @@ def _named(run: str, runs_folder: Path) -> Path:
         )
     found = [place for place in places if isdir(place)]
     raise MissingInputError(
-        f"{found[0]}: no run: this folder has no {CHECKPOINTS}/, and is no checkpoint"
+        f"{found[0]}: not a run: this folder has no {CHECKPOINTS}/, and is not a checkpoint"
         if found
         else f"{run}: no such run: no folder of this name under {runs_folder}/, and no such path",
         hint=_hint_on_names(run, _run_names(runs_folder)),
@@ -86,8 +86,8 @@ def _named(run: str, runs_folder: Path) -> Path:
 
 
 def _is_run(folder: Path) -> bool:
-    """Whether a folder is that of a run, or of a single checkpoint."""
-    # `os.path` says False where a name is too long for the system; `Path` would raise an error.
+    """Whether a folder is a run or a single checkpoint."""
+    # `os.path` returns False if a name is too long for the system; `Path` would raise an error.
     return isdir(RunFolder(folder).checkpoints_folder) or isfile(folder / MANIFEST_NAME)
 
 

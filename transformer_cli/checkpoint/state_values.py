@@ -15,7 +15,7 @@ _HINT = (
 
 
 class StateValues:
-    """A JSON object of which every value is checked when it is read; errors name the file and the field."""
+    """A JSON object whose values are checked when they are read; errors name the file and the field."""
 
     def __init__(self, values: Mapping[str, Any], origin: str, *, path: str = "") -> None:
         self.values = values

@@ -75,13 +75,13 @@ class Checkpoint:
         return self.manifest.score
 
     def scored(self, metric: str) -> Scored:
-        """Step, score and loss; a score of another metric counts as none."""
+        """Step, score and loss; a score of another metric is ignored."""
         if self.score is None or self.manifest.metric != metric:
             return Scored(self.step, None)
         return Scored(self.step, self.score, self._validation_loss())
 
     def _validation_loss(self) -> float:
-        """The loss of the validation at this step; infinity if the state does not tell it."""
+        """The loss of the validation at this step; infinity if the state does not contain it."""
         try:
             validation = self.state()["validation"]
             loss = float(validation["loss"]) if validation["step"] == self.step else math.inf
@@ -121,7 +121,7 @@ class Checkpoint:
         """The saved `Snapshot.state`, for reading it field by field.
 
         Raises:
-            DataError: it is the state of another step than the manifest says.
+            DataError: the state and the manifest name different steps.
         """
         state = StateValues(self.state(), str(self.folder / STATE_FILE))
         progress = state.part("progress")
@@ -151,7 +151,7 @@ class Checkpoint:
             is_square = name.endswith((".step", ".exp_avg_sq"))
             if bool(torch.isnan(tensor).any()) or (is_square and bool((tensor < 0).any())):
                 raise DataError(
-                    f"{self.folder / OPTIMIZER_FILE}: {name} has values that no optimizer has",
+                    f"{self.folder / OPTIMIZER_FILE}: {name} has impossible values, NaN or negative",
                     hint="use another checkpoint, or start again with --from-scratch",
                 )
         return state

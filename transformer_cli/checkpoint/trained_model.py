@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 MAX_TOKENIZER_BYTES = 100 << 20
 Which = Literal["best", "last"]
-"""The checkpoint of a run: with the best score, or of the highest step."""
+"""Which checkpoint of a run: the one with the best score, or the one of the highest step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _load(folder: Path) -> TrainedModel:
 
 
 def _require_memory(checkpoint: Checkpoint, model: Transformer) -> None:
-    """Refuse weights that memory cannot hold; the reader refuses a file that has other sizes than the model."""
+    """Refuse weights that do not fit into memory; the reader refuses a file whose tensors do not fit the model."""
     in_file = sum(file.size for file in checkpoint.manifest.files if file.name == MODEL_FILE)
     needed = min(in_file, sum(parameter.nbytes for parameter in model.parameters()))
     require_memory(

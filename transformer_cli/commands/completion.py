@@ -1,4 +1,4 @@
-"""What the Tab key offers in a shell: names of runs, configs and settings.
+"""Completions for the Tab key of a shell: names of runs, configs and settings.
 
 A shell waits for each answer, so this module imports neither PyTorch nor the parts of the package that need it.
 """
@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 Offer = tuple[str, str]
 """A completion, and a sentence about it that some shells show."""
 
-# As in checkpoint/run_folder.py and storage/manifest.py, whose packages import PyTorch.
+# Copies of names in checkpoint/run_folder.py and storage/manifest.py, whose packages import PyTorch.
 RUNS, CHECKPOINTS, MANIFEST = "runs", "checkpoints", "MANIFEST.json"
 _MAX_MANIFEST_BYTES = 1 << 20
 _MACHINE = ("runtime.device", "runtime.precision", "runtime.threads")
@@ -23,7 +23,7 @@ _UNIONS = (Union, UnionType)
 
 
 def runs(incomplete: str) -> list[Offer]:
-    """Runs whose name begins like this, the one that saved last first; behind runs/, also their checkpoints."""
+    """Runs whose names begin with the text, the latest save first; after runs/, also their checkpoints."""
     found = []
     for folder in Path(RUNS).glob(f"*/{CHECKPOINTS}"):
         newest = _newest(folder)
@@ -39,7 +39,7 @@ def runs(incomplete: str) -> list[Offer]:
 
 
 def configs(incomplete: str) -> list[Offer]:
-    """YAML files of this path or in a folder of this path, then the configs that come with tfm."""
+    """YAML files whose paths begin with the text, also those in a matching folder; then the configs of tfm."""
     from transformer_cli.config.finding import shipped_configs
 
     found: dict[str, str] = {}
@@ -53,7 +53,7 @@ def configs(incomplete: str) -> list[Offer]:
 
 
 def settings(incomplete: str) -> list[Offer]:
-    """Settings such as training.max_steps=, and the values of a setting that has few."""
+    """Settings, such as training.max_steps=; for a setting with few possible values, each value."""
     return _settings(incomplete)
 
 
@@ -85,7 +85,7 @@ def _settings(
     }
     if (
         len(found) == 1
-    ):  # bash takes the text behind = for a word of its own, so it needs the values here
+    ):  # bash treats the text after = as a separate word, so it needs the values here
         [(path, setting)] = found.items()
         values = [(f"{path}={value}", setting.meaning) for value in _choices(setting.type)]
         if values or equals:
@@ -99,7 +99,7 @@ class _Setting(NamedTuple):
 
 
 def _all_settings() -> dict[str, _Setting]:
-    """Dotted names of all settings, without sections; of `data`, those of every source."""
+    """The dotted names of all settings, but not of sections; for `data`, the settings of every source."""
     from transformer_cli.config import Config
 
     found: dict[str, _Setting] = {}
@@ -126,7 +126,7 @@ def _below(path: str, annotation: Any, meaning: str) -> Iterator[tuple[str, _Set
 
 
 def _alternatives(annotation: Any) -> list[Any]:
-    """The types of a union, or the one type; without the notes of Annotated."""
+    """The types of a union, or the single type; `Annotated` is unwrapped."""
     if hasattr(annotation, "__metadata__"):
         return _alternatives(annotation.__origin__)
     if get_origin(annotation) in _UNIONS:
@@ -146,7 +146,7 @@ def _choices(annotation: Any) -> list[str]:
 
 
 def _entries(incomplete: str) -> list[Path]:
-    """The files and folders whose path begins like this, without the hidden ones."""
+    """The files and folders whose paths begin with the text; hidden ones only if the name begins with a dot."""
     folder, name = os.path.split(incomplete)
     try:
         names = sorted(os.listdir(os.path.expanduser(folder) or "."))
@@ -160,7 +160,7 @@ def _entries(incomplete: str) -> list[Path]:
 
 
 def _newest(checkpoints: Path) -> dict[str, Any] | None:
-    """What the manifest of the newest checkpoint says; None if there is none that can be read."""
+    """The manifest of the newest checkpoint; None if no manifest can be read."""
     manifests = []
     for path in checkpoints.glob(f"step-*/{MANIFEST}"):
         try:

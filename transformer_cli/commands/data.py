@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 def show_data(
     config_path: str, overrides: Sequence[str], *, split: SplitName, as_json: bool
 ) -> None:
-    """Prepare the corpus as `tfm train` would, which then uses the prepared data, and print the report."""
+    """Prepare the corpus as `tfm train` does, and print the report; `tfm train` then uses the prepared data."""
     config = load_config(config_path, overrides)
     prepared = _prepared(config)
     pairs = _first_pairs(prepared, split)
@@ -46,7 +46,7 @@ def show_data(
 
 
 def _prepared(config: Config) -> PreparedData:
-    """The data of the run of this name if they fit the config, else newly prepared ones."""
+    """The prepared data of the run of this name if they fit the config; else data that are prepared now."""
     run = RunFolder(RUNS / config.name)
     if (found := open_prepared(config, run.data_folder)) is not None:
         return found
@@ -71,7 +71,7 @@ def _place_for_data(run: RunFolder, stack: ExitStack) -> Path:
     try:
         if not run.checkpoints_folder.exists():
             stack.enter_context(RunLock(run.path))
-            # Asked again: a training that held the lock may have made the folder.
+            # Check again: a training that held the lock may have made the folder.
             if not run.checkpoints_folder.exists():
                 return run.data_folder
     except (CannotCreateError, StorageError, TryAgainError) as error:
@@ -86,7 +86,7 @@ def _place_for_data(run: RunFolder, stack: ExitStack) -> Path:
 def _first_pairs(prepared: PreparedData, split: SplitName) -> list[tuple[str, str]]:
     if found := prepared.report.examples.get(split):
         return found
-    if split == "train":  # data that an earlier version has prepared
+    if split == "train":  # an earlier version prepared the data, and stored no examples
         pairs = list(islice(prepared.train_text(), NUM_EXAMPLES))
     else:
         pairs = held_out_pairs(prepared.config, split)[:NUM_EXAMPLES]

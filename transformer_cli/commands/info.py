@@ -114,7 +114,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
 
 
 def _parameter_rows(parameters: dict[str, Sequence[int]]) -> list[str]:
-    """Name, shape and size of each parameter, in columns as narrow as they can be."""
+    """Name, shape and size of each parameter, in columns as narrow as possible."""
     rows = [
         (name, " x ".join(map(str, shape)), f"{math.prod(shape):,}")
         for name, shape in parameters.items()

@@ -1,4 +1,4 @@
-"""`tfm init`: its arguments and options. As in `cli.py`, the work is imported only when it runs."""
+"""The arguments and options of `tfm init`. As in `cli.py`, the command is imported only when it runs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,10 +26,12 @@ def init(
         str | None, typer.Option("--name", help="Name of the run. Default: from the file name.")
     ] = None,
     source_language: Annotated[
-        str | None, typer.Option("--source-language", help="Translate from this one, such as en.")
+        str | None,
+        typer.Option("--source-language", help="Translate from this language, such as en."),
     ] = None,
     target_language: Annotated[
-        str | None, typer.Option("--target-language", help="Translate into this one, such as it.")
+        str | None,
+        typer.Option("--target-language", help="Translate into this language, such as it."),
     ] = None,
     source_field: Annotated[
         str | None,

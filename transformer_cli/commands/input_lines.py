@@ -17,12 +17,13 @@ from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.errors import DataError, MissingInputError, StorageError, TryAgainError
 
 PAUSE_SECONDS = 0.05
-"""If a pipe brings nothing for this time, the lines that have come are translated."""
+"""If no bytes come through a pipe for this time, the lines that were read so far are translated."""
 LONGEST_WAIT_SECONDS = 1.0
 """A line waits no longer than this for the lines after it."""
 _READ_BYTES = 1 << 18
 _BEGINNING_BYTES = 4096
-# Binary data: the beginning has a zero byte, and this share of it is no text. Fewer bytes do not tell.
+# Data is binary if its beginning has a zero byte, at least _FEWEST_BYTES bytes, and more than _LARGEST_SHARE of
+# characters that text never contains.
 _FEWEST_BYTES = 64
 _LARGEST_SHARE = 0.3
 _NEVER_IN_TEXT = "\ufffd" + "".join(map(chr, {*range(32)} - {*b"\t\n\v\f\r\x1b"}))
@@ -62,8 +63,8 @@ def check_input(path: Path) -> os.stat_result:
 def opened_lines(path: Path | None) -> Iterator[Iterator[list[str]]]:
     """The lines of a file, or of standard input if `path` is None, in batches of at most WINDOW_LINES lines.
 
-    A pipe is opened at once, and waits for a program that writes to it. If its lines come slowly, a batch
-    holds those that are there, so each can be answered before the next one comes.
+    A named pipe is opened first: this waits for a program that writes to it. If lines come slowly, a batch
+    has the lines that have arrived, so that a line is translated before the next one arrives.
     """
     number = 0 if path is None else descriptor_of(path)
     if path is None:
@@ -93,8 +94,10 @@ def opened_stream(path: Path) -> Iterator[int]:
 def _pieces_of_file(path: Path) -> Iterator[bytes]:
     try:
         yield from read_chunks(path, by_content=True)
-    except TryAgainError:  # after the last piece: what was read is translated all the same
-        logger.warning("%s: changed while it was read; lines of it may be old or new", path)
+    except TryAgainError:  # raised after the last piece, so all lines were read
+        logger.warning(
+            "%s: changed while it was read; some of its lines may be old, others new", path
+        )
 
 
 def _batches_of_stream(descriptor: int, name: str) -> Iterator[list[str]]:
@@ -107,7 +110,7 @@ def _batches_of_stream(descriptor: int, name: str) -> Iterator[list[str]]:
 
 
 def pieces_of_stream(descriptor: int, name: str) -> Iterator[bytes]:
-    """What a descriptor has, as it comes; nothing is read ahead that the caller could not have yet."""
+    """The bytes that come through a file descriptor, each piece as soon as it arrives."""
     is_first = True
     while True:
         try:
@@ -126,10 +129,10 @@ def pieces_of_stream(descriptor: int, name: str) -> Iterator[bytes]:
 
 
 def _is_ready(descriptor: int, seconds: float | None) -> bool:
-    """Whether a descriptor has something to read, or ends, within this time."""
+    """Whether a file descriptor has bytes to read, or reaches its end, within this time; None: no limit."""
     try:
         return bool(select.select([descriptor], [], [], seconds)[0])
-    except (OSError, ValueError):  # Windows can only wait for sockets
+    except (OSError, ValueError):  # `select` of Windows waits for sockets only
         return False
 
 
@@ -138,7 +141,7 @@ def _batches(pieces: Iterable[bytes], more_comes: Callable[[float], bool]) -> It
 
     Args:
         pieces: bytes as they were read.
-        more_comes: waits for that many seconds, and tells whether there is more to read.
+        more_comes: waits for at most that many seconds, and returns whether there is more to read.
     """
     lines: list[bytes] = []
     unfinished: list[bytes] = []  # pieces of a line whose end has not come yet
@@ -172,7 +175,7 @@ def _decoded(batches: Iterable[list[bytes]], name: str) -> Iterator[list[str]]:
 
 
 class LineDecoder:
-    """Decodes lines in their order: bytes that are not UTF-8 become U+FFFD, and it warns of them at the end.
+    """Decodes lines in order. Bytes that are not UTF-8 become U+FFFD; `finish` warns of such lines.
 
     It warns at once of a line that begins with the byte-order mark of UTF-16.
     """
@@ -207,19 +210,19 @@ class LineDecoder:
         """Warn of the lines that were not UTF-8."""
         if self._num_replaced:
             logger.warning(
-                "%s: lines that are not UTF-8, their bad bytes replaced: %d",
+                "%s: the bad bytes of lines that are not UTF-8 were replaced; number of lines: %d",
                 self._name,
                 self._num_replaced,
             )
 
 
 def _refuse_binary(beginning: bytes, name: str) -> None:
-    """Raise DataError if data is compressed, or if it is surely no text; dirty text is no reason."""
+    """Raise DataError if the data is compressed or binary; text with some bad bytes is accepted."""
     suffix = compression_of(beginning)
     if suffix is not None:
         raise DataError(
             f"{name}: compressed data ({suffix}), where text is expected",
-            hint=f"name the file itself, FILE{suffix}, instead of passing its content on",
+            hint=f"give the path of the file, FILE{suffix}, instead of its content",
         )
     if len(beginning) < _FEWEST_BYTES or b"\0" not in beginning:
         return

@@ -1,4 +1,4 @@
-"""What `tfm init` does: it looks at a corpus and writes a config that fits it."""
+"""The work of `tfm init`: inspect a corpus, and write a config that fits it."""
 
 import re
 import shlex
@@ -16,14 +16,14 @@ from transformer_cli.text.languages import UNSPACED
 
 # A model learns little from fewer pairs.
 _FEW_PAIRS = 1000
-# One vocabulary serves both languages if they have so many of their letters in common.
+# Both languages share a vocabulary if at least this share of the smaller alphabet occurs in both.
 _COMMON_LETTERS = 0.5
 
 
 def write_config(
     paths: Sequence[str], wishes: Wishes, *, name: str | None, output: Path | None, force: bool
 ) -> None:
-    """Print what the corpus holds, write the config, and say what comes next.
+    """Print what the corpus contains, write the config, and print the next commands.
 
     Raises:
         CannotCreateError: the config exists already.
@@ -72,7 +72,7 @@ def _size(found: Survey) -> CorpusSize:
 
 
 def _letters(side: Side) -> set[str]:
-    """The letters that are more than one in a thousand characters."""
+    """The letters of which each makes up more than a thousandth of all characters."""
     least = side.characters.total() / 1000
     return {
         char.casefold() for char, count in side.characters.items() if char.isalpha() and count > least
@@ -130,7 +130,7 @@ def _advice(found: Survey, size: CorpusSize) -> list[str]:
         )
     if size.num_pairs < _FEW_PAIRS:
         lines.append(
-            f"{size.num_pairs:,} pairs are few: a model learns these by heart, and little that is new. "
+            f"{size.num_pairs:,} pairs are few: a model learns them by heart, and translates little else. "
             "Several thousand give first useful translations."
         )
     return lines

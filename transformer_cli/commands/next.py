@@ -44,7 +44,7 @@ def show_next(
 
 
 def _bar_width(names: Iterable[str]) -> int:
-    """Columns for the bars: 40, or what a narrow terminal leaves beside numbers and symbols."""
+    """Width of the bars in columns: 40, or less if a narrow terminal needs the room for numbers and symbols."""
     num_columns = terminal_width(sys.stdout) or 1000
     longest = max((disp_len(on_one_line(name)) for name in names), default=0)
     return max(4, min(40, num_columns - longest - len("  0.0000") - 4))

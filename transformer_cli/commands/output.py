@@ -17,7 +17,7 @@ def fitting(lines: Iterable[str]) -> list[str]:
 
 
 def show(facts: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
-    """Write the facts as one line of JSON, or the lines; control characters are written as codes."""
+    """Write the facts as one line of JSON, or write the lines of text; control characters become codes."""
     shown = (
         [escaped_in_json(json.dumps(facts, ensure_ascii=False))] if as_json else map(escaped, lines)
     )

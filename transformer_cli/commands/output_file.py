@@ -29,7 +29,7 @@ def _zstd(file: BinaryIO) -> Any:
     return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
 
 
-# Without a name and a time in the file, equal translations give equal files.
+# gzip would store a name and a time; without them, equal translations give equal files.
 _COMPRESSORS: dict[str, Callable[[BinaryIO], Any]] = {
     ".gz": lambda file: gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0),
     ".bz2": partial(bz2.BZ2File, mode="wb"),
@@ -42,7 +42,7 @@ def check_output(path: Path | None) -> None:
     """Refuse an output that cannot be written, before the translation begins.
 
     Raises:
-        CannotCreateError: a folder, a disk, a file without permission to write, or a name in no folder.
+        CannotCreateError: the path is a folder, a disk or a write-protected file, or its folder does not exist.
     """
     if path is None or descriptor_of(path) is not None:
         return
@@ -66,7 +66,7 @@ def check_output(path: Path | None) -> None:
 
 
 def output_status(path: Path | None) -> os.stat_result | None:
-    """The file, pipe or device that the output goes to; None if there is none yet."""
+    """The status of the file, pipe or device to which the output goes; None if it does not exist yet."""
     number = 1 if path is None else descriptor_of(path)
     if number is None:
         assert path is not None
@@ -75,7 +75,7 @@ def output_status(path: Path | None) -> os.stat_result | None:
         return os.fstat(number)
     except OSError as error:
         if path is None:
-            return None  # standard output is closed: writing tells it
+            return None  # standard output is closed: writing to it will raise an error
         raise CannotCreateError(f"{path}: {error.strerror}", hint=_OTHER_OUTPUT) from error
 
 
@@ -165,7 +165,7 @@ def _writing(file: Any, path: Path) -> Write:
                 rest = rest[num_written or 0 :]
             file.flush()
         except BrokenPipeError:
-            raise  # the reader of a pipe has left: the process ends as `cat` does
+            raise  # the reader has closed the pipe: the process ends by SIGPIPE, as `cat` does
         except OSError as error:
             if error.errno in NO_SPACE:
                 hint = "make room, then run the same command again"

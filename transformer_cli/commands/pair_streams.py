@@ -1,4 +1,4 @@
-"""Sentence pairs of which one side, or both, comes through a pipe or standard input."""
+"""Sentence pairs from two texts, of which at least one comes through a pipe or standard input."""
 
 import stat
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from transformer_cli.errors import DataError, UsageError
 
 
 def is_stream(path: Path) -> bool:
-    """Whether a path names standard input (-), another open descriptor, a pipe or a device: it can be read only once."""
+    """Whether a path can be read only once: standard input (-), an open descriptor, a pipe or a device."""
     if path == STANDARD or descriptor_of(path) is not None:
         return True
     mode = path.stat().st_mode if path.exists() else 0

@@ -1,4 +1,4 @@
-"""Commands whose arguments are sentences, of which one may begin with a dash."""
+"""Commands whose arguments are sentences; a sentence may begin with a dash."""
 
 import itertools
 import re
@@ -8,7 +8,8 @@ from typer.core import TyperCommand
 
 from transformer_cli.errors import UsageError
 
-# A dash and a digit or sign, or words behind a dash; but no option with its value, such as --set="a b".
+# Arguments that look like sentences: a dash before a digit or a sign, or a dash before several words. An option
+# with its value, such as --set="a b", does not match.
 _SENTENCE = re.compile(r"-[^A-Za-z-].*|-(?!-[A-Za-z-]+=)\S*\s.*", re.DOTALL)
 
 
@@ -24,7 +25,7 @@ class SentenceCommand(TyperCommand):
         given = list(itertools.takewhile(lambda argument: argument != "--", args))
         sentences = [argument for argument in given if _SENTENCE.fullmatch(argument)]
         for argument, before in zip(given, ["", *given], strict=False):
-            # -hello you would be read as -h and more options, and show the help.
+            # The parser would read `-hello you` as -h and other options, and show the help.
             if argument in sentences and argument.startswith("-h") and not before.startswith("-"):
                 raise _refusal(argument, ctx)
         try:

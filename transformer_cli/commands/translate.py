@@ -63,7 +63,7 @@ def run_translation(
 
 
 def _check_files(given: Sequence[str] | Path | None, output: Path | None) -> None:
-    """Refuse what cannot work before a model is loaded."""
+    """Refuse an input or an output that cannot work, before a model is loaded."""
     check_output(output)
     if given is not None and not isinstance(given, Path):
         return
@@ -72,7 +72,7 @@ def _check_files(given: Sequence[str] | Path | None, output: Path | None) -> Non
     if written is None or not stat.S_ISREG(read.st_mode) or not os.path.samestat(read, written):
         return
     raise UsageError(
-        f"{output or 'standard output'}: the output would replace the input, or be added to it",
+        f"{output or 'standard output'}: this output is the same file as the input",
         hint="name another --output",
     )
 
@@ -88,7 +88,7 @@ def _conversation(
 def _opened_batches(
     given: Sequence[str] | Path | None, conversation: Conversation | None
 ) -> Iterator[Iterable[list[str]]]:
-    """What is to be translated; each batch is answered before the next one is read."""
+    """The input in batches of lines; the caller translates a batch before it asks for the next one."""
     if given is not None and not isinstance(given, Path):
         yield [[_as_text(sentence) for sentence in given]]
     elif conversation is not None:

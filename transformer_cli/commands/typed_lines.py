@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class Conversation:
-    """Lines from a terminal, each answered before the next one is asked for.
+    """Reads lines from a terminal; a line is translated before the next one is read.
 
     Prompts go to standard error, so standard output holds translations only.
     """
@@ -43,7 +43,7 @@ class Conversation:
         decoder.finish()
 
     def announce_answer(self) -> None:
-        """Write the language of the answer before it, if a person sees both streams in one window."""
+        """Write the target language before a translation, if a terminal shows both output streams."""
         if sys.stderr.isatty() and sys.stdout.isatty():
             sys.stderr.write(self._label)
             sys.stderr.flush()
@@ -53,7 +53,9 @@ class Conversation:
         if not (sys.stderr.isatty() or sys.stdout.isatty()):
             raw = sys.stdin.buffer.readline()
             return raw.removesuffix(b"\n") if raw else None
-        with suppress(ImportError):  # Windows has none: its terminal edits lines itself
+        with suppress(
+            ImportError
+        ):  # Windows has no readline library: its terminal has line editing
             importlib.import_module("readline")
         sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
         try:
@@ -65,15 +67,15 @@ class Conversation:
 
 
 class _SignalCame(BaseException):
-    """A signal to end came while a line was typed."""
+    """A signal came while a person typed a line."""
 
 
 @contextmanager
 def _signals_raised() -> Iterator[None]:
-    """Let a signal leave the block as an exception, and only then reach the handler that it is for.
+    """Turn a signal in the block into an exception; after the block, send the signal to its own handler.
 
     The readline library has changed the settings of the terminal, and it restores them after an exception. The
-    handler may end the process at once.
+    handler may end the process at once, and then the terminal would keep the changed settings.
     """
 
     def raise_it(number: int, frame: FrameType | None) -> NoReturn:
@@ -99,7 +101,7 @@ def _signals_raised() -> Iterator[None]:
 
 @contextmanager
 def _standard_output_at_the_terminal() -> Iterator[None]:
-    """Let descriptor 1 be that of standard error, if that is a terminal.
+    """During the block, let file descriptor 1 be standard error, if standard error is a terminal.
 
     `input` and the readline library write the prompt and the edited line to descriptor 1. They edit lines only
     if it is a terminal, but standard output may be a file.

@@ -43,7 +43,7 @@ class DataSection(Section):
     source_language: Language = "en"
     """Language of the source text; used to find files and fields of data sets, and to split lines into sentences."""
     target_language: Language = "it"
-    """Language of the target text; Chinese, Japanese and Thai get no white space between sentences."""
+    """Language of the target text; translations into Chinese, Japanese, Thai, Lao, Khmer and Burmese get no white space between sentences."""
     cleaning: CleaningConfig = CleaningConfig()
     """Rules that drop or change training pairs."""
 
@@ -107,7 +107,7 @@ class HubCorpus(_Corpus):
     """One data set that the `datasets` library can load."""
 
     dataset: Text
-    """The name of a data set on the Hugging Face hub, or a folder (one that `save_to_disk` wrote, too), or a format such as parquet, together with data_files."""
+    """The name of a data set on the Hugging Face hub; or a folder, also one that `save_to_disk` wrote; or a format such as parquet, together with data_files."""
     config: Text | None = None
     """The configuration (subset), such as en-it."""
     revision: Text | None = None
@@ -121,7 +121,7 @@ class HubCorpus(_Corpus):
     target_field: Text | None = None
     """Field of the target text; absent: translation.TARGET_LANGUAGE or TARGET_LANGUAGE if there is such a field, else the second field."""
     streamed: Switch = False
-    """Read the data set while it is downloaded, without a copy in the cache of the hub. It is downloaded once; while the data are prepared, which reads each split on its own, the pairs lie in a file in the run folder."""
+    """Read the data set while it is downloaded, without a copy in the cache of the hub. It is downloaded once: while the data are prepared, its pairs are kept in a file in the run folder, because each split is read separately."""
     max_pairs: Count | None = None
     """Stop after this many pairs."""
 

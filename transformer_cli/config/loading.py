@@ -75,7 +75,7 @@ def to_yaml(config: Config) -> str:
 
 
 def _plain(section: BaseModel) -> dict[str, Any]:
-    """The values of a section; of those that are absent, only the ones whose default is a value."""
+    """The values of a section as plain data; None is left out where it is the default."""
     values = section.model_dump(mode="json")
     for name, field in type(section).model_fields.items():
         value = getattr(section, name)

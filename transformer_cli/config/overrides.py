@@ -14,21 +14,21 @@ _NULL = re.compile(r"(?:null|~)(?:\s|$)")
 
 
 class _Name(NamedTuple):
-    """One step on the way to a setting."""
+    """One part of the name of a setting: a name between dots, or an index in brackets."""
 
     text: str
     is_in_brackets: bool
 
 
 class _Override(NamedTuple):
-    """An override as it was given, the names on the way to its setting, and the value."""
+    """An override: its text, the parts of the setting's name, and the value."""
 
     text: str
     names: tuple[_Name, ...]
     value: Any
 
     def path(self, length: int | None = None) -> str:
-        """The setting, or the section after `length` names, with dots."""
+        """The name of the setting with dots, or of the section that its first `length` parts name."""
         return ".".join(name.text for name in self.names[:length])
 
     def refusal(self, problem: str, *, hint: str | None = None) -> ConfigError:
@@ -46,7 +46,7 @@ def overridden_setting(override: str) -> str:
 
 
 def apply_override(settings: dict[str, Any], override: str) -> None:
-    """Put the value of an override into the plain values of a config, where its name leads.
+    """Store the value of an override under its name in the plain values of a config.
 
     Raises:
         ConfigError: the override is not of the form `section.field=value`, or it leads to no section.
@@ -72,8 +72,8 @@ def _parse(override: str) -> _Override:
     parts = [_PART.fullmatch(part) for part in key.strip().split(".")]
     if None in parts:
         raise shown.refusal(
-            "a bracket without its counterpart, or in the wrong place",
-            hint="an item of a list is named so: --set data.corpora[0].weight=2",
+            "a bracket is missing, or is in the wrong place",
+            hint="name an item of a list like this: --set data.corpora[0].weight=2",
         )
     names = [name for part in parts if part for name in _names(part)]
     if not equals or not names or not all(name.text for name in names):

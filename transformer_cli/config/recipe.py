@@ -25,7 +25,7 @@ class CorpusSize:
     """The numbers of a corpus that decide the settings."""
 
     num_pairs: int
-    """Training pairs, those that become held-out pairs included unless `has_splits`."""
+    """Pairs for training; unless `has_splits`, they include the pairs that will be held out."""
     source_words: float
     target_words: float
     num_characters: tuple[int, int]
@@ -40,7 +40,7 @@ class CorpusSize:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Sizes of model and batch for corpora below a number of pairs."""
+    """Sizes of the model and the batch for corpora of fewer than `below` pairs."""
 
     below: float
     model: dict[str, Any]
@@ -61,12 +61,12 @@ _MIN_STEPS, _MAX_STEPS = 400, 100_000
 
 
 def recipe(name: str, data: FilesData, size: CorpusSize, *, origin: str) -> str:
-    """The text of a config for a corpus; it is checked as if it were read.
+    """The text of a config for a corpus; the text is checked as a config file is.
 
     Args:
-        name: of the run.
-        data: reads the corpus.
-        origin: the command that asks for it, for the first line.
+        name: the name of the run.
+        data: the data section that reads the corpus.
+        origin: the command that writes the config; the first line shows it.
     """
     lines = [
         f"# Written by `{origin}` for {size.num_pairs:,} sentence pairs; change what you like.",
@@ -99,7 +99,7 @@ def _data_lines(data: FilesData, size: CorpusSize) -> list[str]:
         [
             ("source", "files", "local files"),
             ("source_language", data.source_language, "translate from this language"),
-            ("target_language", data.target_language, "into this one"),
+            ("target_language", data.target_language, "translate into this language"),
         ],
     )
     lines.append("  corpora:")
@@ -110,7 +110,7 @@ def _data_lines(data: FilesData, size: CorpusSize) -> list[str]:
         lines += entry
     share, reason = (
         held_out_share(size.num_pairs),
-        "a hash of each pair decides, so they never move",
+        "a hash of each pair decides, so a pair never changes its split",
     )
     num_held_out = round(share * size.num_pairs)
     if size.has_splits:
@@ -127,7 +127,7 @@ _CORPUS_REASONS = {
     "source_path": "one sentence per line; relative to the current folder",
     "target_path": "line N translates line N of source_path",
     "path": "relative to the current folder",
-    "format": "the name of the file does not tell it",
+    "format": "named here, because the file name does not show the format",
     "source_field": "the column of the source sentences",
     "target_field": "the column of their translations",
     "has_header": "whether the first row names the columns",
@@ -152,7 +152,7 @@ def _model_lines(size: CorpusSize) -> list[str]:
         "num_heads": "attention heads",
         "d_ff": "inner width of the feed-forward network",
         "encoder_layers": "layers; more need more pairs",
-        "decoder_layers": "as many",
+        "decoder_layers": "as many as in the encoder",
     }
     model = [(key, value, reasons[key]) for key, value in scale.model.items()]
     model += [
@@ -172,8 +172,8 @@ def _training_lines(size: CorpusSize) -> list[str]:
         ("max_steps", steps, f"updates of the weights: about {epochs:.0f} passes over the pairs"),
         ("batch_tokens", _batch_tokens(size), f"tokens of an update: about {_steps_per_epoch(size):,.0f} updates make one pass"),
         ("schedule", "cosine", "the learning rate rises, then falls to 0 at max_steps"),
-        ("learning_rate", scale.learning_rate, "its peak; lower it if the loss jumps"),
-        ("warmup_steps", warmup_steps, "updates in which it rises: a tenth of all"),
+        ("learning_rate", scale.learning_rate, "the peak of the learning rate; lower it if the loss jumps"),
+        ("warmup_steps", warmup_steps, "updates in which the learning rate rises: a tenth of all"),
         ("log_every", max(10, min(100, 10 * round(interval / 40))), "updates between two reports of the loss"),
         ("validate_every", interval, f"updates between validations: about {steps // interval} in the run, with sample translations"),
         ("save_every", interval, "updates between checkpoints; an interrupted run continues from the last"),
@@ -191,7 +191,7 @@ def vocabulary_size(size: CorpusSize) -> int:
     # A character that has no entry of its own costs two or three tokens.
     num_characters = sum(size.num_characters) if size.share_a_script else max(size.num_characters)
     wanted = max(num_words / _WORDS_PER_ENTRY, min(num_characters * 1.2, num_words / 8))
-    # More entries than this would be whole words, and nothing would be learned about their parts.
+    # Further entries would be whole words, so the model would learn nothing about parts of words.
     words_of_sides = size.num_different_words
     num_different = sum(words_of_sides) if size.share_a_script else min(words_of_sides)
     most = _SMALLEST_VOCABULARY + num_different / 2
@@ -214,14 +214,14 @@ def _steps_per_epoch(size: CorpusSize) -> float:
 
 
 def _batch_tokens(size: CorpusSize) -> int:
-    """That of the scale; smaller if an epoch would have fewer than eight updates."""
+    """Tokens of a batch: as in the scale, but fewer if an epoch would have less than eight updates."""
     return min(_scale(size).batch_tokens, max(64, _rounded(_tokens_per_epoch(size) / 8)))
 
 
 def _tokens_per_epoch(size: CorpusSize) -> float:
     held_out = 0.0 if size.has_splits else 2 * held_out_share(size.num_pairs)
     longer = max(size.source_words, size.target_words)
-    # Padding, and pairs whose sides take turns in being the longer one, add about a quarter.
+    # About a quarter is added for padding, and because the longer side differs from pair to pair.
     return 1.25 * (longer * _TOKENS_PER_WORD + size.num_pairs) * (1 - held_out)
 
 
@@ -230,7 +230,7 @@ def _scale(size: CorpusSize) -> _Scale:
 
 
 def _rounded(number: float) -> int:
-    """A whole number of two digits and zeros."""
+    """A whole number with two significant digits."""
     return max(1, int(float(f"{number:.2g}")))
 
 

@@ -70,7 +70,7 @@ class TrainingConfig(Section):
     keep_best: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 1
     """Number of best checkpoints that are kept, by best_metric."""
     best_metric: Metric = "bleu"
-    """The metric on the validation split that decides which checkpoint is the best; of equal values the one with the lower loss is the best."""
+    """The metric on the validation split that decides which checkpoint is the best; between equal values, the lower loss decides."""
     patience: Annotated[int, Field(strict=True, ge=1, le=10_000)] | None = None
     """Stop after this many validations in a row without a better best_metric; absent: never."""
 
@@ -103,7 +103,7 @@ class ValidationConfig(Section):
     """What is measured on held-out text during training."""
 
     max_sentences: Count | None = None
-    """Use only this many validation pairs, the first of the file, so every validation uses the same. Absent: all pairs of the corpora whose split is validation, and of a drawn split at most 3,000, evenly spread; tfm validate scores the whole split."""
+    """Use only this many validation pairs, always the first ones. Absent: all pairs of the corpora whose split is validation, and at most 3,000 pairs of a drawn split, evenly spread. tfm validate scores the whole split."""
     scores: Annotated[tuple[ScoreName, ...], Field(max_length=5)] = ("bleu", "chrf", "cer")
     """Scores of translations; loss and perplexity are always computed. With an empty list, only the samples are translated."""
     beam_size: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
@@ -156,4 +156,4 @@ class RuntimeConfig(Section):
     compile: Switch = False
     """Compile each layer with torch.compile; worthwhile for long runs on a GPU."""
     stuck_after_seconds: Positive | None = None
-    """A watchdog ends the training if no step, batch of a validation or save has ended for this time. It prints the stack of each thread and exits with code 75, so a scheduler can start the run again. Choose more than the longest of them takes; absent: no watchdog."""
+    """A watchdog ends the training if no step, batch of a validation or save has ended for this time. It prints the stack of each thread and exits with code 75, so a scheduler can start the run again. Choose a longer time than the longest step, batch or save takes; absent: no watchdog."""

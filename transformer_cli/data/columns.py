@@ -23,14 +23,14 @@ class Column:
     """A column of a table, and what its first rows hold."""
 
     field: int | str
-    """What a config calls it: its name, or its number from 0."""
+    """The column in a config: its name, or its number from 0."""
     title: str
     """Its name in the header; empty if there is none."""
     holds: str
     """text, numbers, labels (few different values), links or nothing."""
     example: str
     language: str
-    """By its name, else by its text; `und` if neither tells it. For text only."""
+    """The language of a text column, from its name or else its text; `und` if neither shows it."""
 
 
 def columns_of(
@@ -73,8 +73,8 @@ def choose_columns(
 ) -> tuple[Column, Column]:
     """The source column and the target column.
 
-    Columns that the user names are taken; else those of the languages that the user names; else the
-    first two that hold text, those with the name of a language before others.
+    Columns that the user names come first; then columns in the languages that the user names; then the
+    first two columns of text, of which those named after a language are preferred.
 
     Raises:
         DataError: there are no two such columns.
@@ -116,7 +116,9 @@ def _is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     languages = [language_in(title) for title in titles if len(title.split()) <= 2]
     named = {language for language in languages if language}
     num_roles = sum(not ROLES.isdisjoint(parts) and len(parts) <= 3 for parts in words)
-    if len(named) + num_roles >= 2:  # English and Inglese name one language: a pair of words
+    if (
+        len(named) + num_roles >= 2
+    ):  # English and Inglese name one language, so that row is a pair of words
         return True
     return any(
         title

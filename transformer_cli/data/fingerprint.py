@@ -21,7 +21,7 @@ def fingerprint(config: Config, *, split: SplitName | None = None) -> dict[str, 
     """Map each setting or file that decides the ids to its value, or to the SHA-256 of its content.
 
     Args:
-        split: of the files, only those with pairs of this split; None: all files.
+        split: only the files that have pairs of this split; None: all files.
     """
     flat = flat_settings(
         {
@@ -40,7 +40,7 @@ def fingerprint(config: Config, *, split: SplitName | None = None) -> dict[str, 
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """One line for each setting or file that differs, with both values; null is the same as not there.
+    """One line for each setting or file that differs, with both values; null and an absent setting are equal.
 
     A commit on the hub that was not known, before or now, is no difference.
     """

@@ -82,7 +82,7 @@ def prepare_data(
         accept_change: if the corpus or the cleaning changed, prepare the data again, with the tokenizers of
             the run. They are not trained again, because the model was trained with their ids.
         has_begun: whether a model was trained on the data in the folder; if not, any change is accepted.
-        is_finished: whether no step will be trained, so that changed data are not prepared.
+        is_finished: whether the run is finished: no step will be trained, so changed data are not prepared.
         tokenizers: the tokenizers of the model; used also if the folder was lost.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Looks at an unknown corpus: its files, columns, languages and sizes."""
+"""Inspects an unknown corpus: its files, columns, languages and sizes."""
 
 import re
 from collections import Counter
@@ -26,7 +26,7 @@ from transformer_cli.text.languages import (
 )
 
 NUM_EXAMPLES = 3
-# Words and characters are counted in so many pairs; the number of pairs is counted in all.
+# Words and characters are counted in at most this many pairs; the pairs themselves are all counted.
 NUM_MEASURED_PAIRS = 100_000
 _NUM_GUESSED_LINES = 300
 _SPLIT_OF_NAME: dict[str, SplitName] = {
@@ -37,7 +37,7 @@ _SPLIT_OF_NAME: dict[str, SplitName] = {
 
 
 class Wishes(NamedTuple):
-    """What the user knows already; None: to be found out."""
+    """Facts that the user gives; the survey finds the ones that are None."""
 
     source_field: str | None = None
     target_field: str | None = None
@@ -50,7 +50,7 @@ class Side:
     """The sentences of one language."""
 
     num_words: float = 0.0
-    """White space ends a word."""
+    """Number of words, which white space separates."""
     num_characters: float = 0.0
     characters: Counter[str] = field(default_factory=Counter)
     """How often each character occurs in the measured pairs."""
@@ -63,9 +63,9 @@ class Survey:
     """What a corpus holds."""
 
     data: FilesData
-    """A data section that reads it."""
+    """The data section of a config that reads the corpus."""
     columns: list[Column]
-    """Of the first table; empty for plain text."""
+    """The columns of the first table; empty for plain text."""
     num_rows: int
     num_pairs: dict[str, int]
     """Split -> number of pairs after cleaning; pairs without a split count for train."""
@@ -73,7 +73,7 @@ class Survey:
     target: Side
     examples: list[SentencePair]
     dropped: dict[str, int]
-    """Why pairs will not be used -> their number."""
+    """Reason -> number of pairs that are not used for this reason."""
 
     @property
     def has_splits(self) -> bool:
@@ -82,7 +82,7 @@ class Survey:
 
 
 def survey(paths: Sequence[str], wishes: Wishes) -> Survey:
-    """Find out how a corpus is read, then read it once.
+    """Find out how to read a corpus, then read it once.
 
     Args:
         paths: one table or folder, or the two sides of plain text.
@@ -105,7 +105,7 @@ def _two_texts(source: str, target: str, wishes: Wishes) -> FilesData:
     for path in (source, target):
         if (kind := corpus_format(Path(path))) is not None:
             raise DataError(
-                f"{path}: a {kind.upper()} file holds both sides, so it is given alone",
+                f"{path}: a {kind.upper()} file has both sides, so give this file alone",
                 hint=f"tfm init {path}",
             )
     languages = _languages(
@@ -150,7 +150,9 @@ def _split_texts(sides: dict[str, dict[str, Path]], source: str, target: str) ->
         for name, both in whole.items()
     ]
     if not corpora:
-        raise DataError("the folder has no NAME for which both languages have a file")
+        raise DataError(
+            "the folder has no pair of files with one name and both languages, such as train.en and train.it"
+        )
     return _data(corpora, (source, target))
 
 
@@ -204,7 +206,7 @@ def _data(corpora: Sequence[dict[str, Any]], languages: tuple[str, str]) -> File
 
 
 def _language_of_file(path: Path) -> str | None:
-    """The language in the end of a name, such as train.en.gz, or in the name itself, such as english.txt."""
+    """The language in a file name: at its end, as in train.en.gz, or before it, as in english.txt."""
     bare = without_compression(path)
     suffix = bare.suffix.removeprefix(".").casefold()
     if suffix in LANGUAGE_OF_NAME:
@@ -233,7 +235,10 @@ def _measured(data: FilesData, columns: list[Column]) -> Survey:
                 _measure(target, pair.target)
                 examples += [pair] if len(examples) < NUM_EXAMPLES else []
     if not num_pairs["train"]:
-        raise DataError("no usable sentence pair was found", hint="tfm data shows why pairs drop")
+        raise DataError(
+            "no usable sentence pair was found",
+            hint="check that the columns hold sentences: --source-field, --target-field",
+        )
     scale = max(1.0, num_pairs["train"] / NUM_MEASURED_PAIRS)
     for side in (source, target):
         side.num_words, side.num_characters = side.num_words * scale, side.num_characters * scale

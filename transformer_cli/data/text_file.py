@@ -41,7 +41,7 @@ class StoredText:
 
     path: Path
     sides: tuple[str, ...]
-    """Of `source` and `target`, one after the other."""
+    """The sides that are read, one after the other: `source`, `target`, or both."""
 
     def __iter__(self) -> Iterator[str]:
         for side in self.sides:

@@ -75,14 +75,14 @@ class WholeCharacters:
         self._last_limit = self._is_banned.shape[1] - 1
         [self._never_first] = self._is_banned[BETWEEN_CHARACTERS, -1].nonzero(as_tuple=True)
         self._states = torch.zeros_like(max_lengths)  # (R,)
-        self._num_left = max_lengths  # (R,): of the tokens of each row
+        self._num_left = max_lengths  # (R,): number of tokens that each row may still get
 
     def adjust(self, scores: Tensor, last_ids: Tensor) -> Tensor:
         """(R, V) with -inf for tokens that break a character."""
         self._states = self._next_states[self._states, last_ids].clamp(min=0)
         self._num_left = (self._num_left - 1).clamp(min=0)
         limits = self._num_left.clamp(max=self._last_limit)
-        # Nearly all rows stand between characters, where a few tokens are banned. The CPU waits here for the device.
+        # Nearly all rows are between characters, where only few tokens are banned. Here the CPU waits for the device.
         [others] = torch.nonzero(
             (self._states != BETWEEN_CHARACTERS) | (limits < self._last_limit), as_tuple=True
         )

@@ -126,8 +126,8 @@ class Beams:
 
         Returns:
             Two (b * W,) int64 tensors, for the slots of sentences still searched: the row of the previous
-            step to continue, and the last token. Then whether each row keeps its sentence: the rows of a sentence
-            only change places. None if every sentence has ended.
+            step to continue, and the last token. Then a bool: True if each row keeps its sentence, so rows moved only
+            within their sentence. None if every sentence has ended.
         """
         _, parents, tokens = self._steps[-1]
         num_slots = 1 if len(self._steps) == 1 else self._beam_size  # of the step before

@@ -32,7 +32,7 @@ class Scorer(Protocol):
 
         Args:
             rows: (R2,) int64, for any number of rows.
-            keeps_sources: True: each new row has the source sentence of the old row in its place.
+            keeps_sources: True: each new row has the same source sentence as the old row at its index.
         """
 
 

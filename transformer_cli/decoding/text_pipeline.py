@@ -37,7 +37,7 @@ class Translation:
     unknown_words: tuple[str, ...] = ()
     """The words and marks of the source that are not in the vocabulary, in order; the model read each as [UNK]."""
     num_words: int = 0
-    """The number of words of the source, and of its unknown marks; 0 for subwords, which know every text."""
+    """Number of words of the source, plus its unknown marks; 0 for subwords, which can encode every text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class PreparedLine:
     """What the engine translates, in order: none for a blank line, else its sentences. A sentence that is too long
     for the model has several parts."""
     gaps: tuple[str, ...] = ()
-    """For each part, what stands before its translation; nothing before the first."""
+    """For each part, the white space before its translation; empty for the first part."""
     is_cut: bool = False
     """Whether a sentence was too long for the model."""
     unknown_words: tuple[str, ...] = ()
@@ -168,7 +168,7 @@ class TextPipeline:
 
 
 def _join(parts: Sequence[Sequence[Alternative]], gaps: Sequence[str]) -> tuple[Alternative, ...]:
-    """The n-th best of a line is made of the n-th best of each part, with a gap before each but the first."""
+    """The n-th best translation of a line joins the n-th best of each part, with a gap between two parts."""
     return tuple(
         Alternative(
             _with_gaps([alternative.text for alternative in of_parts], gaps),

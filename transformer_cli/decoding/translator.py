@@ -19,7 +19,7 @@ WINDOW_LINES = 2000
 class Translator:
     """A text pipeline and an engine: the pipeline prepares lines, the engine translates their token ids.
 
-    A blank line gives an empty one. Each sentence of a line is translated by itself (`decoding.split_sentences`),
+    A blank line stays empty. Each sentence of a line is translated by itself (`decoding.split_sentences`),
     and the translations are joined with the white space of the line. A sentence with more tokens than the model can
     read is cut into parts. `[UNK]` in a translation stands for a word that is not in the vocabulary.
     """

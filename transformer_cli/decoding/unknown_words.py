@@ -1,4 +1,4 @@
-"""How many words of the source were not in the vocabulary."""
+"""Counts the words of the source that are not in the vocabulary."""
 
 import logging
 from dataclasses import dataclass
@@ -39,6 +39,6 @@ class UnknownWords:
 
 
 def _shown(word: str) -> str:
-    """A word of any text for a terminal: short, and without control characters."""
+    """A word for a terminal: shortened, and without control characters."""
     short = word if len(word) <= MAX_SHOWN_CHARACTERS else f"{word[:MAX_SHOWN_CHARACTERS]}..."
     return "".join(character if character.isprintable() else "\ufffd" for character in short)

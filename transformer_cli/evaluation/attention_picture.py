@@ -116,5 +116,5 @@ def _labels(tokens: Sequence[str]) -> list[str]:
 
 
 def _room_for(labels: Sequence[str]) -> float:
-    """Inches for the part of the longest label beyond 8 characters; without it the picture would vanish."""
+    """Inches for the part of the longest label beyond 8 characters; else labels would fill the picture."""
     return 0.11 * max(0, max(map(len, labels)) - 8)

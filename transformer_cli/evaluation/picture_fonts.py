@@ -9,10 +9,10 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 USUAL = "DejaVu Sans"
-"""It comes with matplotlib and has the Latin, Greek and Cyrillic scripts."""
+"""This font comes with matplotlib and has the Latin, Greek and Cyrillic scripts."""
 MOST_SHOWN = 3
 _CJK = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC", "FULLWIDTH")
-# Chinese characters look different in Japan and Korea: the end of the name of the Noto font.
+# Chinese characters look different in Japan and Korea; the name of each Noto font ends in its region.
 _REGIONS = {"HIRAGANA": "JP", "KATAKANA": "JP", "HANGUL": "KR"}
 _told: set[str] = set()
 
@@ -34,7 +34,7 @@ def readable_labels(labels: Sequence[str]) -> tuple[list[str], list[str]]:
 
 @functools.lru_cache(maxsize=64)
 def _families(characters: frozenset[str]) -> tuple[str, ...]:
-    """As few installed families as have these characters, as far as that is possible."""
+    """A few installed families that together have these characters, or as many of them as possible."""
     names = {_name(character).split()[0] for character in characters}
     region = next((_REGIONS[name] for name in sorted(names & _REGIONS.keys())), "SC")
     families = []
@@ -84,7 +84,7 @@ def _fonts() -> dict[str, str]:
         for entry in fontManager.ttflist
         if entry.style == "normal"
         and entry.weight in (400, "normal", "regular")
-        and "last resort" not in entry.name.lower()  # it has a box for every character
+        and "last resort" not in entry.name.lower()  # this font draws a box for every character
     }
     order = sorted(regular, key=lambda name: (not name.startswith("Noto Sans"), name))
     return {name: regular[name] for name in order}

@@ -10,7 +10,7 @@ and in this file, for self-attention and cross-attention alike:
 
     Q query positions    C context positions (keys and values)    G heads of keys and values
 
-Masks stand in masks.py.
+The masks are in masks.py.
 """
 
 import math
@@ -123,7 +123,7 @@ def attend_explicitly(
 def attend_fused(
     queries: Tensor, keys: Tensor, values: Tensor, mask: Mask | None, dropout: Dropout
 ) -> Tensor:
-    """The same in one fused kernel, for GPUs. Without a bias it may be the flash kernel, which is the fastest."""
+    """The same in one fused kernel, for GPUs. Without a bias, PyTorch can choose its fastest one, the flash kernel."""
     probability = dropout.p if dropout.training else 0.0
     attend, inputs = F.scaled_dot_product_attention, (queries, keys, values)
     if mask is None or mask.is_causal:

@@ -43,7 +43,7 @@ class DecoderState:
         """New row i is old row `rows[i]`; `rows` is int64 and may be of any length.
 
         If `keeps_sources`, each new row has the source sentence of the old row in its place, so the keys and values
-        of the source are not copied. The caller must know it: a look at `rows` would make the CPU wait for a GPU.
+        of the source are not copied. The caller must say so: reading `rows` here would make the CPU wait for a GPU.
         """
         for cache in self._caches:
             cache.select_target(rows)

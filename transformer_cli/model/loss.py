@@ -9,7 +9,7 @@ from torch import Tensor
 from transformer_cli.config.training import SmoothedOver
 from transformer_cli.model.norms import at_least_float32
 
-# Log-probabilities that are computed at one time. On a CPU, 2 MiB in float32 for each thread: a part that stays
+# Number of log-probabilities computed at a time. On a CPU, 2 MiB in float32 for each thread: a part that stays
 # in the cache of the processor. Elsewhere 256 MiB, so that a GPU gets few, large kernels.
 NUMBERS_OF_A_THREAD = 2**19
 NUMBERS_OF_A_PART = 2**26
@@ -58,7 +58,7 @@ def sum_loss(
 
 
 class _RowLogProbabilities(torch.autograd.Function):
-    """Of each position the log-probability of the true token, that of [PAD], and the sum over the vocabulary.
+    """For each position: log-probability of the true token, log-probability of [PAD], sum over the vocabulary.
 
     The log-probabilities, (B, T, V), would be the largest tensor of a training step, and their backward pass
     needs several more of that size. Here a part of the positions is computed at a time, in float32 at least, and

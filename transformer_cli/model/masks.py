@@ -1,4 +1,4 @@
-"""Masks of attention: what a position may read, prepared once in a forward pass for all layers."""
+"""Attention masks: the positions that each position may read, made once in a forward pass for all layers."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 class Mask(NamedTuple):
-    """What attention may read; where there is no mask, None, it may read everything."""
+    """The positions that attention may read; None instead of a mask means all positions."""
 
     visible: (
         Tensor  # bool, broadcast to (B, H, Q, C); True means that attention may read the position
@@ -35,7 +35,7 @@ def is_fused_on(device: torch.device) -> bool:
 def causal_mask(num_positions: int, device: torch.device) -> Mask:
     """(T, T): each position attends to itself and to earlier positions.
 
-    A fused kernel is told that the mask is causal and gets no bias, so that it may be the fastest one.
+    A fused kernel gets the flag `is_causal` and no bias, so that PyTorch can choose its fastest kernel.
     """
     visible = torch.ones(num_positions, num_positions, dtype=torch.bool, device=device).tril()
     return Mask(visible, is_causal=True)
@@ -55,7 +55,7 @@ def padding_mask(source_mask: Tensor | None, x: Tensor) -> Mask | None:
 
 
 def fused_mask(visible: Tensor, dtype: torch.dtype) -> Mask:
-    """The mask with what a fused kernel needs, for queries of this dtype."""
+    """The mask with the bias that a fused kernel needs, for queries of this dtype."""
     # A large negative bias instead of the bool mask: PyTorch turns False into -inf, and the softmax of a row
     # of -inf alone is NaN.
     bias = torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, lowest(dtype))

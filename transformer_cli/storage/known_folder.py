@@ -1,4 +1,4 @@
-"""A folder as it was when a run opened it: it may be renamed or removed, and another may get its name."""
+"""Recognises the folder of a run after it was renamed, removed, or replaced by another of its name."""
 
 import os
 import weakref
@@ -12,7 +12,7 @@ from transformer_cli.storage.lock import is_locked_here
 class KnownFolder:
     """Recognises a folder by its device and inode, or by the lock that this process holds in it.
 
-    It keeps the folder open, where the system can: so no new folder gets the inode of a removed one.
+    It keeps the folder open if the system can do this, so that no new folder gets the same inode.
     """
 
     def __init__(self, path: Path) -> None:

@@ -28,7 +28,8 @@ class RunLock:
     """Holds the lock of a run folder from `__enter__` to `__exit__`, or until the process ends or is killed.
 
     The lock is the operating system's lock (`flock`; on Windows `LockFileEx`) on the file `.lock` in the run
-    folder; a missing folder is made. Some network file systems accept `flock` and lock nothing. Therefore the holder also writes its
+    folder; a missing folder is made. Some network file systems accept `flock` and lock nothing.
+    Therefore the holder also writes its
     process id and its machine into the file, and changes the file's time every few seconds (the heartbeat).
     If the last holder ran on another machine, a new process first watches for a heartbeat.
 

@@ -15,7 +15,7 @@ FORMAT_VERSION = 2
 MAX_MANIFEST_BYTES = 1 << 20
 MAX_FILES = 64
 LATEST_SAVED_AT = 2**52
-"""Milliseconds since 1970: far in the future, and with room for later checkpoints below 2^53."""
+"""The latest accepted `saved_at`, in milliseconds since 1970; later checkpoints still get numbers below 2^53."""
 _CHECKSUM = "manifest_sha256"
 _BARE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 

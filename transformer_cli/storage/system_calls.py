@@ -49,7 +49,7 @@ def open_folder(path: Path) -> int | None:
     """A descriptor of a folder, for `open_file`; None on a system that opens no folders."""
     if _FOLDER is not None and os.open in os.supports_dir_fd:
         return os.open(path, os.O_RDONLY | _FOLDER | _ALWAYS)
-    os.scandir(path).close()  # the errors of a folder that is missing, or is a file
+    os.scandir(path).close()  # raises an error if the folder is missing or is a file
     return None
 
 
@@ -59,7 +59,7 @@ def flush(file: int) -> None:
     if full is not None:
         with suppress(
             OSError
-        ):  # some file systems refuse it; fsync then reports a true error again
+        ):  # some file systems refuse F_FULLFSYNC; fsync then raises any real error
             fcntl.fcntl(file, full)
             return
     os.fsync(file)

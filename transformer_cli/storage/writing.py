@@ -187,7 +187,9 @@ def point_link(path: Path, target: str, *, fs: FileSystem = REAL) -> None:
 
 @functools.cache
 def _warn_of_links(folder: Path, reason: str) -> None:
-    logger.warning("%s: no link could be made: %s; nothing depends on links", folder, reason)
+    logger.warning(
+        "%s: a symbolic link could not be made: %s; tfm works without it", folder, reason
+    )
 
 
 def _hidden(prefix: str, path: Path) -> Path:
@@ -196,7 +198,7 @@ def _hidden(prefix: str, path: Path) -> Path:
 
 @contextmanager
 def _temporary(path: Path, fs: FileSystem) -> Iterator[Path]:
-    """A temporary name for `path`; if the block fails or a signal ends it, what has this name is deleted."""
+    """A temporary name for `path`; if the block fails or a signal ends it, this file or folder is deleted."""
     partial = _hidden(TEMPORARY, path)
     try:
         with cleaned_up(lambda: _remove_leftover(partial, fs)):

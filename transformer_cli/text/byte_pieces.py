@@ -24,7 +24,7 @@ class _Range(NamedTuple):
     next_state: int
 
 
-# States 1 to 3 require so many continuation bytes. States 4 to 7 require one of a narrower range first, which
+# States 1 to 3 require 1 to 3 continuation bytes. In states 4 to 7 the first of them has a narrower range, which
 # rules out overlong forms, surrogates, and code points above U+10FFFF.
 _STATES: tuple[tuple[_Range, ...], ...] = (
     (
@@ -56,7 +56,7 @@ class BytePieces:
     next_states: NDArray[np.int64]
     """(states, V): the state after a token, or -1 if the token is not allowed."""
     is_allowed: NDArray[np.bool_]
-    """(states, limits, V): whether a token is allowed if at most so many tokens may follow it. The last limit stands
+    """(states, limits, V): whether a token is allowed if at most `limit` tokens may follow it. The last limit stands
     for all larger ones."""
 
     @classmethod

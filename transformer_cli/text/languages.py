@@ -10,7 +10,7 @@ UNKNOWN_LANGUAGE = "und"
 UNSPACED = frozenset({"zh", "ja", "th", "lo", "km", "my"})
 """Languages that put no spaces between words."""
 
-# Codes of one and of three letters, and names in English, in the language itself and in its neighbours'.
+# Two-letter code -> three-letter codes, and names in English, in the language itself and in other languages.
 _NAMES = {
     "ar": "ara arabic arabisch arabo arabe árabe العربية",
     "bg": "bul bulgarian bulgarisch български",
@@ -57,7 +57,7 @@ LANGUAGE_OF_NAME = {
     name: code for code, names in _NAMES.items() for name in [code, *names.casefold().split()]
 }
 
-# Scripts, by the first word of the Unicode names of their letters, that tell the language by themselves.
+# Script -> its most likely language. A script is named by the first word in the Unicode names of its letters.
 _LANGUAGE_OF_SCRIPT = {
     "HIRAGANA": "ja", "KATAKANA": "ja", "CJK": "zh", "HANGUL": "ko", "THAI": "th", "GREEK": "el",
     "HEBREW": "he", "DEVANAGARI": "hi", "ARABIC": "ar", "CYRILLIC": "ru", "GEORGIAN": "ka",
@@ -66,7 +66,7 @@ _LANGUAGE_OF_SCRIPT = {
 }  # fmt: skip
 # Letters that only one language of a script has.
 _LETTERS = {"uk": "іїє", "sr": "ђћљњ", "fa": "پچژگ"}
-# Frequent words; those of one language that are also words of another are few.
+# Frequent words of each language; few of them are also words of another language.
 _FREQUENT_WORDS = {
     "ca": "el la els les un una és i que no de en amb per jo tu ell ella aquest molt però està",
     "cs": "je se na to že v já ty ne jsem jsi ten ta s z do byl co si tom",
@@ -93,7 +93,7 @@ _MIN_LEAD = 1.25
 
 
 def language_in(name: str) -> str | None:
-    """The language that a name of a column or file says, such as Italian, text_it or phrases (EN)."""
+    """The language in the name of a column or file, such as Italian, text_it or phrases (EN)."""
     found = {
         LANGUAGE_OF_NAME[word]
         for word in re.findall(r"[^\W\d_]+", name.casefold())

@@ -1,4 +1,4 @@
-"""Splitting a line into sentences, and what stands between two sentences in a language."""
+"""Splitting a line into sentences, and the white space between two sentences of a language."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class Sentence(NamedTuple):
 
     text: str
     gap: str
-    """The white space before it; empty before the first sentence, which keeps its own."""
+    """The white space before the sentence; empty for the first one, whose text keeps it."""
 
 
 def split_sentences(text: str, language: str) -> list[Sentence]:
@@ -45,7 +45,7 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
     """
     sentences: list[Sentence] = []
     start, gap = 0, ""
-    has_words = False  # the sentence that begins at `start`
+    has_words = False  # whether the sentence that begins at `start` has a letter or digit
     for first, place, following in _triples([0, *_boundaries(text, _primary(language)), len(text)]):
         part = text[first:place].rstrip()
         has_words = has_words or bool(_LETTER_OR_DIGIT.search(part))
@@ -64,7 +64,7 @@ def _triples(places: list[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def gap_between(source_gap: str, source_language: str, target_language: str) -> str:
-    """What stands between two translations, if `source_gap` stands between the two sentences."""
+    """The white space between two translations; `source_gap` is the one between their source sentences."""
     if _primary(target_language) in _WITHOUT_GAPS:
         return source_gap if _primary(source_language) in _WITHOUT_GAPS else ""
     return source_gap or " "
@@ -82,7 +82,8 @@ def _boundaries(text: str, language: str) -> list[int]:
     start = 0
     while len(readable) - start > MAX_CHARACTERS_AT_ONCE:
         window = _boundaries_of_window(readable[start : start + MAX_CHARACTERS_AT_ONCE], language)
-        # What follows decides whether a sentence ends, so the last two places wait for the next window.
+        # The text after a place decides whether a sentence ends there. So the next window starts one sentence earlier,
+        # and finds the last place again.
         start_of_next = window[-2] if len(window) > 2 else MAX_CHARACTERS_AT_ONCE
         places += [start + place for place in window if place <= start_of_next]
         start += start_of_next

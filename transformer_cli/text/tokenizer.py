@@ -75,7 +75,7 @@ class Tokenizer:
 
     @cached_property
     def byte_pieces(self) -> BytePieces | None:
-        """Which token may follow which, so that a text holds no broken character; None if all may."""
+        """Which token may follow which, so that no character is broken; None if every token may follow every other."""
         if self._parts.layout.kind == "WordLevel":
             return None
         return BytePieces.of([self._parts.layout.bytes_of(piece) for piece in self._pieces])

@@ -81,7 +81,7 @@ def read(text: str) -> TokenizerParts:
 
 
 def _layout_of(kind: str, found: dict[str, Any]) -> Layout:
-    """The layout with which all fixed parts agree; the one that fits best says what is wrong."""
+    """The layout that equals all fixed parts; if none does, the error is about the most similar one."""
     layouts = layouts_of(kind)
     fixed = {name: value for name, value in found.items() if name != "model"}
     wanted = [layout.components() for layout in layouts]

@@ -20,7 +20,7 @@ from transformer_cli.text.word_split import SPECIALS
 # Of the candidates beyond the vocabulary, each round keeps this share; the last round keeps none.
 KEPT_SHARES = (0.5, 0.2, 0.0, 0.0)
 TEXTS_AT_ONCE = 10_000
-# Below every frequency: of bytes, and of characters that occur only inside longer subwords.
+# Log of a count below 1: for bytes, and for characters that occur only inside longer subwords.
 _RARER = math.log(0.5)
 
 

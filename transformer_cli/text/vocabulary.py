@@ -34,7 +34,7 @@ _PIECES = re.compile(r"(?s).{1,999}(?:\s|\Z)|.{1,1000}")  # ends at white space 
 _TRAINER: dict[str, Any] = {"special_tokens": list(SPECIALS), "show_progress": False}
 # The entries of a subword vocabulary that are not learned: the bytes and the special tokens.
 NUM_FIXED_ENTRIES = len(BYTE_TOKENS) + len(SPECIALS)
-# It stands for each character that is not in the alphabet: a piece of its own, so that it joins no subwords.
+# Replaces each character that is not in the alphabet; it is split off as a piece, so no subword contains it.
 _SEPARATOR = "\n"
 
 

@@ -117,7 +117,7 @@ def is_one_piece(piece: str) -> bool:
 
 
 def count_signs_and_spaces(text: str) -> tuple[int, int]:
-    """The signs of scripts without spaces in a text, and the single spaces that have such signs on both sides."""
+    """Two numbers: signs of scripts without spaces in a text, and single spaces between two such signs."""
     if text.isascii():
         return 0, 0
     num_signs = sum(map(len, _SIGNS.findall(text)))

@@ -34,14 +34,14 @@ class Alarms(Callback):
     def __init__(self, vocab_size: int) -> None:
         self.guessing_loss = math.log(vocab_size)
         self.first_loss: tuple[Tensor, int] | None = None  # its sum, and the number of tokens
-        self.divergence = ""  # what says that the training has diverged, at the last report
+        self.divergence = ""  # why the training has diverged, at the last report; empty if not
         self.last_loss: float | None = None
         self.num_skipped = 0
         self.num_halved_steps = 0
 
     def on_step(self, step: int, report: StepReport) -> None:
         """Warn the first time that batches had to be cut in two."""
-        if self.first_loss is None:  # read later: here, the CPU would wait for a GPU
+        if self.first_loss is None:  # its value is read later: here, the CPU would wait for a GPU
             self.first_loss = report.negative_log_likelihood, report.num_target_tokens
         if report.num_halvings == 0:
             return
@@ -84,7 +84,7 @@ class Alarms(Callback):
         """
         if self.divergence:
             raise TrainingStoppedError(
-                f"diverged: after {step:,} steps, {self.divergence}; the model is of no use",
+                f"diverged: after {step:,} steps, {self.divergence}; the model is useless",
                 hint=f"{ADVICE}, then start again, with another name or with --from-scratch",
             )
 

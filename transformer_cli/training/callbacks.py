@@ -41,14 +41,15 @@ class Callback:
         return False
 
     def should_stop_now(self) -> bool:
-        """Whether to end the training, as a signal does, in a validation; asked between its batches.
+        """Whether to end the training during a validation, as a signal does; asked between its batches.
 
-        The validation has no result then, and the next call of `train` does it again. A limit of time belongs into `should_stop`: here a limit that is shorter than a validation would end each.
+        Then the validation has no result, and the next call of `train` does it again. A time limit belongs into
+        `should_stop`: here, a limit shorter than a validation would stop every validation.
         """
         return False
 
     def should_save(self) -> bool:
-        """Whether to write a checkpoint now and go on; asked between steps and between those batches.
+        """Whether to write a checkpoint now and go on; asked between steps and between batches of a validation.
 
         `on_save` follows.
         """

@@ -92,7 +92,7 @@ def _reason(key: str) -> str:
 
 
 def _corpora_changes(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> dict[str, str]:
-    """The same for two lists of corpora; a corpus that only moves in the list is not another one."""
+    """As `_changes`, for two lists of corpora; a corpus that only moved in the list is still the same one."""
     old, new = _by_place(before), _by_place(now)
     renamed = {
         place: other

@@ -1,4 +1,4 @@
-"""Training in the memory that there is: batches are cut in parts, and a model that is too large is refused."""
+"""Training in the available memory: batches are cut in parts, and a model that is too large is refused."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class DeviceMemory:
     ) -> tuple[Result, int]:
         """Do the work; when memory is too small, start again with each batch cut in two halves.
 
-        Batches larger than what fitted before are cut beforehand.
+        Batches that are larger than `max_cells` are cut before the first attempt.
 
         Returns:
             The result of the work, and how often batches were cut in two.
@@ -95,17 +95,17 @@ def require_memory_for_training(
 ) -> None:
     """Refuse a model whose training cannot fit into memory: parameters, gradients and Adam's two moments.
 
-    Activations come on top of it; how much they need depends on the batches, which can be cut.
+    Activations need further memory; how much depends on the batches, which can be cut.
 
     Raises:
-        TryAgainError: with the numbers, before anything of that size is allocated.
+        TryAgainError: they do not fit; the message has the numbers, and nothing was allocated.
     """
     of_parameters = parameter_bytes(config, *vocab_sizes)
-    for place, copies in ((torch.device("cpu"), 1), (device, 4)):  # it is built on the CPU
+    for place, copies in ((torch.device("cpu"), 1), (device, 4)):  # the model is built on the CPU
         require_memory(
             copies * of_parameters,
             place,
-            f"model: training {of_parameters // 4:,} parameters with their gradients and Adam's two moments"
+            f"model: {of_parameters // 4:,} parameters with gradients and the two moments of Adam"
             if copies > 1
             else f"model: {of_parameters // 4:,} parameters",
             hint="lower model.d_model, model.d_ff, the number of layers or tokenizer.vocab_size, or use a machine with more memory",

@@ -19,8 +19,8 @@ One update, in the order in which it happens:
 
 Where a save and a validation are due at one step, the save comes first: a validation may take long, and a
 process that is killed in it has lost nothing. The resumed run then does the validation again, with the same
-result. If the validation is among the best, the checkpoint of this step is replaced by one that knows it; if
-not, nothing needs to be written: the next checkpoint knows it, and a kill until then repeats it.
+result. If the validation is among the best, a checkpoint with its result replaces the one of this step; if
+not, only the next checkpoint has its result: after a kill before that, the validation is repeated.
 """
 
 from collections.abc import Callable
@@ -76,8 +76,8 @@ def run_loop(
         experiment: model, optimizer and data.
         progress: how far the run has come.
         meter: sums since the last report; a resumed run continues them.
-        validate: validates at a step. Between its batches it calls the function that it is given, and gives
-            None if this says to stop.
+        validate: validates at a step. Between batches it calls its second argument; if this returns True, it
+            stops and returns None.
         save: writes a checkpoint.
         callbacks: are told what happens, and may ask to stop.
 
@@ -111,7 +111,7 @@ def run_loop(
 
 @dataclass(slots=True)
 class _State:
-    """How far the run has come, and what is done with that between two updates."""
+    """The progress of a run, with the saves and validations between two updates."""
 
     progress: Progress
     meter: Meter
@@ -120,7 +120,7 @@ class _State:
     save: Callable[[Progress, Meter], None]
     callbacks: Callbacks
     is_saved: bool = True
-    is_stopped: bool = False  # in a validation
+    is_stopped: bool = False  # a callback stopped the run during a validation
 
     def after_step(self, position: Position) -> None:
         self.progress = self.progress.after_step(position)
@@ -132,7 +132,7 @@ class _State:
             self.is_saved = True
 
     def validate_if(self, is_due: bool) -> None:
-        """After a request to stop there is no time for a validation: the resumed run validates."""
+        """Validate; but not after a request to stop, when time may be short: the resumed run validates."""
         if not is_due or self.must_stop():
             return
         validated = self.validate(self.progress.step, self.must_stop_now)
@@ -151,7 +151,7 @@ class _State:
         return self.callbacks.should_stop()
 
     def must_stop_now(self) -> bool:
-        """The same between the batches of a validation."""
+        """As `must_stop`, but between the batches of a validation."""
         self.save_if(self.callbacks.should_save())
         return self.callbacks.should_stop_now()
 

@@ -88,7 +88,7 @@ class Optimizer:
 
 
 def _heeds_found_inf(kind: type[torch.optim.Adam], device: torch.device) -> bool:
-    """Whether the fused kernel of a device leaves everything as it is if `found_inf` is 1; tried on one number.
+    """Whether the fused kernel of a device changes nothing if `found_inf` is 1; tested on one number.
 
     PyTorch's kernel for Apple GPUs accepts `found_inf` and ignores it.
     """

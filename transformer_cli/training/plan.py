@@ -1,4 +1,4 @@
-"""What a run is going to do: its size in numbers, and warnings of settings that do not fit together."""
+"""The plan of a run: its size in numbers, and warnings about settings that do not fit together."""
 
 import logging
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 # The drop-first exercise spends two thirds of its updates on the warm-up, and learns.
 MAX_WARMUP_SHARE = 0.75
-# With fewer, most entries of a vocabulary occur too rarely to be learned.
+# With fewer tokens for each entry, most entries of a vocabulary occur too rarely to be learned.
 MIN_OCCURRENCES = 10
 MIN_VALIDATION_SENTENCES = 20
 MIN_UPDATES_PER_EPOCH = 5
@@ -74,11 +74,11 @@ class Plan:
         )
 
     def times(self, interval: int) -> int:
-        """How often something happens that is due at each interval and at the end."""
+        """How often a task runs that is due every `interval` steps and at the end."""
         return -(-self.num_steps // interval)
 
     def lines(self, config: Config) -> list[str]:
-        """The plan for people."""
+        """The plan as lines of text."""
         training, d_model = config.training, config.model.d_model
         top = min(max(training.warmup_steps, 1), self.num_steps)
         highest, last = (learning_rate(n, training, d_model=d_model) for n in (top, self.num_steps))
@@ -95,9 +95,9 @@ class Plan:
 
 
 def warnings(plan: Plan, config: Config) -> list[str]:
-    """What does not fit together in a plan: numbers, and a setting with a value that fits."""
+    """One text for each problem of a plan: its numbers, and a setting with a value that fits."""
     found = [*_of_the_schedule(plan, config), *_of_the_intervals(plan, config)]
-    if not isinstance(config.data, SequencesData):  # the exercises are as small as their models ask
+    if not isinstance(config.data, SequencesData):  # the exercises are small on purpose
         found += [*_of_the_vocabularies(plan, config), *_of_the_corpus(plan, config)]
     return found
 
@@ -192,7 +192,7 @@ def _of_the_corpus(plan: Plan, config: Config) -> list[str]:
 
 
 def _rounded(number: float) -> int:
-    """A number of one or two digits and zeros, 1 or more."""
+    """A whole number, 1 or more, with one or two significant digits."""
     return max(1, int(float(f"{number:.1g}" if number < 1000 else f"{number:.2g}")))
 
 
@@ -214,7 +214,7 @@ class Announcer(Callback):
         plan = Plan.of(self.config, self.data, num_steps)
         for line in plan.lines(self.config):
             logger.info("%s", line)
-        # Part of the plan, so of its level: a script that asks for no messages stays silent.
+        # At the level of the plan, INFO: a script that hides these messages hides the warnings too.
         for warning in warnings(plan, self.config):
             logger.info("warning: %s", warning)
 
@@ -231,7 +231,7 @@ class Announcer(Callback):
             return
         self.has_told_time = True
         logger.info(
-            "about %s left for %s updates, at the speed of these %d; validations come on top",
+            "about %s left for %s updates, at the speed of the first %d; validations take further time",
             _duration(left * self.seconds / self.num_updates), f"{left:,}", self.num_updates,
         )  # fmt: skip
 

@@ -15,7 +15,7 @@ from transformer_cli.data.batches.updates import Position
 
 
 class Validated(NamedTuple):
-    """What a validation says about the weights; higher is better, and the loss decides between equal ones."""
+    """The result of a validation; higher goodness is better, and the loss decides between equal values."""
 
     goodness: float
     """The value of `training.best_metric`, or its negative where lower is better."""
@@ -70,7 +70,7 @@ class Progress:
         return list(map(Validated, self.best_goodness, self.best_losses))
 
     def _place(self, validated: Validated) -> int:
-        """How many validations are at least as good."""
+        """How many of the remembered validations are at least as good."""
         return sum(one.rank >= validated.rank for one in self._best())
 
     def to_json(self) -> dict[str, Any]:

@@ -97,7 +97,7 @@ class Recorder(Callback):
         line = {"kind": "validation", "step": step}
         if (
             step == self.first_step
-        ):  # no checkpoint knew it, so it is done again: one line is enough
+        ):  # a resumed run repeats this validation: remove its earlier line
             self._forget(line)
         self._record(line | report.as_json())
         curves = {LOSS: report.loss, "perplexity": report.perplexity}
@@ -113,7 +113,7 @@ class Recorder(Callback):
                 self._show_picture(step, "attention/0", figure)
 
     def should_stop(self) -> bool:
-        """When the run folder was renamed or removed: the training saves, and tells where."""
+        """True after the run folder was renamed or removed: then the training saves its state elsewhere and ends."""
         return self.is_lost
 
     def on_end(self) -> None:
@@ -151,7 +151,7 @@ class Recorder(Callback):
             self._warn(error)
 
     def _leave(self, known: KnownFolder) -> None:
-        """The folder has lost its name: ask to stop, and record in the renamed folder until then."""
+        """The folder was renamed or removed: ask to stop, and until then record in the renamed folder."""
         if not self.is_lost:
             logger.warning("%s was renamed or removed: saving and stopping", known.path)
         self.is_lost = True
@@ -181,7 +181,7 @@ class Recorder(Callback):
 def _open_boards(folder: Path, first_step: int) -> dict[str, "_EventFile"]:
     """An event file for the training, and one for the validations: TensorBoard draws both into one chart.
 
-    It puts curves of the same name into one chart, with one curve for each folder of event files.
+    TensorBoard puts curves of the same name into one chart, with one curve for each folder of event files.
     """
     if any(folder.glob(f"{_EVENTS}*")):
         # Earlier versions wrote here; their curves lose the steps that are trained again.

@@ -64,7 +64,9 @@ def train(
     The run is kept in the folder runs/NAME of the current folder, where NAME is `config.name`: config,
     prepared data, log, metrics, event files for TensorBoard, and checkpoints. The first SIGINT (Ctrl-C),
     SIGTERM or SIGHUP saves and ends the training; a second one ends the process at once. SIGUSR1 saves, and the
-    training goes on. A process can run one training at
+    training goes on.
+
+    A process can run only one training at
     a time, and its current folder must not change meanwhile.
 
     Args:

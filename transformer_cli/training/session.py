@@ -141,7 +141,7 @@ class TrainingSession:
                     num_samples=settings.num_samples,
                 )
         except _StoppedError:
-            logger.info("step %d  validation: stopped; the resumed run does it", step)
+            logger.info("step %d  validation: stopped; the resumed run repeats it", step)
             return None
         self.callbacks.on_validation(step, report, translator)
         return_freed_memory()
@@ -184,7 +184,7 @@ def _validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
     pairs = pairs_to_validate(config, data.validation)
     if config.validation.max_sentences is None and len(pairs) < len(data.validation):
         logger.info(
-            "validating on %s of the %s validation pairs; --set validation.max_sentences=... takes another "
+            "validating on %s of the %s validation pairs; --set validation.max_sentences=... sets another "
             "number, and tfm validate scores all",
             f"{len(pairs):,}", f"{len(data.validation):,}",
         )  # fmt: skip
@@ -197,7 +197,7 @@ class _StoppedError(Exception):
 
 @contextmanager
 def _between_batches(model: Transformer, must_stop_now: Callable[[], bool]) -> Iterator[None]:
-    """Ask whether to stop before each batch of sources that the model reads, and end the block then."""
+    """Before each batch of sources, ask whether to stop; if so, end the block with _StoppedError."""
 
     def ask(*_: Any) -> None:
         with torch.inference_mode(mode=False):  # a checkpoint may be written here

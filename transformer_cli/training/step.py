@@ -46,7 +46,7 @@ def train_step(
         optimizer: of this model, with the learning rate of this update.
         objective: what is minimised.
         micro_batches: the batches of this update, on the CPU.
-        memory: of the device of the model; it remembers how large a batch may be.
+        memory: the memory of the model's device; it remembers how large a batch may be.
         clip_norm: largest norm of the gradient over all parameters; None: no clipping.
 
     Source: Vaswani et al. 2017, section 5.

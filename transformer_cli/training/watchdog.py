@@ -45,7 +45,7 @@ class Watchdog(Callback):
     on_validation = on_save = on_step
 
     def should_stop_now(self) -> bool:
-        """A sign of life too: it is asked between the batches of a validation."""
+        """Note that the training is alive: this is called between the batches of a validation."""
         self._alive_at = time.monotonic()
         return False
 

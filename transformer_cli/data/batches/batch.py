@@ -27,12 +27,12 @@ class Batch:
 
     @property
     def num_cells(self) -> int:
-        """Tokens of the longer side with padding, as in `training.batch_tokens`."""
+        """Number of positions on the longer side, padding included, as `training.batch_tokens` counts them."""
         return len(self.target_ids) * max(self.source_ids.size(1), self.target_ids.size(1))
 
     @property
     def padding_mask(self) -> Tensor | None:
-        """`source_mask`, or None if the source has no padding: known here without a look at the device."""
+        """`source_mask`, or None if the source has no padding; the count of tokens tells, without a wait."""
         return None if self.num_source_tokens == self.source_ids.numel() > 0 else self.source_mask
 
     def to(self, device: torch.device | str) -> "Batch":

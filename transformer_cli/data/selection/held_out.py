@@ -157,8 +157,8 @@ def pairs_to_validate(config: Config, pairs: Sequence[SentencePair]) -> list[Sen
     """The pairs of the validation split that each validation during training uses, always the same ones.
 
     With `validation.max_sentences` they are the first ones. Without it they are all pairs of the corpora whose
-    `split` names this split, and of the drawn pairs `MAX_DRAWN_TO_VALIDATE`, evenly spread: a share of a large corpus
-    may be more text than all training until the next validation.
+    `split` names this split, and at most `MAX_DRAWN_TO_VALIDATE` drawn pairs, evenly spread: a share of a large corpus
+    may be more text than the training reads until the next validation.
     """
     if config.validation.max_sentences is not None:
         return list(pairs[: config.validation.max_sentences])

@@ -10,7 +10,7 @@ _TIMEOUT_SECONDS = 10.0
 
 
 def commit_of(corpus: HubCorpus) -> str | None:
-    """The commit that a reading would get: that of the hub, else that of the copy on this machine.
+    """The commit that would be read now: the one of the hub, else the one of the copy on this machine.
 
     None for a format such as parquet, and if neither the hub nor a copy knows the data set.
     """
@@ -35,13 +35,13 @@ def _commit_on_the_hub(corpus: HubCorpus) -> str | None:
         info = HfApi().dataset_info(
             corpus.dataset, revision=corpus.revision, timeout=_TIMEOUT_SECONDS
         )
-    except Exception:  # no network, no such data set, no permission: reading it will tell
+    except Exception:  # no network, data set or permission: reading the data set raises the error
         return None
     return info.sha
 
 
 def _commit_of_copy(corpus: HubCorpus) -> str | None:
-    """The commit to which the revision led when files were downloaded, else the newest one there."""
+    """The commit of the revision when its files were downloaded, else the newest downloaded commit."""
     from huggingface_hub import constants
     from huggingface_hub.file_download import repo_folder_name
 

@@ -121,7 +121,7 @@ def unknown_field(name: str, found: Sequence[str], fields: Fields, where: str) -
 def warn_of_likely_header(source: str, target: str, fields: Fields, path: str) -> None:
     """Log a warning if the two cells of a first row, read as a sentence pair, look like a header."""
     names = source.casefold(), target.casefold()
-    # Two names of one language, English and Inglese, are a pair of words.
+    # Two names of one language, such as English and Inglese, are a sentence pair and no header.
     meanings = [LANGUAGE_OF_NAME.get(name, name) for name in names]
     known = {*_COLUMN_NAMES, fields.source_language.casefold(), fields.target_language.casefold()}
     if meanings[0] != meanings[1] and all(
@@ -136,9 +136,9 @@ def warn_of_unused_columns(
     """Log a warning if columns were chosen by their place alone and others are not used.
 
     Args:
-        names: of the columns, or the first cell of each.
+        names: the names of the columns, or their first cells.
         chosen: the numbers of the source column and of the target column.
-        are_by_place: whether neither the config nor a name has chosen one of them.
+        are_by_place: whether a chosen column was found by its place, not by the config or its name.
     """
     shown = [f"{number} ({_excerpt(name)})" for number, name in enumerate(names)]
     unused = [text for number, text in enumerate(shown) if number not in chosen]

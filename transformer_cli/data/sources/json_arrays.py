@@ -42,7 +42,7 @@ def array_items(path: Path) -> Iterator[Any]:
 
 
 class _Text:
-    """The part of a file that was read and not taken yet."""
+    """The text of a file, read piece by piece; only the part that is not consumed yet is kept."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -61,7 +61,7 @@ class _Text:
                 return self._text[self._position : self._position + 1]
 
     def take(self, characters: str, number: int = 0) -> str:
-        """The next character, which must be one of these."""
+        """Consume the next character, which must be one of these."""
         found = self.next_character()
         if not found or found not in characters:
             expected = " or ".join(characters)
@@ -73,7 +73,7 @@ class _Text:
         return found
 
     def take_value(self, number: int) -> Any:
-        """The next value; it may lie in several pieces of the file."""
+        """Consume the next JSON value, which may span several pieces of the file."""
         self.next_character()
         while True:
             try:

@@ -12,7 +12,7 @@ _BATCH_ROWS = 1000
 
 
 def saved_splits(folder: Path) -> list[str] | None:
-    """The splits of a saved DatasetDict; none for a saved Dataset; None for any other folder."""
+    """The splits of a saved DatasetDict; an empty list for a saved Dataset; None for any other folder."""
     if (folder / "dataset_dict.json").is_file():
         return sorted(path.name for path in folder.iterdir() if saved_splits(path) == [])
     names = ("state.json", "dataset_info.json")
@@ -38,7 +38,7 @@ def load_saved(folder: Path, split: str) -> Any:
 
     saved = datasets.load_from_disk(str(folder))
     if not isinstance(saved, dict):
-        # A Dataset may know of which split it is; else it is taken for the split that is asked for.
+        # A Dataset may store the name of its split; otherwise it is used as the requested split.
         name = str(saved.split) if saved.split else split.partition("[")[0].strip()
         saved = {name: saved}
     sizes = {name: len(rows) for name, rows in saved.items()}

@@ -26,7 +26,7 @@ _ENDING = ".stream"
 
 @contextmanager
 def streams_kept_in(folder: Path) -> Iterator[None]:
-    """Keep the pairs of streamed data sets in a folder meanwhile."""
+    """During the block, keep the pairs of streamed data sets in a folder."""
     token = _folder.set(folder)
     try:
         yield
@@ -40,7 +40,7 @@ def read_once(name: str, settings: str, rows: Iterator[RawPair]) -> Iterator[Raw
     """The rows; from their file, if an earlier reading with the same settings has reached the last row.
 
     Args:
-        name: of the data set, for messages.
+        name: the name of the data set, for messages.
         settings: everything that decides which rows are read.
         rows: iterated only if there is no such file.
     """
@@ -57,14 +57,14 @@ def read_once(name: str, settings: str, rows: Iterator[RawPair]) -> Iterator[Raw
     os.replace(partial, file)
     size = file.stat().st_size / 1e6
     logger.info(
-        "%s: downloaded once; %.1f MB on disk until the data are prepared, because each split is read on its own",
+        "%s: downloaded; its pairs take %.1f MB on disk until the data are prepared, because each split is read separately",
         name,
         size,
     )
 
 
 def _written(rows: Iterator[RawPair], path: Path) -> Iterator[RawPair]:
-    """The rows, which are also written to a file, some thousand at a time."""
+    """Yield the rows, and write them to a file, some thousands at a time."""
     import pyarrow as pa
 
     schema = pa.schema({"number": pa.int64(), "source": pa.binary(), "target": pa.binary()})

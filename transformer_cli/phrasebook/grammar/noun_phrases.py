@@ -266,7 +266,7 @@ def noun_phrase(
         if draw.choose(with_adjective) and adjectives_for(noun):
             adjective = draw.pick(adjectives_for(noun))
         if is_plural and "drink" in noun.classes:
-            # Two coffees can be ordered, but not preferred: then there is no number.
+            # People order "two coffees", but nobody prefers "two coffees": such sentences have no number.
             is_plural = "a" in determiners or "number" in determiners
             determiners = ("number",) if is_plural else determiners
         phrase = determined(draw, draw.choose(determiners), noun, is_plural, adjective)

@@ -39,7 +39,7 @@ PLEASE = (", please", ", per favore")
 ADDRESSES = (("sir", "signore"), ("madam", "signora"))
 GROUPS = (("children", "bambini"), ("boys", "ragazzi"), ("girls", "ragazze"))
 WELCOME = ("sleep", "work", "swim", "run", "dance", "walk", "eat", "study", "sing", "cook")
-# Nobody is told to do this: it happens.
+# Nobody gives such commands: these things happen to people.
 UNCOMMANDED = frozenset({"find", "receive", "get", "win", "meet", "see", "hear", "understand"})
 UNWELCOME = (*WELCOME, "laugh", "cry", "smoke", "shout")
 SHORT_IMPERATIVES = frozenset({"fa'", "va'", "da'", "di'", "sta'"})

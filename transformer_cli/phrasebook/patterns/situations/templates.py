@@ -128,7 +128,7 @@ def _favours() -> tuple[Verb, ...]:
 
 @cache
 def _liberties() -> tuple[Verb, ...]:
-    """What people ask leave to do."""
+    """Actions for which people ask permission."""
     wanted = {"aprire", "chiudere", "accendere", "spegnere", "usare", "prendere", "provare"}
     wanted |= {"tenere", "alzare", "abbassare", "annullare", "ordinare", "controllare", "lavare"}
     return tuple(x for x in _favours() if x.italian in wanted)
@@ -236,7 +236,7 @@ def build_from(draw: Draw, *, template: Template) -> Both:
     english = SLOT.sub(lambda match: _written(filled[match[1]], match, is_english=True), english)
     italian = SLOT.sub(lambda match: _written(filled[match[1]], match, is_english=False), italian)
     if "your " in english and POLITE.search(english):
-        raise DeadEndError  # "your" is tuo everywhere else, but would have to be suo
+        raise DeadEndError  # the grammar translates "your" as tuo, but a polite sentence needs suo
     english, italian = " ".join(english.split()), " ".join(italian.split())
     return finished(draw, english[:-1], italian[:-1], english[-1])
 
