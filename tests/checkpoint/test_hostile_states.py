@@ -125,7 +125,9 @@ def test_moments_that_no_optimizer_has_are_refused(tmp_path: Path, name: str, va
     state = {f"w.{name}": torch.tensor([1.0, value])}
     made = snapshot(1)
     folder = Checkpoints(tmp_path).save(type(made)(1, made.model, state, {}, {}))
-    with pytest.raises(DataError, match=rf"optimizer\.safetensors: w\.{name} has values that no"):
+    with pytest.raises(
+        DataError, match=rf"optimizer\.safetensors: w\.{name} has impossible values"
+    ):
         open_checkpoint(folder).optimizer({f"w.{name}": torch.zeros(2)})
 
 

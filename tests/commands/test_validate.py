@@ -37,7 +37,8 @@ def warnings_of(split: Any, caplog: pytest.LogCaptureFixture) -> list[str]:
     caplog.clear()
     with caplog.at_level(logging.WARNING, logger="transformer_cli"):
         run_validation("saved", split, None, overrides=[], as_json=True)
-    return [record.getMessage() for record in caplog.records]
+    found = [record.getMessage() for record in caplog.records]
+    return [message for message in found if not message.startswith("unknown words")]
 
 
 @pytest.fixture(autouse=True)

@@ -200,7 +200,7 @@ def test_in_parts_it_is_bit_for_bit_what_autograd_computes_at_once(
     dtype: torch.dtype, smoothed_over: SmoothedOver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(1)
-    monkeypatch.setattr("transformer_cli.model.loss.NUMBERS_OF_A_THREAD", 5 * 37)
+    monkeypatch.setattr("transformer_cli.model.loss.MAX_PER_THREAD", 5 * 37)
     given, target_ids = 5 * torch.randn(3, 11, 37).to(dtype), torch.randint(2, 37, (3, 11))
     target_ids[1:, 7:] = PAD_ID
     logits, again = (given.clone().requires_grad_() for _ in range(2))
@@ -229,7 +229,7 @@ def test_no_tensor_beside_the_gradient_is_as_large_as_the_logits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Log-probabilities and their gradients of the whole batch took most of the memory of a step."""
-    monkeypatch.setattr("transformer_cli.model.loss.NUMBERS_OF_A_THREAD", 300)
+    monkeypatch.setattr("transformer_cli.model.loss.MAX_PER_THREAD", 300)
     logits = torch.randn(4, 10, 30, requires_grad=True)
     with Sizes() as sizes:
         sum_loss(

@@ -88,7 +88,7 @@ def test_a_sentence_without_tokens_makes_no_nan_in_logits_or_gradients(
 
 
 @pytest.mark.parametrize("norm", ["layernorm", "rmsnorm", "std_layernorm", "scalar_std_layernorm"])
-def test_under_bfloat16_autocast_logits_are_float32_and_close(norm: str) -> None:
+def test_under_bfloat16_autocast_logits_are_bfloat16_and_close(norm: str) -> None:
     torch.manual_seed(1)
     model = Transformer(
         ModelConfig(**SMALL, norm=norm, dropout=0.0), SOURCE_VOCAB_SIZE, TARGET_VOCAB_SIZE
@@ -97,9 +97,8 @@ def test_under_bfloat16_autocast_logits_are_float32_and_close(norm: str) -> None
     exact = model(*batch[:3])
     with torch.autocast("cpu", torch.bfloat16):
         found = results(model, batch)
-    assert found["logits"].dtype == torch.float32
-    assert not torch.equal(found["logits"], exact)
-    torch.testing.assert_close(found["logits"], exact, rtol=0, atol=0.1)
+    assert found["logits"].dtype == torch.bfloat16
+    torch.testing.assert_close(found["logits"].float(), exact, rtol=0, atol=0.1)
     assert all(tensor.isfinite().all() for tensor in found.values())
 
 

@@ -19,6 +19,7 @@ CHANGES_OF_OS = {"replace", "remove", "removedirs", "link", "move", "copy", "cop
 STAGED = {
     "data/fingerprint.py",
     "data/preparation.py",
+    "data/sources/streams.py",
     "data/text_file.py",
     "training/recorders.py",
 }

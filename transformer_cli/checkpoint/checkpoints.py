@@ -177,9 +177,8 @@ class Checkpoints:
         # A clock can jump back, so `saved_at` starts after the latest `saved_at` of all runs.
         runs = self.run_folder.absolute().parent.glob("*/")
         latest = max((list_run(run).latest_saved_at() for run in runs), default=0)
-        self._saved_at = min(
-            latest, LATEST_SAVED_AT
-        )  # a checkpoint from elsewhere may claim any time
+        # A checkpoint from elsewhere may claim any time.
+        self._saved_at = min(latest, LATEST_SAVED_AT)
 
     def _manifest(self, step: int, score: float | None, files: tuple[ListedFile, ...]) -> Manifest:
         assert self._run_id is not None

@@ -66,8 +66,10 @@ class RunFolder:
 
 
 def _require_kind(path: Path, *, is_right: bool, kind: str) -> None:
-    is_link = path.is_symlink() or getattr(path, "is_junction", bool)()
-    if is_link:
+    is_junction = getattr(
+        path, "is_junction", None
+    )  # links to folders on Windows, from Python 3.12 on
+    if path.is_symlink() or (is_junction is not None and is_junction()):
         raise CannotCreateError(
             f"{path}: a symbolic link; a run writes only into its own folder",
             hint="delete this link, or move its target here; only the whole run folder may be a link",

@@ -86,9 +86,8 @@ class Checkpoint:
             validation = self.state()["validation"]
             loss = float(validation["loss"]) if validation["step"] == self.step else math.inf
         except (DataError, StorageError, KeyError, TypeError, ValueError):
-            return (
-                math.inf
-            )  # the score alone counts; whether the file is damaged is checked elsewhere
+            # The score alone counts; whether the file is damaged is checked elsewhere.
+            return math.inf
         return math.inf if math.isnan(loss) else loss
 
     def verify(self) -> None:

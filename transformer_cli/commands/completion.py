@@ -83,9 +83,8 @@ def _settings(
         if path.startswith(allowed) and path not in without
         if (path == name if equals else path.startswith(name))
     }
-    if (
-        len(found) == 1
-    ):  # bash treats the text after = as a separate word, so it needs the values here
+    # Bash treats the text after = as a separate word, so it needs the values here.
+    if len(found) == 1:
         [(path, setting)] = found.items()
         values = [(f"{path}={value}", setting.meaning) for value in _choices(setting.type)]
         if values or equals:

@@ -1,10 +1,9 @@
 """`tfm data`: show the first pairs of a corpus, their tokens, and the report of the preparation."""
 
 import logging
-import shutil
 import tempfile
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from transformer_cli.data.selection import held_out_pairs
 from transformer_cli.errors import CannotCreateError, StorageError, TryAgainError
 from transformer_cli.escaping import on_one_line
 from transformer_cli.signals import cleaned_up
-from transformer_cli.storage import RunLock
+from transformer_cli.storage import RunLock, remove
 from transformer_cli.text import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -54,16 +53,23 @@ def _prepared(config: Config) -> PreparedData:
     with ExitStack() as stack:
         place = _place_for_data(run, stack)
         if is_new and place == run.data_folder:
-            stack.enter_context(cleaned_up(lambda: shutil.rmtree(run.path)))
-        try:
-            prepared = prepare_data(config, place, has_begun=False)
-        except BaseException:
-            if is_new and place == run.data_folder:
-                shutil.rmtree(run.path, ignore_errors=True)
-            raise
+            stack.enter_context(_removed_on_failure(run.path))
+        prepared = prepare_data(config, place, has_begun=False)
     if place == run.data_folder:
         logger.info("%s: kept for tfm train", place)
     return prepared
+
+
+@contextmanager
+def _removed_on_failure(folder: Path) -> Iterator[None]:
+    """Remove a folder if the block fails, or if a signal ends it."""
+    with cleaned_up(lambda: remove([folder])):
+        try:
+            yield
+        except BaseException:
+            with suppress(StorageError):
+                remove([folder])
+            raise
 
 
 def _place_for_data(run: RunFolder, stack: ExitStack) -> Path:
@@ -79,7 +85,7 @@ def _place_for_data(run: RunFolder, stack: ExitStack) -> Path:
     # Windows deletes no file that is mapped into memory.
     temporary = tempfile.TemporaryDirectory(prefix="tfm-data-", ignore_cleanup_errors=True)
     folder = stack.enter_context(temporary)
-    stack.enter_context(cleaned_up(lambda: shutil.rmtree(folder)))
+    stack.enter_context(cleaned_up(temporary.cleanup))
     return Path(folder) / "data"
 
 

@@ -12,7 +12,7 @@ from transformer_cli.data.sources.local_files import without_compression
 from transformer_cli.data.survey import Side, Survey, Wishes, has_unknown_language, survey
 from transformer_cli.errors import CannotCreateError
 from transformer_cli.storage import replace_file
-from transformer_cli.text.languages import UNSPACED
+from transformer_cli.text.languages import has_spaces
 
 # A model learns little from fewer pairs.
 _FEW_PAIRS = 1000
@@ -55,7 +55,7 @@ def _name_of(paths: Sequence[str]) -> str:
 def _size(found: Survey) -> CorpusSize:
     languages = found.data.source_language, found.data.target_language
     words = [
-        words_of(side.num_words, side.num_characters, is_spaced=language not in UNSPACED)
+        words_of(side.num_words, side.num_characters, is_spaced=has_spaces(language))
         for side, language in zip((found.source, found.target), languages, strict=True)
     ]
     letters = [_letters(side) for side in (found.source, found.target)]

@@ -164,8 +164,8 @@ def _model_lines(size: CorpusSize) -> list[str]:
 
 def _training_lines(size: CorpusSize) -> list[str]:
     scale, steps = _scale(size), num_steps(size)
-    interval = _rounded(steps / 12)
-    warmup_steps = min(4000, _rounded(steps / 10))
+    interval = _two_digits(steps / 12)
+    warmup_steps = min(4000, _two_digits(steps / 10))
     epochs = steps / _steps_per_epoch(size)
     most = min(500, max(1, round(held_out_share(size.num_pairs) * size.num_pairs)))
     training = [
@@ -195,13 +195,13 @@ def vocabulary_size(size: CorpusSize) -> int:
     words_of_sides = size.num_different_words
     num_different = sum(words_of_sides) if size.share_a_script else min(words_of_sides)
     most = _SMALLEST_VOCABULARY + num_different / 2
-    return max(_SMALLEST_VOCABULARY, min(largest, _rounded(min(wanted, most))))
+    return max(_SMALLEST_VOCABULARY, min(largest, _two_digits(min(wanted, most))))
 
 
 def num_steps(size: CorpusSize) -> int:
     """Updates of a run: more passes over a small corpus, fewer over a large one."""
     wanted = _scale(size).epochs * _steps_per_epoch(size)
-    return _rounded(min(_MAX_STEPS, max(_MIN_STEPS, wanted)))
+    return _two_digits(min(_MAX_STEPS, max(_MIN_STEPS, wanted)))
 
 
 def words_of(num_words: float, num_characters: float, *, is_spaced: bool) -> float:
@@ -215,7 +215,7 @@ def _steps_per_epoch(size: CorpusSize) -> float:
 
 def _batch_tokens(size: CorpusSize) -> int:
     """Tokens of a batch: as in the scale, but fewer if an epoch would have less than eight updates."""
-    return min(_scale(size).batch_tokens, max(64, _rounded(_tokens_per_epoch(size) / 8)))
+    return min(_scale(size).batch_tokens, max(64, _two_digits(_tokens_per_epoch(size) / 8)))
 
 
 def _tokens_per_epoch(size: CorpusSize) -> float:
@@ -229,7 +229,7 @@ def _scale(size: CorpusSize) -> _Scale:
     return next(scale for scale in _SCALES if size.num_pairs < scale.below)
 
 
-def _rounded(number: float) -> int:
+def _two_digits(number: float) -> int:
     """A whole number with two significant digits."""
     return max(1, int(float(f"{number:.2g}")))
 

@@ -11,8 +11,8 @@ from transformer_cli.model.norms import at_least_float32
 
 # Number of log-probabilities computed at a time. On a CPU, 2 MiB in float32 for each thread: a part that stays
 # in the cache of the processor. Elsewhere 256 MiB, so that a GPU gets few, large kernels.
-NUMBERS_OF_A_THREAD = 2**19
-NUMBERS_OF_A_PART = 2**26
+MAX_PER_THREAD = 2**19
+MAX_PER_PART = 2**26
 
 
 class LossSums(NamedTuple):
@@ -109,7 +109,7 @@ def _parts(logits: Tensor) -> Iterator[tuple[slice, Tensor]]:
     """Slices of the B T positions, each with its log-probabilities, (part, V)."""
     rows = logits.flatten(0, 1)
     is_on_cpu = logits.device.type == "cpu"
-    numbers = NUMBERS_OF_A_THREAD * torch.get_num_threads() if is_on_cpu else NUMBERS_OF_A_PART
+    numbers = MAX_PER_THREAD * torch.get_num_threads() if is_on_cpu else MAX_PER_PART
     num_parts = -(-rows.numel() // numbers)
     size = -(-len(rows) // max(num_parts, 1))
     for start in range(0, len(rows), max(size, 1)):

@@ -9,17 +9,15 @@ from torch import Tensor
 class Mask(NamedTuple):
     """The positions that attention may read; None instead of a mask means all positions."""
 
-    visible: (
-        Tensor  # bool, broadcast to (B, H, Q, C); True means that attention may read the position
-    )
-    # The rest is for fused kernels; None if the mask is causal, or if attention is explicit.
-    bias: Tensor | None = (
-        None  # of the same shape: 0 where visible is True, else a large negative number
-    )
-    reads_any: Tensor | None = None  # (..., 1) bool, whether a position may read anything
-    is_causal: bool = (
-        False  # whether each position reads itself and all earlier ones, and nothing else
-    )
+    visible: Tensor
+    """Bool, broadcast to (B, H, Q, C); True means that attention may read the position."""
+    bias: Tensor | None = None
+    """For fused kernels, of the same shape: 0 where `visible` is True, else a large negative number. None if the
+    mask is causal, or if attention is explicit."""
+    reads_any: Tensor | None = None
+    """For fused kernels, (..., 1) bool: whether a position may read anything. None as for `bias`."""
+    is_causal: bool = False
+    """Whether each position reads itself and all earlier ones, and nothing else."""
 
     def select(self, rows: Tensor) -> "Mask":
         """New row i is old row `rows[i]`; for a mask with a row for each sentence."""

@@ -57,9 +57,8 @@ def flush(file: int) -> None:
     """Write the content of an open file to the disk."""
     full = getattr(fcntl, "F_FULLFSYNC", None)
     if full is not None:
-        with suppress(
-            OSError
-        ):  # some file systems refuse F_FULLFSYNC; fsync then raises any real error
+        # Some file systems refuse F_FULLFSYNC; fsync then raises any real error.
+        with suppress(OSError):
             fcntl.fcntl(file, full)
             return
     os.fsync(file)

@@ -7,8 +7,12 @@ from collections.abc import Iterable
 
 UNKNOWN_LANGUAGE = "und"
 """The code of ISO 639-2 for a language that is not known."""
-UNSPACED = frozenset({"zh", "ja", "th", "lo", "km", "my"})
-"""Languages that put no spaces between words."""
+_WITHOUT_SPACES = frozenset(
+    (
+        *("zh", "zho", "chi", "cmn", "yue", "wuu", "nan", "hak", "lzh"),  # Chinese
+        *("ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bur"),
+    )
+)
 
 # Two-letter code -> three-letter codes, and names in English, in the language itself and in other languages.
 _NAMES = {
@@ -90,6 +94,16 @@ _FREQUENT_WORDS = {
 _WORDS = {language: frozenset(words.split()) for language, words in _FREQUENT_WORDS.items()}
 _MIN_SHARE = 0.06
 _MIN_LEAD = 1.25
+
+
+def primary_language(language: str) -> str:
+    """The language without region and script: `zh` of `zh-CN` and `zh_Hant`."""
+    return re.split("[-_]", language.lower(), maxsplit=1)[0]
+
+
+def has_spaces(language: str) -> bool:
+    """Whether a language puts spaces between words and sentences, by its code of ISO 639-1 or 639-3."""
+    return primary_language(language) not in _WITHOUT_SPACES
 
 
 def language_in(name: str) -> str | None:

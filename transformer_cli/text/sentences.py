@@ -6,13 +6,8 @@ from typing import NamedTuple
 
 from sentencex import get_sentence_boundaries
 
-# Languages that write nothing between two sentences, by ISO 639-1 and 639-3.
-_WITHOUT_GAPS = frozenset(
-    (
-        *("zh", "zho", "chi", "cmn", "yue", "wuu", "nan", "hak", "lzh"),  # Chinese
-        *("ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bur"),
-    )
-)
+from transformer_cli.text.languages import has_spaces, primary_language
+
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _NUMBER = re.compile(r"\s*\(?\d+[.)]*")
 # " ' and the closing quotes of English, French and Japanese.
@@ -46,7 +41,9 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
     sentences: list[Sentence] = []
     start, gap = 0, ""
     has_words = False  # whether the sentence that begins at `start` has a letter or digit
-    for first, place, following in _triples([0, *_boundaries(text, _primary(language)), len(text)]):
+    for first, place, following in _triples(
+        [0, *_boundaries(text, primary_language(language)), len(text)]
+    ):
         part = text[first:place].rstrip()
         has_words = has_words or bool(_LETTER_OR_DIGIT.search(part))
         next_gap = text[first + len(part) : place]
@@ -65,14 +62,9 @@ def _triples(places: list[int]) -> Iterator[tuple[int, int, int]]:
 
 def gap_between(source_gap: str, source_language: str, target_language: str) -> str:
     """The white space between two translations; `source_gap` is the one between their source sentences."""
-    if _primary(target_language) in _WITHOUT_GAPS:
-        return source_gap if _primary(source_language) in _WITHOUT_GAPS else ""
-    return source_gap or " "
-
-
-def _primary(language: str) -> str:
-    """The language without region and script: `zh` of `zh-CN` and `zh_Hant`."""
-    return re.split("[-_]", language.lower(), maxsplit=1)[0]
+    if has_spaces(target_language):
+        return source_gap or " "
+    return "" if has_spaces(source_language) else source_gap
 
 
 def _boundaries(text: str, language: str) -> list[int]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from transformer_cli.config import Config, FilesData, HubData, SequencesData
 from transformer_cli.data.batches.order import epoch_order
 from transformer_cli.data.preparation import PreparedData
+from transformer_cli.data.selection.held_out import pairs_to_validate
 from transformer_cli.text.vocabulary import NUM_FIXED_ENTRIES, SUBWORD_VOCAB_SIZE
 from transformer_cli.training.callbacks import Callback
 from transformer_cli.training.meter import TrainingReport
@@ -69,7 +70,7 @@ class Plan:
             num_target_tokens=round(visits * num_target_tokens),
             updates_per_epoch=-(-order.estimated_batches() // config.training.accumulate),
             num_steps=num_steps,
-            num_validation_sentences=len(data.validation[: config.validation.max_sentences]),
+            num_validation_sentences=len(pairs_to_validate(config, data.validation)),
             vocabularies=tuple(vocabularies),
         )
 
@@ -110,13 +111,13 @@ def _of_the_schedule(plan: Plan, config: Config) -> list[str]:
     return [
         f"training.warmup_steps is {warmup_steps:,} and the run has {num_steps:,} updates: the learning rate "
         f"rises in {share} of them, so the model learns little; set training.warmup_steps to about "
-        f"{_rounded(num_steps / 10)}, or train longer"
+        f"{_one_or_two_digits(num_steps / 10)}, or train longer"
     ]
 
 
 def _of_the_intervals(plan: Plan, config: Config) -> list[str]:
     training, num_steps = config.training, plan.num_steps
-    found, fitting = [], _rounded(num_steps / 10)
+    found, fitting = [], _one_or_two_digits(num_steps / 10)
     is_validated_once = training.validate_every >= num_steps
     if is_validated_once:
         found.append(
@@ -135,20 +136,22 @@ def _of_the_intervals(plan: Plan, config: Config) -> list[str]:
         found.append(
             f"training.patience is {training.patience} and the run has {num_validations} validations, of "
             "which the first is always a new best: patience cannot end the run; "
-            f"lower training.patience, or set training.validate_every to about {_rounded(num_steps / (3 * training.patience))}"
+            f"lower training.patience, or set training.validate_every to about {_one_or_two_digits(num_steps / (3 * training.patience))}"
         )
     return found
 
 
 def _of_the_vocabularies(plan: Plan, config: Config) -> list[str]:
     settings, found = config.tokenizer, []
-    is_cut = settings.kind != "wordlevel"
+    has_subwords = settings.kind != "wordlevel"
     asked = settings.vocab_size or SUBWORD_VOCAB_SIZE
     for side, size, num_tokens in plan.vocabularies:
-        num_learned = size - (NUM_FIXED_ENTRIES if is_cut else 0)
-        fitting = max(400, _rounded(num_tokens / 30))
-        advice = f"set tokenizer.vocab_size to about {min(fitting, _rounded(0.7 * size)):,}"
-        if not is_cut:
+        num_learned = size - (NUM_FIXED_ENTRIES if has_subwords else 0)
+        fitting = max(400, _one_or_two_digits(num_tokens / 30))
+        advice = (
+            f"set tokenizer.vocab_size to about {min(fitting, _one_or_two_digits(0.7 * size)):,}"
+        )
+        if not has_subwords:
             advice = f"take subwords: tokenizer.kind: bpe, tokenizer.vocab_size: {fitting}"
         if num_tokens < MIN_OCCURRENCES * num_learned:
             found.append(
@@ -186,12 +189,12 @@ def _of_the_corpus(plan: Plan, config: Config) -> list[str]:
         also = " and training.accumulate to 1" if training.accumulate > 1 else ""
         found.append(
             f"training.{name} is {size:,}: an epoch has only {plan.updates_per_epoch} updates, so the model learns "
-            f"slowly from each pair; set training.{name} to about {_rounded(wanted)}{also}"
+            f"slowly from each pair; set training.{name} to about {_one_or_two_digits(wanted)}{also}"
         )
     return found
 
 
-def _rounded(number: float) -> int:
+def _one_or_two_digits(number: float) -> int:
     """A whole number, 1 or more, with one or two significant digits."""
     return max(1, int(float(f"{number:.1g}" if number < 1000 else f"{number:.2g}")))
 

@@ -95,9 +95,8 @@ class Recorder(Callback):
             step, report.loss, report.perplexity, scores,
         )  # fmt: skip
         line = {"kind": "validation", "step": step}
-        if (
-            step == self.first_step
-        ):  # a resumed run repeats this validation: remove its earlier line
+        # A resumed run repeats this validation: remove its earlier line.
+        if step == self.first_step:
             self._forget(line)
         self._record(line | report.as_json())
         curves = {LOSS: report.loss, "perplexity": report.perplexity}

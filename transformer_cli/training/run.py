@@ -64,10 +64,7 @@ def train(
     The run is kept in the folder runs/NAME of the current folder, where NAME is `config.name`: config,
     prepared data, log, metrics, event files for TensorBoard, and checkpoints. The first SIGINT (Ctrl-C),
     SIGTERM or SIGHUP saves and ends the training; a second one ends the process at once. SIGUSR1 saves, and the
-    training goes on.
-
-    A process can run only one training at
-    a time, and its current folder must not change meanwhile.
+    training goes on. A process can run only one training at a time, and its current folder must not change meanwhile.
 
     Args:
         config: from `load_config`.
@@ -168,8 +165,7 @@ def _prepared_data(
 
 
 def _progress_of(checkpoint: Checkpoint) -> Progress:
-    progress = checkpoint.state().get("progress")
-    return Progress.from_json(progress if isinstance(progress, dict) else {})
+    return Progress.from_json(checkpoint.training_state().part("progress"))
 
 
 def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[Callback]) -> None:

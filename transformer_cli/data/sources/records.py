@@ -54,15 +54,18 @@ def _pairs_of_array(path: Path, fields: Fields) -> Iterator[RawPair]:
 
 
 def first_records(path: Path, kind: str, num_rows: int) -> list[dict[str, Any]]:
-    """The first rows of a JSON Lines or Parquet file, with nested fields under paths such as translation.en.
+    """The first rows of a JSON or Parquet file, with nested fields under paths such as translation.en.
 
     Raises:
-        DataError: the file is not JSON Lines or not Parquet.
+        DataError: the file is not JSON or not Parquet.
     """
     if kind == "parquet":
         with _open_parquet(path) as file:
             batches = file.iter_batches(num_rows)
             return [_flat(row) for batch in islice(batches, 1) for row in batch.to_pylist()]
+    if is_json_array(path):
+        items = enumerate(islice(array_items(path), num_rows), start=1)
+        return [_flat(_required_object(item, f"{path}:{number}")) for number, item in items]
     lines = (
         (line, f"{path}:{number}") for number, line in enumerate(read_lines(path), start=1) if line
     )
