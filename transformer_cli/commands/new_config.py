@@ -26,10 +26,11 @@ def write_config(
     """Print what the corpus contains, write the config, and print the next commands.
 
     Raises:
-        CannotCreateError: the config exists already.
+        CannotCreateError: the config exists already, or is a file of the corpus.
     """
     run = name or _name_of(paths)
     file = output or Path(f"{run}.yaml")
+    _require_no_corpus(file, paths)
     if file.exists() and not force:
         raise CannotCreateError(
             f"{file}: exists already", hint="choose another name with --output, or add --force"
@@ -40,6 +41,21 @@ def write_config(
     text = recipe(run, found.data, size, origin=origin if origin.isprintable() else "tfm init")
     replace_file(file, text.encode())
     show({}, [*_lines(found), "", *_advice(found, size), *_next(file)], as_json=False)
+
+
+def _require_no_corpus(file: Path, paths: Sequence[str]) -> None:
+    """Refuse to replace a file of the corpus, under whatever name or link; a config in its folder may be replaced."""
+    if not file.is_file():
+        return
+    for path in map(Path, paths):
+        members = path.rglob("*") if path.is_dir() else [path]
+        for member in members:
+            is_config = member is not path and member.suffix in (".yaml", ".yml")
+            if member.is_file() and member.samefile(file) and not is_config:
+                raise CannotCreateError(
+                    f"{file}: is a file of the corpus, which the config would replace",
+                    hint="choose another name with --output, such as mine.yaml",
+                )
 
 
 def _name_of(paths: Sequence[str]) -> str:
