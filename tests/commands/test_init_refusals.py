@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from transformer_cli.commands.new_config import write_config
+from transformer_cli.config import load_config
 from transformer_cli.data.survey import Wishes
-from transformer_cli.errors import CannotCreateError
+from transformer_cli.errors import CannotCreateError, DataError, UsageError
 from transformer_cli.phrasebook import generate_split
 
 PAIRS = [(pair.source, pair.target) for pair in generate_split("train", num_pairs=60, seed=1)]
@@ -60,3 +61,31 @@ def test_a_config_beside_the_files_of_a_folder_can_be_replaced(folder: Path) -> 
     (folder / "a.yaml").write_text("mine")
     init(".", output=Path("a.yaml"))
     assert "corpora" in (folder / "a.yaml").read_text(encoding="utf-8")
+
+
+def test_a_language_is_given_by_code_or_by_name(folder: Path) -> None:
+    (folder / "a.tsv").write_text(table(*PAIRS), encoding="utf-8")
+    init("a.tsv", wishes=Wishes(source_language="Italian", target_language="English"))
+    data: Any = load_config("it.yaml").data
+    assert (data.source_language, data.target_language) == ("it", "en")
+    assert data.corpora[0].source_field == 1
+    with pytest.raises(UsageError, match="'Englsh' cannot be used") as refused:
+        init("a.tsv", wishes=Wishes(source_language="Englsh"))
+    assert "a name such as English" in str(refused.value)
+
+
+def test_the_same_file_twice_is_refused(folder: Path) -> None:
+    (folder / "a.en").write_text("".join(f"{en}\n" for en, _ in PAIRS))
+    with pytest.raises(DataError, match="are the same file"):
+        init("a.en", "./a.en")
+
+
+def test_a_corpus_without_a_usable_pair_says_what_was_dropped(folder: Path) -> None:
+    (folder / "a.tsv").write_text(table(*((en, en) for en, _ in PAIRS)))
+    with pytest.raises(DataError, match=r"60 of 60 dropped: .*(same|equal)"):
+        init("a.tsv")
+    for name in ("a.en", "a.it"):
+        (folder / name).write_text("".join(f"{en}\n" for en, _ in PAIRS))
+    with pytest.raises(DataError, match="60 of 60 dropped") as refused:
+        init("a.en", "a.it")
+    assert "--source-field" not in str(refused.value)

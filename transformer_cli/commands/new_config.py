@@ -18,6 +18,8 @@ from transformer_cli.text.languages import has_spaces
 _FEW_PAIRS = 1000
 # Both languages share a vocabulary if at least this share of the smaller alphabet occurs in both.
 _COMMON_LETTERS = 0.5
+# At most this many files, and columns, are shown by name.
+_NUM_NAMED, _NUM_SHOWN_COLUMNS = 5, 20
 
 
 def write_config(
@@ -38,7 +40,8 @@ def write_config(
     found = survey(paths, wishes)
     size = _size(found)
     origin = " ".join(["tfm init", *map(shlex.quote, paths)])
-    text = recipe(run, found.data, size, origin=origin if origin.isprintable() else "tfm init")
+    origin = origin if origin.isprintable() else "tfm init"
+    text = recipe(run, found.data, size, origin=origin, doubts=found.doubts)
     replace_file(file, text.encode())
     show({}, [*_lines(found), "", *_advice(found, size), *_next(file)], as_json=False)
 
@@ -113,6 +116,13 @@ def _lines(found: Survey) -> list[str]:
         if corpus.has_header is not None:
             how += ", the first row is a header" if corpus.has_header else ", no header"
         lines.append(f"{corpus.split or 'pairs'} from {where}{how}")
+    if found.left_out:
+        first = ", ".join(on_one_line(name, 50) for name in found.left_out[:_NUM_NAMED])
+        more = len(found.left_out) - _NUM_NAMED
+        left = f"{len(found.left_out):,} file{'s' * (len(found.left_out) > 1)}"
+        lines.append(
+            f"left out, {left} of the folder: {first}" + (f" and {more:,} more" * (more > 0))
+        )
     lines.append(f"languages: {data.source_language} into {data.target_language}")
     lines.append(
         f"rows: {found.num_rows:,}; usable pairs: "
@@ -133,7 +143,7 @@ def _column(field: int | str | None) -> str:
 
 
 def _advice(found: Survey, size: CorpusSize) -> list[str]:
-    data, lines = found.data, []
+    data, lines = found.data, [f"warning: {doubt}" for doubt in found.doubts]
     if has_unknown_language(data):
         lines.append(
             "A language was not recognised and is written as und: give it with --source-language "

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,17 +61,21 @@ _SCALES = (
 _MIN_STEPS, _MAX_STEPS = 400, 100_000
 
 
-def recipe(name: str, data: FilesData, size: CorpusSize, *, origin: str) -> str:
+def recipe(
+    name: str, data: FilesData, size: CorpusSize, *, origin: str, doubts: Sequence[str] = ()
+) -> str:
     """The text of a config for a corpus; the text is checked as a config file is.
 
     Args:
         name: the name of the run.
         data: the data section that reads the corpus.
         origin: the command that writes the config; the first line shows it.
+        doubts: what is odd about the corpus, each on one line.
     """
     lines = [
         f"# Written by `{origin}` for {size.num_pairs:,} sentence pairs; change what you like.",
         "# Each line says what it does and why; docs/configuration.md lists all settings.",
+        *(f"# Check: {doubt}." for doubt in doubts),
         *_table(0, [("name", name, f"the run lies in runs/{name}")]),
         "",
         *_data_lines(data, size),

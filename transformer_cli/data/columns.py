@@ -10,7 +10,14 @@ from transformer_cli.data.sources.fields import ROLES
 from transformer_cli.data.sources.records import first_records
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.errors import DataError
-from transformer_cli.text.languages import UNKNOWN_LANGUAGE, guess_language, language_in
+from transformer_cli.text.languages import (
+    UNKNOWN_LANGUAGE,
+    contradicting_language,
+    guess_language,
+    language_in,
+    name_of_language,
+    primary_language,
+)
 
 NUM_SAMPLED_ROWS = 1000
 _NUM_GUESSED_ROWS = 300
@@ -30,7 +37,9 @@ class Column:
     """text, numbers, labels (few different values), links or nothing."""
     example: str
     language: str
-    """The language of a text column, from its name or else its text; `und` if neither shows it."""
+    """The language of a text column, from its text or its name; `und` if neither shows it."""
+    doubt: str | None = None
+    """What is odd about the column, such as a name that its text contradicts."""
 
 
 def columns_of(
@@ -84,7 +93,7 @@ def choose_columns(
     texts.sort(key=lambda one: (_is_identifier(one), not language_in(one.title)))
     for side, language in enumerate(languages):
         if chosen[side] is None and language is not None:
-            fitting = [one for one in texts if one.language.casefold() == language.casefold()]
+            fitting = [one for one in texts if one.language == primary_language(language)]
             chosen[side] = fitting[0] if fitting else None
             texts = [one for one in texts if one is not chosen[side]]
     best = iter(sorted(texts[: chosen.count(None)], key=columns.index))
@@ -134,10 +143,32 @@ def _column(field: int | str, title: str, cells: Sequence[Any]) -> Column:
     filled = [text.strip() for text in texts if text.strip()]
     kind = _kind(texts) if is_text else _kind(["" if one is None else "0" for one in cells])
     others = [str(cell) for cell in cells if cell is not None]
-    language = UNKNOWN_LANGUAGE
+    language, doubt = UNKNOWN_LANGUAGE, None
     if kind == "text":
-        language = language_in(title) or guess_language(filled[:_NUM_GUESSED_ROWS])
-    return Column(field, title, kind, next(iter([*filled, *others]), ""), language)
+        what = f"column {on_one_line(title, 50)}"
+        language, doubt = spoken_language(what, language_in(title), filled[:_NUM_GUESSED_ROWS])
+    return Column(field, title, kind, next(iter([*filled, *others]), ""), language, doubt)
+
+
+def spoken_language(
+    what: str, named: str | None, sentences: Sequence[str]
+) -> tuple[str, str | None]:
+    """The language of sentences, and a warning if it is not the one that their name says.
+
+    Args:
+        what: where the name stands, such as column Italian.
+        named: the language that the name says, if any.
+    """
+    if named is None:
+        return guess_language(sentences), None
+    found = contradicting_language(named, sentences)
+    if found is None:
+        return named, None
+    return found, (
+        f"{what} looks like {name_of_language(found)} ({found}), and its name says "
+        f"{name_of_language(named)} ({named}): its text decides; if the text deceives, correct the "
+        "languages in the config, or give --source-language and --target-language"
+    )
 
 
 def _kind(cells: Sequence[str]) -> str:
