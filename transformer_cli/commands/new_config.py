@@ -102,12 +102,14 @@ def _lines(found: Survey) -> list[str]:
     data, lines = found.data, []
     if found.columns:
         lines.append("columns:")
-        rows = [facts_of(column) for column in found.columns]
+        rows = [facts_of(column) for column in found.columns[:_NUM_SHOWN_COLUMNS]]
         widths = [max(len(row[key]) for row in rows) for key in ("name", "holds")]
         lines += [
             f"  {row['name']:{widths[0]}}  {row['holds']:{widths[1]}}  {row['example']}".rstrip()
             for row in rows
         ]
+        more = len(found.columns) - len(rows)
+        lines += [f"  and {more:,} more"] if more else []
     for corpus in data.corpora:
         where = on_one_line(corpus.path or f"{corpus.source_path} and {corpus.target_path}", 200)
         how = ""

@@ -1,12 +1,16 @@
 """Finds the two columns of an unknown table that hold sentences and their translations."""
 
+import difflib
 import re
+import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from transformer_cli.data.sources.fields import ROLES
+from transformer_cli.data.sources.lines import read_text_chunks
 from transformer_cli.data.sources.records import first_records
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.errors import DataError
@@ -22,6 +26,10 @@ from transformer_cli.text.languages import (
 NUM_SAMPLED_ROWS = 1000
 _NUM_GUESSED_ROWS = 300
 _FEW_ROWS = 20
+# At most this many columns are named in a message.
+_NUM_NAMED = 20
+_OTHER_SEPARATORS = {"|": "a vertical bar (|)", "\x01": "the control character 0x01", "\x1f": "the control character 0x1F", "#": "a number sign (#)"}  # fmt: skip
+_DATE = re.compile(r"\d{4}([-/.])\d{1,2}\1\d{1,2}([T ].*)?|\d{1,2}([-/.])\d{1,2}\3\d{2,4}([ ,].*)?")
 _IDENTIFIERS = frozenset({"id", "uuid", "url", "link", "key", "nr", "no", "index"})
 
 
@@ -34,7 +42,7 @@ class Column:
     title: str
     """Its name in the header; empty if there is none."""
     holds: str
-    """text, numbers, labels (few different values), links or nothing."""
+    """text, numbers, dates, labels (few different values), links, gaps (most cells are empty) or nothing."""
     example: str
     language: str
     """The language of a text column, from its text or its name; `und` if neither shows it."""
@@ -61,9 +69,11 @@ def columns_of(
         if not fields:
             raise DataError(f"{path}: no rows")
         return [_column(field, field, [row.get(field) for row in records]) for field in fields], False  # fmt: skip
+    require_line_feeds(path)
     rows = first_rows(path, kind, NUM_SAMPLED_ROWS)
     if not rows:
         raise DataError(f"{path}: no rows")
+    _require_a_table(rows, path, kind)
     titles = [title.strip() for title in rows[0]]
     has_header = not set(titles).isdisjoint(names) or _is_header(titles, rows[1:])
     columns = []
@@ -72,6 +82,38 @@ def columns_of(
         is_name = has_header and title and titles.count(title) == 1
         columns.append(_column(title if is_name else number, title if has_header else "", cells))
     return columns, has_header
+
+
+def require_line_feeds(path: Path) -> None:
+    """Refuse lines that a carriage return alone ends; a line feed in a quoted field may be in the file too."""
+    beginning = next(read_text_chunks(path), b"")
+    num_alone = beginning.count(b"\r") - beginning.count(b"\r\n")
+    if num_alone > beginning.count(b"\n"):
+        raise DataError(
+            f"{path}: a carriage return alone ends its lines, as on old Macs: {num_alone:,} at its beginning",
+            hint=f"convert the line ends: tr '\\r' '\\n' < {shlex.quote(str(path))} > new{path.suffix}",
+        )
+
+
+def _require_a_table(rows: Sequence[Sequence[str]], path: Path, kind: str) -> None:
+    """Refuse a table of one column, or one with a title above it."""
+    widths = Counter(map(len, rows))
+    usual = widths.most_common(1)[0][0]
+    first = on_one_line(rows[0][0], 50)
+    if len(rows[0]) == 1 and usual > 1:
+        raise DataError(
+            f"{path}: its first row has 1 column ({first}), and the rows below have {usual}: it looks like a title",
+            hint="remove the rows above the names of the columns",
+        )
+    if len(rows[0]) > 1:
+        return
+    known = "a tab" if kind == "tsv" else "a comma, a semicolon or a tab"
+    others = [name for mark, name in _OTHER_SEPARATORS.items() if _share(rows, lambda row: mark in row[0]) > 0.9]  # noqa: B023  # fmt: skip
+    raise DataError(
+        f"{path}: it has one column, where two are needed; it begins with {first!r}",
+        hint=(f"{others[0]} may be meant to separate its columns; " if others else "")
+        + f"{known} separates the columns of a {kind.upper()} file; save it so, or give two text files",
+    )
 
 
 def choose_columns(
@@ -98,8 +140,16 @@ def choose_columns(
             texts = [one for one in texts if one is not chosen[side]]
     best = iter(sorted(texts[: chosen.count(None)], key=columns.index))
     source, target = (next(best, None) if one is None else one for one in chosen)
-    if source is None or target is None or source is target:
-        held = "; ".join(f"{one.title or one.field}: {one.holds}" for one in columns)
+    if source is not None and source is target:
+        raise DataError(
+            f"{where}: the source and the target are the same column, {source.title or source.field}",
+            hint="give --source-field and --target-field two columns",
+        )
+    if source is None or target is None:
+        named = [f"{one.title or one.field}: {one.holds}" for one in columns]
+        held = "; ".join(named[:_NUM_NAMED]) + (
+            f"; and {len(named) - _NUM_NAMED:,} more" if len(named) > _NUM_NAMED else ""
+        )
         raise DataError(
             f"{where}: no two columns that hold sentences; its columns hold: {held}",
             hint="name them: --source-field NAME --target-field NAME (or numbers, from 0)",
@@ -111,8 +161,16 @@ def _named(columns: Sequence[Column], field: int | str, where: str) -> Column:
     for number, column in enumerate(columns):
         if field in (column.field, column.title) or str(field) == str(number):
             return column
-    known = ", ".join(column.title or str(column.field) for column in columns)
-    raise DataError(f"{where}: no column {field}, found {known}")
+    names = [column.title or str(column.field) for column in columns]
+    alike = {name.casefold(): name for name in reversed(names)}
+    close = difflib.get_close_matches(str(field).casefold(), alike, n=1)
+    hint = "give a name of a column as it is written, or its number from 0"
+    shown = ", ".join(on_one_line(name, 50) for name in names[:_NUM_NAMED])
+    raise DataError(
+        f"{where}: no column {field}, found {shown}"
+        + (f" and {len(names) - _NUM_NAMED:,} more" if len(names) > _NUM_NAMED else ""),
+        hint=f"did you mean {alike[close[0]]}? {hint}" if close else hint,
+    )
 
 
 def _is_identifier(column: Column) -> bool:
@@ -132,7 +190,8 @@ def _is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     return any(
         title
         and _kind([title]) == "text"
-        and _kind([row[number] for row in rows if number < len(row)]) in ("numbers", "links")
+        and _kind([row[number] for row in rows if number < len(row)])
+        in ("numbers", "dates", "links")
         for number, title in enumerate(titles)
     )
 
@@ -175,9 +234,11 @@ def _kind(cells: Sequence[str]) -> str:
     """What the cells of a column hold, by the majority of those that are not empty."""
     filled = [cell.strip() for cell in cells if cell.strip()]
     if 2 * len(filled) < len(cells) or not filled:
-        return "nothing" if not filled else "labels"
+        return "nothing" if not filled else "gaps"
     if _share(filled, lambda cell: re.match(r"\w+://|www\.", cell) is not None) > 0.5:
         return "links"
+    if _share(filled, lambda cell: _DATE.fullmatch(cell) is not None) > 0.5:
+        return "dates"
     if _share(filled, lambda cell: any(char.isalpha() for char in cell)) < 0.5:
         return "numbers"
     is_long = _share(filled, lambda cell: len(cell.split()) > 1) > 0.1
@@ -186,7 +247,7 @@ def _kind(cells: Sequence[str]) -> str:
     return "text"
 
 
-def _share(cells: Sequence[str], holds: Any) -> float:
+def _share(cells: Sequence[Any], holds: Any) -> float:
     return sum(bool(holds(cell)) for cell in cells) / len(cells)
 
 

@@ -10,7 +10,13 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from transformer_cli.config import FileCorpus, FilesData, SplitName
-from transformer_cli.data.columns import Column, choose_columns, columns_of, spoken_language
+from transformer_cli.data.columns import (
+    Column,
+    choose_columns,
+    columns_of,
+    require_line_feeds,
+    spoken_language,
+)
 from transformer_cli.data.sources.lines import read_lines
 from transformer_cli.data.sources.local_files import corpus_format, find_files, without_compression
 from transformer_cli.errors import DataError, MissingInputError, UsageError
@@ -103,6 +109,7 @@ def _two_texts(source: str, target: str, wishes: Wishes) -> FoundCorpus:
 
 def _spoken_in(path: Path) -> tuple[str, str | None]:
     """The language of a text file, and a warning if its name says another one."""
+    require_line_feeds(path)
     return spoken_language(f"file {path.name}", _language_of_file(path), _first_lines(path))
 
 
@@ -161,6 +168,7 @@ def _table(path: Path, given: str, wishes: Wishes) -> FoundCorpus:
     kind = corpus_format(path)
     corpus: dict[str, Any] = {"path": given}
     if kind is None:
+        require_line_feeds(path)
         first = next(read_lines(path), b"") or b""
         if b"\t" not in first:
             raise DataError(
