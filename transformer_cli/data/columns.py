@@ -1,7 +1,6 @@
 """Finds the two columns of an unknown table that hold sentences and their translations."""
 
 import difflib
-import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.data.sources.fields import ROLES
+from transformer_cli.data.first_row import is_header, is_title_line, kind_of_cells, share_of
 from transformer_cli.data.sources.lines import read_text_chunks
 from transformer_cli.data.sources.records import first_records
 from transformer_cli.data.sources.tables import first_rows
@@ -25,12 +24,10 @@ from transformer_cli.text.languages import (
 
 NUM_SAMPLED_ROWS = 1000
 _NUM_GUESSED_ROWS = 300
-_FEW_ROWS = 20
+_IDENTIFIERS = frozenset({"id", "uuid", "url", "link", "key", "nr", "no", "index"})
 # At most this many columns are named in a message.
 _NUM_NAMED = 20
 _OTHER_SEPARATORS = {"|": "a vertical bar (|)", "\x01": "the control character 0x01", "\x1f": "the control character 0x1F", "#": "a number sign (#)"}  # fmt: skip
-_DATE = re.compile(r"\d{4}([-/.])\d{1,2}\1\d{1,2}([T ].*)?|\d{1,2}([-/.])\d{1,2}\3\d{2,4}([ ,].*)?")
-_IDENTIFIERS = frozenset({"id", "uuid", "url", "link", "key", "nr", "no", "index"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,9 @@ def columns_of(
         raise DataError(f"{path}: no rows")
     _require_a_table(rows, path, kind)
     titles = [title.strip() for title in rows[0]]
-    has_header = not set(titles).isdisjoint(names) or _is_header(titles, rows[1:])
+    if is_title_line(titles, rows[1:]):
+        raise _title_above(path, rows[0], "the other cells of this row are empty")
+    has_header = not set(titles).isdisjoint(names) or is_header(titles, rows[1:])
     columns = []
     for number, title in enumerate(titles):
         cells = [row[number] if number < len(row) else "" for row in rows[has_header:]]
@@ -101,18 +100,23 @@ def _require_a_table(rows: Sequence[Sequence[str]], path: Path, kind: str) -> No
     usual = widths.most_common(1)[0][0]
     first = on_one_line(rows[0][0], 50)
     if len(rows[0]) == 1 and usual > 1:
-        raise DataError(
-            f"{path}: its first row has 1 column ({first}), and the rows below have {usual}: it looks like a title",
-            hint="remove the rows above the names of the columns",
-        )
+        raise _title_above(path, rows[0], f"the rows below have {usual} columns")
     if len(rows[0]) > 1:
         return
     known = "a tab" if kind == "tsv" else "a comma, a semicolon or a tab"
-    others = [name for mark, name in _OTHER_SEPARATORS.items() if _share(rows, lambda row: mark in row[0]) > 0.9]  # noqa: B023  # fmt: skip
+    others = [name for mark, name in _OTHER_SEPARATORS.items() if share_of(rows, lambda row: mark in row[0]) > 0.9]  # noqa: B023  # fmt: skip
     raise DataError(
         f"{path}: it has one column, where two are needed; it begins with {first!r}",
         hint=(f"{others[0]} may be meant to separate its columns; " if others else "")
         + f"{known} separates the columns of a {kind.upper()} file; save it so, or give two text files",
+    )
+
+
+def _title_above(path: Path, row: Sequence[str], why: str) -> DataError:
+    title = on_one_line(next(filter(str.strip, row), ""), 50)
+    return DataError(
+        f"{path}: its first row has 1 column ({title}), and {why}: it looks like a title above the table",
+        hint="remove the rows above the names of the columns, or above the first pair",
     )
 
 
@@ -177,30 +181,15 @@ def _is_identifier(column: Column) -> bool:
     return column.title.casefold() in _IDENTIFIERS
 
 
-def _is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a first row names columns: languages or roles, or a word above a column of numbers."""
-    words = [re.split(r"[\W_]+", title.casefold()) for title in titles]
-    languages = [language_in(title) for title in titles if len(title.split()) <= 2]
-    named = {language for language in languages if language}
-    num_roles = sum(not ROLES.isdisjoint(parts) and len(parts) <= 3 for parts in words)
-    if (
-        len(named) + num_roles >= 2
-    ):  # English and Inglese name one language, so that row is a pair of words
-        return True
-    return any(
-        title
-        and _kind([title]) == "text"
-        and _kind([row[number] for row in rows if number < len(row)])
-        in ("numbers", "dates", "links")
-        for number, title in enumerate(titles)
-    )
-
-
 def _column(field: int | str, title: str, cells: Sequence[Any]) -> Column:
     is_text = any(isinstance(cell, str) for cell in cells)
     texts = [cell if isinstance(cell, str) else "" for cell in cells]
     filled = [text.strip() for text in texts if text.strip()]
-    kind = _kind(texts) if is_text else _kind(["" if one is None else "0" for one in cells])
+    kind = (
+        kind_of_cells(texts)
+        if is_text
+        else kind_of_cells(["" if one is None else "0" for one in cells])
+    )
     others = [str(cell) for cell in cells if cell is not None]
     language, doubt = UNKNOWN_LANGUAGE, None
     if kind == "text":
@@ -228,27 +217,6 @@ def spoken_language(
         f"{name_of_language(named)} ({named}): its text decides; if the text deceives, correct the "
         "languages in the config, or give --source-language and --target-language"
     )
-
-
-def _kind(cells: Sequence[str]) -> str:
-    """What the cells of a column hold, by the majority of those that are not empty."""
-    filled = [cell.strip() for cell in cells if cell.strip()]
-    if 2 * len(filled) < len(cells) or not filled:
-        return "nothing" if not filled else "gaps"
-    if _share(filled, lambda cell: re.match(r"\w+://|www\.", cell) is not None) > 0.5:
-        return "links"
-    if _share(filled, lambda cell: _DATE.fullmatch(cell) is not None) > 0.5:
-        return "dates"
-    if _share(filled, lambda cell: any(char.isalpha() for char in cell)) < 0.5:
-        return "numbers"
-    is_long = _share(filled, lambda cell: len(cell.split()) > 1) > 0.1
-    if len(filled) >= _FEW_ROWS and len(set(filled)) < (0.02 if is_long else 0.2) * len(filled):
-        return "labels"
-    return "text"
-
-
-def _share(cells: Sequence[Any], holds: Any) -> float:
-    return sum(bool(holds(cell)) for cell in cells) / len(cells)
 
 
 def facts_of(column: Column) -> Mapping[str, str]:

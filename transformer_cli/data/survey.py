@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from transformer_cli.config import FilesData, SplitName
+from transformer_cli.config import Config, FilesData, SplitName
 from transformer_cli.data.columns import Column
-from transformer_cli.data.pairs import ReadingReport, SentencePair
+from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
 from transformer_cli.data.selection.cleaning import CleaningReport, clean
-from transformer_cli.data.sources import read_pairs
+from transformer_cli.data.sources import has_split, read_pairs
 from transformer_cli.data.unknown_files import FoundCorpus, find_corpus
 from transformer_cli.data.unknown_files import Wishes as Wishes
 from transformer_cli.errors import DataError
@@ -125,6 +125,22 @@ def _no_pairs(reading: ReadingReport, cleaning: CleaningReport, *, has_columns: 
     return DataError(
         f"no usable sentence pair was found: {why or 'the files are empty'}", hint=hint
     )
+
+
+def num_pairs_by_split(config: Config) -> dict[str, int]:
+    """How many pairs each split of a config will have, after cleaning; the corpus is read once for each split."""
+    counts: dict[str, int] = {}
+    held_out: set[bytes] = set()
+    order: list[SplitName] = ["validation", "test", "train"]
+    for split in order:
+        if not has_split(config.data, split):
+            continue
+        pairs = read_pairs(config.data, split, seed=config.seed)
+        leaked = held_out if split == "train" else frozenset[bytes]()
+        digests = [pair_digest(pair) for pair in clean(pairs, config.data.cleaning, CleaningReport(), held_out=leaked)]  # fmt: skip
+        counts[split] = len(digests)
+        held_out.update(digests if split != "train" else ())
+    return {split: counts[split] for split in ("train", "validation", "test") if split in counts}
 
 
 def _splits_of(data: FilesData) -> list[SplitName]:

@@ -11,14 +11,18 @@ from pydantic import ValidationError
 
 from transformer_cli.config import FileCorpus, FilesData, SplitName
 from transformer_cli.data.columns import (
+    NUM_SAMPLED_ROWS,
     Column,
     choose_columns,
     columns_of,
+    on_one_line,
     require_line_feeds,
     spoken_language,
 )
+from transformer_cli.data.first_row import looks_like_names
 from transformer_cli.data.sources.lines import read_lines
 from transformer_cli.data.sources.local_files import corpus_format, find_files, without_compression
+from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.errors import DataError, MissingInputError, UsageError
 from transformer_cli.text.languages import LANGUAGE_OF_NAME, language_code, language_in
 
@@ -185,7 +189,24 @@ def _table(path: Path, given: str, wishes: Wishes) -> FoundCorpus:
         corpus["has_header"] = has_header
     languages = wanted[0] or source.language, wanted[1] or target.language
     doubts = [one.doubt for one in (source, target) if one.doubt]
+    if kind in ("tsv", "csv") and not has_header:
+        doubts += _doubt_of_first_row(path, kind, [columns.index(one) for one in (source, target)])
     return FoundCorpus(_data([corpus], languages), columns, doubts)
+
+
+def _doubt_of_first_row(path: Path, kind: str, chosen: Sequence[int]) -> list[str]:
+    """A warning if the first row is read as a pair, and may hold the names of the columns."""
+    rows = [
+        [row[number] if number < len(row) else "" for number in chosen]
+        for row in first_rows(path, kind, NUM_SAMPLED_ROWS)
+    ]
+    if not looks_like_names(rows[0], rows[1:]):
+        return []
+    shown = " and ".join(on_one_line(cell, 50) for cell in rows[0])
+    return [
+        f"the first row, {shown}, is read as a pair; if it holds the names of the columns, set has_header: true "
+        "under data.corpora"
+    ]
 
 
 def _data(corpora: Sequence[dict[str, Any]], languages: tuple[str, str]) -> FilesData:
