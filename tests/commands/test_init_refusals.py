@@ -83,7 +83,7 @@ def test_the_same_file_twice_is_refused(folder: Path) -> None:
 
 def test_a_corpus_without_a_usable_pair_says_what_was_dropped(folder: Path) -> None:
     (folder / "a.tsv").write_text(table(*((en, en) for en, _ in PAIRS)))
-    with pytest.raises(DataError, match=r"60 of 60 dropped: .*(same|equal)"):
+    with pytest.raises(DataError, match="60 of 60 dropped: the source equals the target"):
         init("a.tsv")
     for name in ("a.en", "a.it"):
         (folder / name).write_text("".join(f"{en}\n" for en, _ in PAIRS))

@@ -233,3 +233,13 @@ def test_the_advice_for_a_handful_of_pairs_is_never_refused(
     assert any("add more pairs" in line for line in told)
     assert any("validation.max_sentences to 200" in line for line in told) == (limit == 6 <= num_pairs)  # fmt: skip
     assert not any(re.search(r"\b1 (sentences|updates)", line) for line in told)
+
+
+def test_a_limit_is_not_blamed_where_the_corpus_has_no_more_sentences() -> None:
+    settings = {**HAND_WRITTEN, "validation": {"max_sentences": 6}}
+    config = check_settings(settings, "mine.yaml")
+    few = replace(SPREADSHEET, num_pairs=30, num_validation_sentences=6)
+    for num_held_out, advice in ((6, "add more pairs"), (60, "validation.max_sentences to 200")):
+        told = warnings(replace(few, num_held_out=num_held_out), config)
+        (line,) = [line for line in told if line.startswith("validation uses")]
+        assert advice in line

@@ -173,7 +173,7 @@ def _training_lines(size: CorpusSize) -> list[str]:
     interval = _two_digits(steps / 12)
     warmup_steps = min(4000, _two_digits(steps / 10))
     epochs = steps / _steps_per_epoch(size)
-    most = min(500, max(1, round(held_out_share(size.num_pairs) * size.num_pairs)))
+    most = min(500, max(_HELD_OUT_PAIRS[0], round(held_out_share(size.num_pairs) * size.num_pairs)))
     training = [
         ("max_steps", steps, f"updates of the weights: about {epochs:.0f} passes over the pairs"),
         ("batch_tokens", _batch_tokens(size), f"tokens of an update: about {_steps_per_epoch(size):,.0f} updates make one pass"),

@@ -17,6 +17,10 @@ from transformer_cli.text.languages import UNKNOWN_LANGUAGE
 NUM_EXAMPLES = 3
 # Words and characters are counted in at most this many pairs; the pairs themselves are all counted.
 NUM_MEASURED_PAIRS = 100_000
+_IN_WORDS = {
+    "drop_equal": "the source equals the target (drop_equal)",
+    "drop_duplicates": "the same pair stands above (drop_duplicates)",
+}
 
 
 @dataclass(slots=True)
@@ -110,7 +114,9 @@ def _measured(found: FoundCorpus) -> Survey:
 
 def _losses(reading: ReadingReport, cleaning: CleaningReport) -> dict[str, int]:
     found = [*reading.skipped.items(), *cleaning.dropped.items()]
-    return {reason: finding.count for reason, finding in found if finding.count}
+    return {
+        _IN_WORDS.get(reason, reason): finding.count for reason, finding in found if finding.count
+    }
 
 
 def _no_pairs(reading: ReadingReport, cleaning: CleaningReport, *, has_columns: bool) -> DataError:

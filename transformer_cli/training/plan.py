@@ -55,6 +55,8 @@ class Plan:
     num_validation_sentences: int
     vocabularies: tuple[Vocabulary, ...]
     """One for each language, or the shared one."""
+    num_held_out: int | None = None
+    """All pairs of the validation split, of which each validation may use a part; None: not counted."""
 
     @classmethod
     def of(cls, config: Config, data: PreparedData, num_steps: int) -> "Plan":
@@ -79,6 +81,7 @@ class Plan:
             num_steps=num_steps,
             num_validation_sentences=len(pairs_to_validate(config, data.validation)),
             vocabularies=tuple(vocabularies),
+            num_held_out=len(data.validation),
         )
 
     def times(self, interval: int) -> int:
@@ -205,7 +208,8 @@ def _of_the_corpus(plan: Plan, config: Config) -> list[str]:
 def _advice_on_validation(plan: Plan, config: Config) -> str:
     """How validation gets enough sentences."""
     limit, num_sentences = config.validation.max_sentences, plan.num_validation_sentences
-    if limit is not None and num_sentences == limit:
+    has_more = plan.num_held_out is None or plan.num_held_out >= MIN_VALIDATION_SENTENCES
+    if limit is not None and num_sentences == limit and has_more:
         return "set validation.max_sentences to 200"
     is_drawn = isinstance(config.data, FilesData | HubData) and any(
         corpus.split is None for corpus in config.data.corpora
