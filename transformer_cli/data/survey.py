@@ -18,6 +18,7 @@ NUM_EXAMPLES = 3
 # Words and characters are counted in at most this many pairs; the pairs themselves are all counted.
 NUM_MEASURED_PAIRS = 100_000
 _IN_WORDS = {
+    "drop_empty": "the source or the target is empty (drop_empty)",
     "drop_equal": "the source equals the target (drop_equal)",
     "drop_duplicates": "the same pair stands above (drop_duplicates)",
 }
