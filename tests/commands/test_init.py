@@ -264,4 +264,4 @@ def test_init_data_train_and_translate_follow_each_other(tfm: Tfm) -> None:
     assert tfm("init", "none.csv").exit_code == 66
     assert tfm("init", "a", "b", "c").exit_code == 2
     assert tfm("init", "phrases.csv", "--output", "no/where.yaml").exit_code in (73, 74)
-    assert tfm("init", "phrases.csv", "--name", "../x", "--output", "x.yaml").exit_code == 78
+    assert tfm("init", "phrases.csv", "--name", "../x", "--output", "x.yaml").exit_code == 2

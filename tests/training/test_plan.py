@@ -1,5 +1,6 @@
 """The plan of a run: its numbers, and warnings before the first step."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -209,3 +210,36 @@ def test_the_time_left_is_told_once_from_the_speed_of_the_first_steps(
     assert caplog.messages == [
         "about 8 minutes left for 980 updates, at the speed of the first 20; validations take further time"
     ]
+
+
+@pytest.mark.parametrize("num_pairs", [1, 4, 8, 20, 60])
+@pytest.mark.parametrize("limit", [None, 6, 200])
+def test_the_advice_for_a_handful_of_pairs_is_never_refused(
+    num_pairs: int, limit: int | None
+) -> None:
+    settings = {**HAND_WRITTEN, "validation": {"max_sentences": limit}}
+    settings["training"] = {**HAND_WRITTEN["training"], "batch_tokens": 64}
+    config = check_settings(settings, "mine.yaml")
+    few = Plan(num_pairs, 8 * num_pairs, 1, 380, min(6, num_pairs), (Vocabulary("shared", 280, 20 * num_pairs),))  # fmt: skip
+    told = warnings(few, config)
+    sizes = {
+        key: int(found[1].replace(",", ""))
+        for line in told
+        for key in ("vocab_size", "batch_tokens")
+        if (found := re.search(rf"set \S+{key} to about ([\d,]+)", line))
+    }
+    assert sizes.get("vocab_size", 280) >= 260
+    assert sizes.get("batch_tokens", 64) >= 64
+    assert any("add more pairs" in line for line in told)
+    assert any("validation.max_sentences to 200" in line for line in told) == (limit == 6 <= num_pairs)  # fmt: skip
+    assert not any(re.search(r"\b1 (sentences|updates)", line) for line in told)
+
+
+def test_a_limit_is_not_blamed_where_the_corpus_has_no_more_sentences() -> None:
+    settings = {**HAND_WRITTEN, "validation": {"max_sentences": 6}}
+    config = check_settings(settings, "mine.yaml")
+    few = replace(SPREADSHEET, num_pairs=30, num_validation_sentences=6)
+    for num_held_out, advice in ((6, "add more pairs"), (60, "validation.max_sentences to 200")):
+        told = warnings(replace(few, num_held_out=num_held_out), config)
+        (line,) = [line for line in told if line.startswith("validation uses")]
+        assert advice in line

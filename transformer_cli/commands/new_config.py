@@ -6,18 +6,39 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transformer_cli.commands.output import show
-from transformer_cli.config.recipe import CorpusSize, recipe, words_of
+from transformer_cli.config import Config
+from transformer_cli.config.loading import check_settings
+from transformer_cli.config.recipe import (
+    CorpusSize,
+    held_out_for_test,
+    held_out_share,
+    recipe,
+    words_of,
+)
+from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.data.columns import facts_of, on_one_line
 from transformer_cli.data.sources.local_files import without_compression
-from transformer_cli.data.survey import Side, Survey, Wishes, has_unknown_language, survey
-from transformer_cli.errors import CannotCreateError
+from transformer_cli.data.survey import (
+    Side,
+    Survey,
+    Wishes,
+    has_unknown_language,
+    num_pairs_by_split,
+    survey,
+)
+from transformer_cli.errors import CannotCreateError, UsageError
 from transformer_cli.storage import replace_file
 from transformer_cli.text.languages import has_spaces
 
+RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 # A model learns little from fewer pairs.
 _FEW_PAIRS = 1000
 # Both languages share a vocabulary if at least this share of the smaller alphabet occurs in both.
 _COMMON_LETTERS = 0.5
+# A larger corpus is not read again to count the pairs of each split.
+_MAX_COUNTED_PAIRS = 100_000
+# At most this many files, and columns, are shown by name.
+_NUM_NAMED, _NUM_SHOWN_COLUMNS = 5, 20
 
 
 def write_config(
@@ -26,10 +47,17 @@ def write_config(
     """Print what the corpus contains, write the config, and print the next commands.
 
     Raises:
-        CannotCreateError: the config exists already.
+        UsageError: the name cannot be the name of a run.
+        CannotCreateError: the config exists already, or is a file of the corpus.
     """
+    if name is not None and not RUN_NAME.fullmatch(name):
+        raise UsageError(
+            f"--name {name!r} cannot be the name of a run",
+            hint="letters, digits, '.', '_' and '-', of which a letter or a digit is the first; at most 100",
+        )
     run = name or _name_of(paths)
     file = output or Path(f"{run}.yaml")
+    _require_no_corpus(file, paths)
     if file.exists() and not force:
         raise CannotCreateError(
             f"{file}: exists already", hint="choose another name with --output, or add --force"
@@ -37,9 +65,26 @@ def write_config(
     found = survey(paths, wishes)
     size = _size(found)
     origin = " ".join(["tfm init", *map(shlex.quote, paths)])
-    text = recipe(run, found.data, size, origin=origin if origin.isprintable() else "tfm init")
+    origin = origin if origin.isprintable() else "tfm init"
+    text = recipe(run, found.data, size, origin=origin, doubts=found.doubts)
     replace_file(file, text.encode())
-    show({}, [*_lines(found), "", *_advice(found, size), *_next(file)], as_json=False)
+    splits = _pairs_of_splits(found, check_settings(parse_yaml(text, run), run))
+    show({}, [*_lines(found, splits), "", *_advice(found, size), *_next(file)], as_json=False)
+
+
+def _require_no_corpus(file: Path, paths: Sequence[str]) -> None:
+    """Refuse to replace a file of the corpus, under whatever name or link; a config in its folder may be replaced."""
+    if not file.is_file():
+        return
+    for path in map(Path, paths):
+        members = path.rglob("*") if path.is_dir() else [path]
+        for member in members:
+            is_config = member is not path and member.suffix in (".yaml", ".yml")
+            if member.is_file() and member.samefile(file) and not is_config:
+                raise CannotCreateError(
+                    f"{file}: is a file of the corpus, which the config would replace",
+                    hint="choose another name with --output, such as mine.yaml",
+                )
 
 
 def _name_of(paths: Sequence[str]) -> str:
@@ -79,16 +124,31 @@ def _letters(side: Side) -> set[str]:
     }  # fmt: skip
 
 
-def _lines(found: Survey) -> list[str]:
+def _pairs_of_splits(found: Survey, config: Config) -> str:
+    """How many pairs each split will have; a large corpus is not read again, so its numbers are shares."""
+    counts, about = found.num_pairs, ""
+    total = counts["train"]
+    if not found.has_splits and total <= _MAX_COUNTED_PAIRS:
+        counts = num_pairs_by_split(config)
+    elif not found.has_splits:
+        held_out = round(held_out_share(total) * total), round(held_out_for_test(total) * total)
+        about = "about "
+        counts = {"train": total - sum(held_out), "validation": held_out[0], "test": held_out[1]}
+    return ", ".join(f"{split} {about}{count:,}" for split, count in counts.items())
+
+
+def _lines(found: Survey, splits: str) -> list[str]:
     data, lines = found.data, []
     if found.columns:
         lines.append("columns:")
-        rows = [facts_of(column) for column in found.columns]
+        rows = [facts_of(column) for column in found.columns[:_NUM_SHOWN_COLUMNS]]
         widths = [max(len(row[key]) for row in rows) for key in ("name", "holds")]
         lines += [
             f"  {row['name']:{widths[0]}}  {row['holds']:{widths[1]}}  {row['example']}".rstrip()
             for row in rows
         ]
+        more = len(found.columns) - len(rows)
+        lines += [f"  and {more:,} more"] if more else []
     for corpus in data.corpora:
         where = on_one_line(corpus.path or f"{corpus.source_path} and {corpus.target_path}", 200)
         how = ""
@@ -97,11 +157,15 @@ def _lines(found: Survey) -> list[str]:
         if corpus.has_header is not None:
             how += ", the first row is a header" if corpus.has_header else ", no header"
         lines.append(f"{corpus.split or 'pairs'} from {where}{how}")
+    if found.left_out:
+        first = ", ".join(on_one_line(name, 50) for name in found.left_out[:_NUM_NAMED])
+        more = len(found.left_out) - _NUM_NAMED
+        left = f"{len(found.left_out):,} file{'s' * (len(found.left_out) > 1)}"
+        lines.append(
+            f"left out, {left} of the folder: {first}" + (f" and {more:,} more" * (more > 0))
+        )
     lines.append(f"languages: {data.source_language} into {data.target_language}")
-    lines.append(
-        f"rows: {found.num_rows:,}; usable pairs: "
-        + ", ".join(f"{split} {count:,}" for split, count in found.num_pairs.items())
-    )
+    lines.append(f"rows: {found.num_rows:,}; usable pairs: {splits}")
     lines += [f"  not used, {reason}: {count:,}" for reason, count in found.dropped.items()]
     lines.append("the first pairs:")
     for pair in found.examples:
@@ -117,7 +181,7 @@ def _column(field: int | str | None) -> str:
 
 
 def _advice(found: Survey, size: CorpusSize) -> list[str]:
-    data, lines = found.data, []
+    data, lines = found.data, [f"warning: {doubt}" for doubt in found.doubts]
     if has_unknown_language(data):
         lines.append(
             "A language was not recognised and is written as und: give it with --source-language "

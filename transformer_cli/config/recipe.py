@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ _SMALLEST_VOCABULARY, _VOCABULARIES = 300, ((5e6, 8_000), (1e8, 16_000), (float(
 _TOKENS_PER_WORD = 1.5
 _CHARACTERS_PER_WORD = 2.0  # of languages without spaces
 _HELD_OUT_PAIRS = (40, 2000)
+_LARGEST_SHARE, _LARGEST_TEST_SHARE = 0.2, 0.1
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*", re.ASCII)
 _SPECIAL = frozenset({"true", "false", "null"})
 _COMMENT_COLUMN = 36
@@ -60,17 +62,21 @@ _SCALES = (
 _MIN_STEPS, _MAX_STEPS = 400, 100_000
 
 
-def recipe(name: str, data: FilesData, size: CorpusSize, *, origin: str) -> str:
+def recipe(
+    name: str, data: FilesData, size: CorpusSize, *, origin: str, doubts: Sequence[str] = ()
+) -> str:
     """The text of a config for a corpus; the text is checked as a config file is.
 
     Args:
         name: the name of the run.
         data: the data section that reads the corpus.
         origin: the command that writes the config; the first line shows it.
+        doubts: what is odd about the corpus, each on one line.
     """
     lines = [
         f"# Written by `{origin}` for {size.num_pairs:,} sentence pairs; change what you like.",
         "# Each line says what it does and why; docs/configuration.md lists all settings.",
+        *(f"# Check: {doubt}." for doubt in doubts),
         *_table(0, [("name", name, f"the run lies in runs/{name}")]),
         "",
         *_data_lines(data, size),
@@ -85,11 +91,16 @@ def recipe(name: str, data: FilesData, size: CorpusSize, *, origin: str) -> str:
 
 
 def held_out_share(num_pairs: int) -> float:
-    """The share of validation: 5 %, but at least 40 pairs if possible, and at most 2,000."""
+    """The share of validation: 5 %, but at least 40 pairs if a fifth has as many, and at most 2,000."""
     fewest, most = _HELD_OUT_PAIRS
-    share = min(max(0.05, fewest / num_pairs), most / num_pairs, 0.25)
+    share = min(max(0.05, fewest / num_pairs), most / num_pairs, _LARGEST_SHARE)
     digits = 1 - math.floor(math.log10(share))
     return math.floor(share * 10**digits + 1e-6) / 10**digits
+
+
+def held_out_for_test(num_pairs: int) -> float:
+    """The share of the test split: as for validation, but at most a tenth, so that training keeps most pairs."""
+    return min(held_out_share(num_pairs), _LARGEST_TEST_SHARE)
 
 
 def _data_lines(data: FilesData, size: CorpusSize) -> list[str]:
@@ -108,16 +119,11 @@ def _data_lines(data: FilesData, size: CorpusSize) -> list[str]:
         entry = _table(6, [(key, value, _CORPUS_REASONS[key]) for key, value in given.items()])
         entry[0] = "    - " + entry[0].removeprefix(" " * 6)
         lines += entry
-    share, reason = (
-        held_out_share(size.num_pairs),
-        "a hash of each pair decides, so a pair never changes its split",
-    )
-    num_held_out = round(share * size.num_pairs)
-    if size.has_splits:
-        share = 0.0
+    share, test_share = held_out_share(size.num_pairs), held_out_for_test(size.num_pairs)
+    reason = "a hash of each pair decides, so a pair never changes its split"
     drawn = [
-        ("validation_share", share, f"about {num_held_out:,} pairs choose the best checkpoint; {reason}"),
-        ("test_share", share, f"about {num_held_out:,} pairs for: tfm validate --split test"),
+        ("validation_share", share, f"about {share * size.num_pairs:,.0f} pairs choose the best checkpoint; {reason}"),
+        ("test_share", test_share, f"about {test_share * size.num_pairs:,.0f} pairs for: tfm validate --split test"),
     ]  # fmt: skip
     return lines if size.has_splits else [*lines, *_table(2, drawn)]
 
@@ -167,7 +173,7 @@ def _training_lines(size: CorpusSize) -> list[str]:
     interval = _two_digits(steps / 12)
     warmup_steps = min(4000, _two_digits(steps / 10))
     epochs = steps / _steps_per_epoch(size)
-    most = min(500, max(1, round(held_out_share(size.num_pairs) * size.num_pairs)))
+    most = min(500, max(_HELD_OUT_PAIRS[0], round(held_out_share(size.num_pairs) * size.num_pairs)))
     training = [
         ("max_steps", steps, f"updates of the weights: about {epochs:.0f} passes over the pairs"),
         ("batch_tokens", _batch_tokens(size), f"tokens of an update: about {_steps_per_epoch(size):,.0f} updates make one pass"),
@@ -219,7 +225,8 @@ def _batch_tokens(size: CorpusSize) -> int:
 
 
 def _tokens_per_epoch(size: CorpusSize) -> float:
-    held_out = 0.0 if size.has_splits else 2 * held_out_share(size.num_pairs)
+    held_out = held_out_share(size.num_pairs) + held_out_for_test(size.num_pairs)
+    held_out = 0.0 if size.has_splits else held_out
     longer = max(size.source_words, size.target_words)
     # About a quarter is added for padding, and because the longer side differs from pair to pair.
     return 1.25 * (longer * _TOKENS_PER_WORD + size.num_pairs) * (1 - held_out)

@@ -1,21 +1,33 @@
 """Finds the two columns of an unknown table that hold sentences and their translations."""
 
-import re
+import difflib
+import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.data.sources.fields import ROLES
+from transformer_cli.data.first_row import is_header, is_title_line, kind_of_cells, share_of
+from transformer_cli.data.sources.lines import read_text_chunks
 from transformer_cli.data.sources.records import first_records
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.errors import DataError
-from transformer_cli.text.languages import UNKNOWN_LANGUAGE, guess_language, language_in
+from transformer_cli.text.languages import (
+    UNKNOWN_LANGUAGE,
+    contradicting_language,
+    guess_language,
+    language_in,
+    name_of_language,
+    primary_language,
+)
 
 NUM_SAMPLED_ROWS = 1000
 _NUM_GUESSED_ROWS = 300
-_FEW_ROWS = 20
 _IDENTIFIERS = frozenset({"id", "uuid", "url", "link", "key", "nr", "no", "index"})
+# At most this many columns are named in a message.
+_NUM_NAMED = 20
+_OTHER_SEPARATORS = {"|": "a vertical bar (|)", "\x01": "the control character 0x01", "\x1f": "the control character 0x1F", "#": "a number sign (#)"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +39,12 @@ class Column:
     title: str
     """Its name in the header; empty if there is none."""
     holds: str
-    """text, numbers, labels (few different values), links or nothing."""
+    """text, numbers, dates, labels (few different values), links, gaps (most cells are empty) or nothing."""
     example: str
     language: str
-    """The language of a text column, from its name or else its text; `und` if neither shows it."""
+    """The language of a text column, from its text or its name; `und` if neither shows it."""
+    doubt: str | None = None
+    """What is odd about the column, such as a name that its text contradicts."""
 
 
 def columns_of(
@@ -52,17 +66,58 @@ def columns_of(
         if not fields:
             raise DataError(f"{path}: no rows")
         return [_column(field, field, [row.get(field) for row in records]) for field in fields], False  # fmt: skip
+    require_line_feeds(path)
     rows = first_rows(path, kind, NUM_SAMPLED_ROWS)
     if not rows:
         raise DataError(f"{path}: no rows")
+    _require_a_table(rows, path, kind)
     titles = [title.strip() for title in rows[0]]
-    has_header = not set(titles).isdisjoint(names) or _is_header(titles, rows[1:])
+    if is_title_line(titles, rows[1:]):
+        raise _title_above(path, rows[0], "the other cells of this row are empty")
+    has_header = not set(titles).isdisjoint(names) or is_header(titles, rows[1:])
     columns = []
     for number, title in enumerate(titles):
         cells = [row[number] if number < len(row) else "" for row in rows[has_header:]]
         is_name = has_header and title and titles.count(title) == 1
         columns.append(_column(title if is_name else number, title if has_header else "", cells))
     return columns, has_header
+
+
+def require_line_feeds(path: Path) -> None:
+    """Refuse lines that a carriage return alone ends; a line feed in a quoted field may be in the file too."""
+    beginning = next(read_text_chunks(path), b"")
+    num_alone = beginning.count(b"\r") - beginning.count(b"\r\n")
+    if num_alone > beginning.count(b"\n"):
+        raise DataError(
+            f"{path}: a carriage return alone ends its lines, as on old Macs: {num_alone:,} at its beginning",
+            hint=f"convert the line ends: tr '\\r' '\\n' < {shlex.quote(str(path))} > new{path.suffix}",
+        )
+
+
+def _require_a_table(rows: Sequence[Sequence[str]], path: Path, kind: str) -> None:
+    """Refuse a table of one column, or one with a title above it."""
+    widths = Counter(map(len, rows))
+    usual = widths.most_common(1)[0][0]
+    first = on_one_line(rows[0][0], 50)
+    if len(rows[0]) == 1 and usual > 1:
+        raise _title_above(path, rows[0], f"the rows below have {usual} columns")
+    if len(rows[0]) > 1:
+        return
+    known = "a tab" if kind == "tsv" else "a comma, a semicolon or a tab"
+    others = [name for mark, name in _OTHER_SEPARATORS.items() if share_of(rows, lambda row: mark in row[0]) > 0.9]  # noqa: B023  # fmt: skip
+    raise DataError(
+        f"{path}: it has one column, where two are needed; it begins with {first!r}",
+        hint=(f"{others[0]} may be meant to separate its columns; " if others else "")
+        + f"{known} separates the columns of a {kind.upper()} file; save it so, or give two text files",
+    )
+
+
+def _title_above(path: Path, row: Sequence[str], why: str) -> DataError:
+    title = on_one_line(next(filter(str.strip, row), ""), 50)
+    return DataError(
+        f"{path}: its first row has 1 column ({title}), and {why}: it looks like a title above the table",
+        hint="remove the rows above the names of the columns, or above the first pair",
+    )
 
 
 def choose_columns(
@@ -84,13 +139,21 @@ def choose_columns(
     texts.sort(key=lambda one: (_is_identifier(one), not language_in(one.title)))
     for side, language in enumerate(languages):
         if chosen[side] is None and language is not None:
-            fitting = [one for one in texts if one.language.casefold() == language.casefold()]
+            fitting = [one for one in texts if one.language == primary_language(language)]
             chosen[side] = fitting[0] if fitting else None
             texts = [one for one in texts if one is not chosen[side]]
     best = iter(sorted(texts[: chosen.count(None)], key=columns.index))
     source, target = (next(best, None) if one is None else one for one in chosen)
-    if source is None or target is None or source is target:
-        held = "; ".join(f"{one.title or one.field}: {one.holds}" for one in columns)
+    if source is not None and source is target:
+        raise DataError(
+            f"{where}: the source and the target are the same column, {source.title or source.field}",
+            hint="give --source-field and --target-field two columns",
+        )
+    if source is None or target is None:
+        named = [f"{one.title or one.field}: {one.holds}" for one in columns]
+        held = "; ".join(named[:_NUM_NAMED]) + (
+            f"; and {len(named) - _NUM_NAMED:,} more" if len(named) > _NUM_NAMED else ""
+        )
         raise DataError(
             f"{where}: no two columns that hold sentences; its columns hold: {held}",
             hint="name them: --source-field NAME --target-field NAME (or numbers, from 0)",
@@ -102,61 +165,58 @@ def _named(columns: Sequence[Column], field: int | str, where: str) -> Column:
     for number, column in enumerate(columns):
         if field in (column.field, column.title) or str(field) == str(number):
             return column
-    known = ", ".join(column.title or str(column.field) for column in columns)
-    raise DataError(f"{where}: no column {field}, found {known}")
+    names = [column.title or str(column.field) for column in columns]
+    alike = {name.casefold(): name for name in reversed(names)}
+    close = difflib.get_close_matches(str(field).casefold(), alike, n=1)
+    hint = "give a name of a column as it is written, or its number from 0"
+    shown = ", ".join(on_one_line(name, 50) for name in names[:_NUM_NAMED])
+    raise DataError(
+        f"{where}: no column {field}, found {shown}"
+        + (f" and {len(names) - _NUM_NAMED:,} more" if len(names) > _NUM_NAMED else ""),
+        hint=f"did you mean {alike[close[0]]}? {hint}" if close else hint,
+    )
 
 
 def _is_identifier(column: Column) -> bool:
     return column.title.casefold() in _IDENTIFIERS
 
 
-def _is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a first row names columns: languages or roles, or a word above a column of numbers."""
-    words = [re.split(r"[\W_]+", title.casefold()) for title in titles]
-    languages = [language_in(title) for title in titles if len(title.split()) <= 2]
-    named = {language for language in languages if language}
-    num_roles = sum(not ROLES.isdisjoint(parts) and len(parts) <= 3 for parts in words)
-    if (
-        len(named) + num_roles >= 2
-    ):  # English and Inglese name one language, so that row is a pair of words
-        return True
-    return any(
-        title
-        and _kind([title]) == "text"
-        and _kind([row[number] for row in rows if number < len(row)]) in ("numbers", "links")
-        for number, title in enumerate(titles)
-    )
-
-
 def _column(field: int | str, title: str, cells: Sequence[Any]) -> Column:
     is_text = any(isinstance(cell, str) for cell in cells)
     texts = [cell if isinstance(cell, str) else "" for cell in cells]
     filled = [text.strip() for text in texts if text.strip()]
-    kind = _kind(texts) if is_text else _kind(["" if one is None else "0" for one in cells])
+    kind = (
+        kind_of_cells(texts)
+        if is_text
+        else kind_of_cells(["" if one is None else "0" for one in cells])
+    )
     others = [str(cell) for cell in cells if cell is not None]
-    language = UNKNOWN_LANGUAGE
+    language, doubt = UNKNOWN_LANGUAGE, None
     if kind == "text":
-        language = language_in(title) or guess_language(filled[:_NUM_GUESSED_ROWS])
-    return Column(field, title, kind, next(iter([*filled, *others]), ""), language)
+        what = f"column {on_one_line(title, 50)}"
+        language, doubt = spoken_language(what, language_in(title), filled[:_NUM_GUESSED_ROWS])
+    return Column(field, title, kind, next(iter([*filled, *others]), ""), language, doubt)
 
 
-def _kind(cells: Sequence[str]) -> str:
-    """What the cells of a column hold, by the majority of those that are not empty."""
-    filled = [cell.strip() for cell in cells if cell.strip()]
-    if 2 * len(filled) < len(cells) or not filled:
-        return "nothing" if not filled else "labels"
-    if _share(filled, lambda cell: re.match(r"\w+://|www\.", cell) is not None) > 0.5:
-        return "links"
-    if _share(filled, lambda cell: any(char.isalpha() for char in cell)) < 0.5:
-        return "numbers"
-    is_long = _share(filled, lambda cell: len(cell.split()) > 1) > 0.1
-    if len(filled) >= _FEW_ROWS and len(set(filled)) < (0.02 if is_long else 0.2) * len(filled):
-        return "labels"
-    return "text"
+def spoken_language(
+    what: str, named: str | None, sentences: Sequence[str]
+) -> tuple[str, str | None]:
+    """The language of sentences, and a warning if it is not the one that their name says.
 
-
-def _share(cells: Sequence[str], holds: Any) -> float:
-    return sum(bool(holds(cell)) for cell in cells) / len(cells)
+    Args:
+        what: where the name stands, such as column Italian.
+        named: the language that the name says, if any.
+    """
+    if named is None:
+        return guess_language(sentences), None
+    found = contradicting_language(named, sentences)
+    if found is None:
+        return named, None
+    return found, (
+        f"{what} looks like {name_of_language(found)} ({found}), and its name says "
+        f"{name_of_language(named)} ({named}): its text decides; if the text deceives, correct the "
+        "languages in the config, or give --source-language and --target-language"
+    )
 
 
 def facts_of(column: Column) -> Mapping[str, str]:

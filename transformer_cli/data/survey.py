@@ -1,48 +1,27 @@
 """Inspects an unknown corpus: its files, columns, languages and sizes."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from pathlib import Path
-from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
-from transformer_cli.config import FileCorpus, FilesData, SplitName
-from transformer_cli.data.columns import Column, choose_columns, columns_of
-from transformer_cli.data.pairs import ReadingReport, SentencePair
+from transformer_cli.config import Config, FilesData, SplitName
+from transformer_cli.data.columns import Column
+from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
 from transformer_cli.data.selection.cleaning import CleaningReport, clean
-from transformer_cli.data.sources import read_pairs
-from transformer_cli.data.sources.lines import read_lines
-from transformer_cli.data.sources.local_files import corpus_format, without_compression
-from transformer_cli.errors import DataError, MissingInputError, UsageError
-from transformer_cli.text.languages import (
-    LANGUAGE_OF_NAME,
-    UNKNOWN_LANGUAGE,
-    guess_language,
-    language_in,
-)
+from transformer_cli.data.sources import has_split, read_pairs
+from transformer_cli.data.unknown_files import FoundCorpus, find_corpus
+from transformer_cli.data.unknown_files import Wishes as Wishes
+from transformer_cli.errors import DataError
+from transformer_cli.text.languages import UNKNOWN_LANGUAGE
 
 NUM_EXAMPLES = 3
 # Words and characters are counted in at most this many pairs; the pairs themselves are all counted.
 NUM_MEASURED_PAIRS = 100_000
-_NUM_GUESSED_LINES = 300
-_SPLIT_OF_NAME: dict[str, SplitName] = {
-    "train": "train", "training": "train",
-    "dev": "validation", "devel": "validation", "val": "validation", "valid": "validation", "validation": "validation",
-    "test": "test", "tst": "test",
-}  # fmt: skip
-
-
-class Wishes(NamedTuple):
-    """Facts that the user gives; the survey finds the ones that are None."""
-
-    source_field: str | None = None
-    target_field: str | None = None
-    source_language: str | None = None
-    target_language: str | None = None
+_IN_WORDS = {
+    "drop_empty": "the source or the target is empty (drop_empty)",
+    "drop_equal": "the source equals the target (drop_equal)",
+    "drop_duplicates": "the same pair stands above (drop_duplicates)",
+}
 
 
 @dataclass(slots=True)
@@ -74,6 +53,11 @@ class Survey:
     examples: list[SentencePair]
     dropped: dict[str, int]
     """Reason -> number of pairs that are not used for this reason."""
+    doubts: list[str]
+    """What is odd about the corpus, such as a column whose name says another language than its text."""
+
+    left_out: list[str]
+    """The names of the files of a folder that are not read."""
 
     @property
     def has_splits(self) -> bool:
@@ -91,135 +75,11 @@ def survey(paths: Sequence[str], wishes: Wishes) -> Survey:
         MissingInputError: a path does not exist.
         DataError: there are no sentence pairs, or the files cannot be read.
     """
-    for path in paths:
-        if not Path(path).exists():
-            raise MissingInputError(f"{Path(path).absolute()}: no such file or folder")
-    if len(paths) == 2:
-        return _measured(_two_texts(paths[0], paths[1], wishes), [])
-    if Path(paths[0]).is_dir():
-        return _folder(Path(paths[0]), wishes)
-    return _table(Path(paths[0]), paths[0], wishes)
+    return _measured(find_corpus(paths, wishes))
 
 
-def _two_texts(source: str, target: str, wishes: Wishes) -> FilesData:
-    for path in (source, target):
-        if (kind := corpus_format(Path(path))) is not None:
-            raise DataError(
-                f"{path}: a {kind.upper()} file has both sides, so give this file alone",
-                hint=f"tfm init {path}",
-            )
-    languages = _languages(
-        [wishes.source_language, wishes.target_language],
-        [_language_of_file(Path(path)) for path in (source, target)],
-        [_first_lines(Path(path)) for path in (source, target)],
-    )
-    return _data([{"source_path": source, "target_path": target}], languages)
-
-
-def _folder(folder: Path, wishes: Wishes) -> Survey:
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
-    sides: dict[str, dict[str, Path]] = {}
-    for path in files:
-        language = _language_of_file(path)
-        if language and corpus_format(path) is None:
-            sides.setdefault(without_compression(path).stem, {})[language] = path
-    found = list(dict.fromkeys(language for both in sides.values() for language in both))
-    if len(found) == 2:
-        source = wishes.source_language if wishes.source_language in found else None
-        target = wishes.target_language if wishes.target_language in found else None
-        source = source or next(one for one in found if one != target)
-        target = target or next(one for one in found if one != source)
-        return _measured(_split_texts(sides, source, target), [])
-    tables = [path for path in files if corpus_format(path) is not None]
-    if not tables:
-        names = ", ".join(path.name for path in files[:8]) or "nothing"
-        raise DataError(
-            f"{folder}: no corpus in this folder, found {names}",
-            hint="a folder holds tables (.csv, .tsv, .jsonl, .parquet), or text in pairs of files such as train.en and train.it",
-        )
-    return _table(tables[0], str(folder), wishes)
-
-
-def _split_texts(sides: dict[str, dict[str, Path]], source: str, target: str) -> FilesData:
-    whole = {name: both for name, both in sides.items() if len(both) == 2}
-    splits = {name: _SPLIT_OF_NAME.get(re.split(r"[\W_]+", name.casefold())[0]) for name in whole}
-    is_split = set(splits.values()) >= {"train", "validation"}
-    corpora = [
-        {"source_path": str(both[source]), "target_path": str(both[target])}
-        | ({"split": splits[name] or "train"} if is_split else {})
-        for name, both in whole.items()
-    ]
-    if not corpora:
-        raise DataError(
-            "the folder has no pair of files with one name and both languages, such as train.en and train.it"
-        )
-    return _data(corpora, (source, target))
-
-
-def _table(path: Path, given: str, wishes: Wishes) -> Survey:
-    kind = corpus_format(path)
-    corpus: dict[str, Any] = {"path": given}
-    if kind is None:
-        first = next(read_lines(path), b"") or b""
-        if b"\t" not in first:
-            raise DataError(
-                f"{path}: its name does not tell its format, and its first line has no tab",
-                hint="plain text comes in two files: tfm init train.en train.it; a spreadsheet is saved as CSV (UTF-8)",
-            )
-        kind = corpus["format"] = "tsv"
-    fields = (wishes.source_field, wishes.target_field)
-    columns, has_header = columns_of(path, kind, names=fields)
-    wanted = (wishes.source_language, wishes.target_language)
-    source, target = choose_columns(columns, fields, wanted, str(path))
-    corpus |= {"source_field": source.field, "target_field": target.field}
-    if kind in ("tsv", "csv"):
-        corpus["has_header"] = has_header
-    languages = _languages(wanted, [source.language, target.language], [[], []])
-    return _measured(_data([corpus], languages), columns)
-
-
-def _languages(
-    wanted: Sequence[str | None], named: Sequence[str | None], texts: Sequence[Sequence[str]]
-) -> tuple[str, str]:
-    source, target = (
-        wish or name or guess_language(lines)
-        for wish, name, lines in zip(wanted, named, texts, strict=True)
-    )
-    return source, target
-
-
-def _data(corpora: Sequence[dict[str, Any]], languages: tuple[str, str]) -> FilesData:
-    try:
-        return FilesData(
-            source="files",
-            source_language=languages[0],
-            target_language=languages[1],
-            corpora=tuple(FileCorpus(**corpus) for corpus in corpora),
-        )
-    except ValidationError as error:
-        what = error.errors()[0]
-        place = ".".join(map(str, what["loc"]))
-        raise UsageError(
-            f"{place}: {what['input']!r} cannot be used: {what['msg']}",
-            hint="a language is a code such as en, it or zh-CN",
-        ) from error
-
-
-def _language_of_file(path: Path) -> str | None:
-    """The language in a file name: at its end, as in train.en.gz, or before it, as in english.txt."""
-    bare = without_compression(path)
-    suffix = bare.suffix.removeprefix(".").casefold()
-    if suffix in LANGUAGE_OF_NAME:
-        return suffix if len(suffix) == 2 else LANGUAGE_OF_NAME[suffix]
-    return language_in(bare.stem)
-
-
-def _first_lines(path: Path) -> list[str]:
-    lines = islice(read_lines(path), _NUM_GUESSED_LINES)
-    return [line.decode(errors="replace") for line in lines if line]
-
-
-def _measured(data: FilesData, columns: list[Column]) -> Survey:
+def _measured(found: FoundCorpus) -> Survey:
+    data = found.data
     reading, cleaning = ReadingReport(), CleaningReport()
     source, target = Side(), Side()
     examples: list[SentencePair] = []
@@ -235,24 +95,59 @@ def _measured(data: FilesData, columns: list[Column]) -> Survey:
                 _measure(target, pair.target)
                 examples += [pair] if len(examples) < NUM_EXAMPLES else []
     if not num_pairs["train"]:
-        raise DataError(
-            "no usable sentence pair was found",
-            hint="check that the columns hold sentences: --source-field, --target-field",
-        )
+        raise _no_pairs(reading, cleaning, has_columns=bool(found.columns))
     scale = max(1.0, num_pairs["train"] / NUM_MEASURED_PAIRS)
     for side in (source, target):
         side.num_words, side.num_characters = side.num_words * scale, side.num_characters * scale
-    losses = [*reading.skipped.items(), *cleaning.dropped.items()]
     return Survey(
         data=data,
-        columns=columns,
+        columns=found.columns,
         num_rows=reading.num_rows,
         num_pairs=dict(num_pairs),
         source=source,
         target=target,
         examples=examples,
-        dropped={reason: finding.count for reason, finding in losses if finding.count},
+        dropped=_losses(reading, cleaning),
+        doubts=found.doubts,
+        left_out=found.left_out,
     )
+
+
+def _losses(reading: ReadingReport, cleaning: CleaningReport) -> dict[str, int]:
+    found = [*reading.skipped.items(), *cleaning.dropped.items()]
+    return {
+        _IN_WORDS.get(reason, reason): finding.count for reason, finding in found if finding.count
+    }
+
+
+def _no_pairs(reading: ReadingReport, cleaning: CleaningReport, *, has_columns: bool) -> DataError:
+    """The error for a corpus of which every row is dropped, with the reasons."""
+    losses = _losses(reading, cleaning)
+    why = "; ".join(
+        f"{count:,} of {reading.num_rows:,} dropped: {reason}" for reason, count in losses.items()
+    )
+    hint = "the source and the target must differ, and neither may be empty"
+    if has_columns:
+        hint += "; other columns are chosen with --source-field and --target-field"
+    return DataError(
+        f"no usable sentence pair was found: {why or 'the files are empty'}", hint=hint
+    )
+
+
+def num_pairs_by_split(config: Config) -> dict[str, int]:
+    """How many pairs each split of a config will have, after cleaning; the corpus is read once for each split."""
+    counts: dict[str, int] = {}
+    held_out: set[bytes] = set()
+    order: list[SplitName] = ["validation", "test", "train"]
+    for split in order:
+        if not has_split(config.data, split):
+            continue
+        pairs = read_pairs(config.data, split, seed=config.seed)
+        leaked = held_out if split == "train" else frozenset[bytes]()
+        digests = [pair_digest(pair) for pair in clean(pairs, config.data.cleaning, CleaningReport(), held_out=leaked)]  # fmt: skip
+        counts[split] = len(digests)
+        held_out.update(digests if split != "train" else ())
+    return {split: counts[split] for split in ("train", "validation", "test") if split in counts}
 
 
 def _splits_of(data: FilesData) -> list[SplitName]:

@@ -23,7 +23,7 @@ _NAMES = {
     "da": "dan danish dansk dänisch",
     "de": "deu ger german deutsch allemand tedesco alemán alemão duits niemiecki",
     "el": "ell gre greek ελληνικά griechisch",
-    "en": "eng english englisch anglais inglese inglés inglês engels angielski",
+    "en": "eng english englisch anglais inglese inglés inglês engels angielski 英語 英语 영어",
     "es": "spa spanish español spanisch espagnol spagnolo espanhol spaans castellano hiszpański",
     "et": "est estonian eesti",
     "fa": "fas per persian farsi فارسی",
@@ -36,8 +36,8 @@ _NAMES = {
     "hu": "hun hungarian magyar ungarisch",
     "id": "ind indonesian indonesia",
     "it": "ita italian italiano italienisch italien italiaans włoski",
-    "ja": "jpn japanese japanisch japonais giapponese japonés 日本語",
-    "ko": "kor korean koreanisch 한국어",
+    "ja": "jpn japanese japanisch japonais giapponese japonés 日本語 日语 일본어",
+    "ko": "kor korean koreanisch 한국어 韓国語 韩语",
     "la": "lat latin latein latino",
     "lt": "lit lithuanian lietuvių",
     "lv": "lav latvian latviešu",
@@ -55,7 +55,7 @@ _NAMES = {
     "tr": "tur turkish türkçe türkisch",
     "uk": "ukr ukrainian українська",
     "vi": "vie vietnamese tiếng",
-    "zh": "zho chi chinese chinesisch chinois cinese chino 中文",
+    "zh": "zho chi chinese chinesisch chinois cinese chino 中文 中国語 汉语 중국어",
 }
 LANGUAGE_OF_NAME = {
     name: code for code, names in _NAMES.items() for name in [code, *names.casefold().split()]
@@ -94,6 +94,17 @@ _FREQUENT_WORDS = {
 _WORDS = {language: frozenset(words.split()) for language, words in _FREQUENT_WORDS.items()}
 _MIN_SHARE = 0.06
 _MIN_LEAD = 1.25
+# To contradict a name takes more than to guess: this many words, and this lead over the named language.
+_MIN_WORDS = 20
+_SURE_LEAD = 2.0
+_SCRIPT_OF = {
+    **{language: script for script, language in _LANGUAGE_OF_SCRIPT.items()},
+    "ja": "CJK",
+    "zh": "CJK",
+    "uk": "CYRILLIC",
+    "bg": "CYRILLIC",
+    "fa": "ARABIC",
+}
 
 
 def primary_language(language: str) -> str:
@@ -114,6 +125,24 @@ def language_in(name: str) -> str | None:
         if word in LANGUAGE_OF_NAME
     }
     return found.pop() if len(found) == 1 else None
+
+
+_CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*")
+
+
+def language_code(given: str) -> str | None:
+    """The code of a language that a person gives as a code or a name; None if it is neither."""
+    code = LANGUAGE_OF_NAME.get(given.casefold())
+    is_name = (code is not None and len(given) > 3) or not given.isascii()
+    if is_name or given.casefold() == code:
+        return code
+    return given if _CODE.fullmatch(given) else None
+
+
+def name_of_language(code: str) -> str:
+    """The English name of a language, or the code where no name is known."""
+    names = [name for name in _NAMES.get(code, "").split() if len(name) > 3]
+    return names[0].capitalize() if names else code
 
 
 def guess_language(sentences: Iterable[str]) -> str:
@@ -143,13 +172,35 @@ def _language_of_script(script: str, letters: Counter[str]) -> str:
     return _LANGUAGE_OF_SCRIPT.get(script, UNKNOWN_LANGUAGE)
 
 
-def _language_of_words(words: list[str]) -> str:
+def contradicting_language(named: str, sentences: Iterable[str]) -> str | None:
+    """The language of sentences that are surely not in the language that their name says; None if unsure."""
+    texts = list(sentences)
+    found = guess_language(texts)
+    words = re.findall(r"[^\W\d_]+", " ".join(texts).casefold())
+    if (
+        found == UNKNOWN_LANGUAGE or named == "sr" or len(words) < _MIN_WORDS
+    ):  # Serbian has two scripts
+        return None
+    shares = _shares_of_frequent(words)
+    scripts = [_SCRIPT_OF.get(language, "LATIN") for language in (named, found)]
+    if scripts[0] != scripts[1]:
+        return found if scripts[1] != "LATIN" or shares[found] >= 2 * _MIN_SHARE else None
+    # Of languages that are much alike, such as Danish and Norwegian, neither has such a lead.
+    is_surely_other = named in _WORDS and shares[found] >= _SURE_LEAD * shares[named]
+    return found if is_surely_other else None
+
+
+def _shares_of_frequent(words: list[str]) -> Counter[str]:
+    """Language -> the share of its frequent words among all words."""
     counts = Counter(words)
-    shares = Counter(
+    return Counter(
         {
             language: sum(counts[word] for word in frequent) / max(1, counts.total())
             for language, frequent in _WORDS.items()
         }
     )
-    (best, share), (_, second) = shares.most_common(2)
+
+
+def _language_of_words(words: list[str]) -> str:
+    (best, share), (_, second) = _shares_of_frequent(words).most_common(2)
     return best if share >= _MIN_SHARE and share >= _MIN_LEAD * second else UNKNOWN_LANGUAGE

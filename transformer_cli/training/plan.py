@@ -22,6 +22,13 @@ MAX_WARMUP_SHARE = 0.75
 MIN_OCCURRENCES = 10
 MIN_VALIDATION_SENTENCES = 20
 MIN_UPDATES_PER_EPOCH = 5
+# The advice is never to take less than this: a smaller vocabulary has hardly an entry beside the bytes, and a
+# smaller batch holds no longer sentence.
+MIN_SUBWORD_VOCABULARY = NUM_FIXED_ENTRIES + 20
+MIN_BATCH_TOKENS = 64
+# With a larger share for validation, too little is left for training.
+_LARGEST_SHARE = 0.4
+_MORE_PAIRS = "add more pairs: the corpus is too small"
 # The speed of fewer updates than this says little about the whole run.
 MIN_UPDATES_FOR_SPEED = 20
 
@@ -48,6 +55,8 @@ class Plan:
     num_validation_sentences: int
     vocabularies: tuple[Vocabulary, ...]
     """One for each language, or the shared one."""
+    num_held_out: int | None = None
+    """All pairs of the validation split, of which each validation may use a part; None: not counted."""
 
     @classmethod
     def of(cls, config: Config, data: PreparedData, num_steps: int) -> "Plan":
@@ -72,6 +81,7 @@ class Plan:
             num_steps=num_steps,
             num_validation_sentences=len(pairs_to_validate(config, data.validation)),
             vocabularies=tuple(vocabularies),
+            num_held_out=len(data.validation),
         )
 
     def times(self, interval: int) -> int:
@@ -148,9 +158,12 @@ def _of_the_vocabularies(plan: Plan, config: Config) -> list[str]:
     for side, size, num_tokens in plan.vocabularies:
         num_learned = size - (NUM_FIXED_ENTRIES if has_subwords else 0)
         fitting = max(400, _one_or_two_digits(num_tokens / 30))
-        advice = (
-            f"set tokenizer.vocab_size to about {min(fitting, _one_or_two_digits(0.7 * size)):,}"
-        )
+        wanted = min(fitting, _one_or_two_digits(0.7 * size))
+        advice = f"set tokenizer.vocab_size to about {wanted:,}"
+        if (
+            wanted < MIN_SUBWORD_VOCABULARY
+        ):  # a vocabulary of bytes alone is refused, or learns nothing
+            advice = _MORE_PAIRS
         if not has_subwords:
             advice = f"take subwords: tokenizer.kind: bpe, tokenizer.vocab_size: {fitting}"
         if num_tokens < MIN_OCCURRENCES * num_learned:
@@ -169,29 +182,48 @@ def _of_the_vocabularies(plan: Plan, config: Config) -> list[str]:
 
 def _of_the_corpus(plan: Plan, config: Config) -> list[str]:
     found, training = [], config.training
-    if plan.num_validation_sentences < MIN_VALIDATION_SENTENCES:
-        limit = config.validation.max_sentences
-        advice = "use more pairs for the validation split"
-        if limit is not None and limit < MIN_VALIDATION_SENTENCES:
-            advice = "set validation.max_sentences to 200"
-        elif isinstance(config.data, FilesData | HubData) and any(
-            corpus.split is None for corpus in config.data.corpora
-        ):
-            share = 2 * MIN_VALIDATION_SENTENCES / max(1, plan.num_pairs)
-            advice = f"set data.validation_share to about {min(0.5, max(0.05, share)):.2g}"
+    num_sentences = plan.num_validation_sentences
+    if num_sentences < MIN_VALIDATION_SENTENCES:
         found.append(
-            f"validation uses {plan.num_validation_sentences} sentences: scores of so few are mostly chance; {advice}"
+            f"validation uses {_counted(num_sentences, 'sentence')}: scores of so few are mostly chance; "
+            + _advice_on_validation(plan, config)
         )
     if plan.updates_per_epoch < MIN_UPDATES_PER_EPOCH:
         name = "batch_sentences" if training.batch_tokens is None else "batch_tokens"
         size = training.batch_sentences or training.batch_tokens or 1
-        wanted = size * training.accumulate * plan.updates_per_epoch / (4 * MIN_UPDATES_PER_EPOCH)
+        wanted = _one_or_two_digits(
+            size * training.accumulate * plan.updates_per_epoch / (4 * MIN_UPDATES_PER_EPOCH)
+        )
         also = " and training.accumulate to 1" if training.accumulate > 1 else ""
+        advice = f"set training.{name} to about {wanted}{also}"
+        if wanted < (MIN_BATCH_TOKENS if training.batch_tokens else 2):
+            advice = _MORE_PAIRS
         found.append(
-            f"training.{name} is {size:,}: an epoch has only {plan.updates_per_epoch} updates, so the model learns "
-            f"slowly from each pair; set training.{name} to about {_one_or_two_digits(wanted)}{also}"
+            f"training.{name} is {size:,}: an epoch has only {_counted(plan.updates_per_epoch, 'update')}, "
+            f"so the model learns slowly from each pair; {advice}"
         )
     return found
+
+
+def _advice_on_validation(plan: Plan, config: Config) -> str:
+    """How validation gets enough sentences."""
+    limit, num_sentences = config.validation.max_sentences, plan.num_validation_sentences
+    has_more = plan.num_held_out is None or plan.num_held_out >= MIN_VALIDATION_SENTENCES
+    if limit is not None and num_sentences == limit and has_more:
+        return "set validation.max_sentences to 200"
+    is_drawn = isinstance(config.data, FilesData | HubData) and any(
+        corpus.split is None for corpus in config.data.corpora
+    )
+    if not is_drawn:
+        return "use more pairs for the validation split"
+    share = 2 * MIN_VALIDATION_SENTENCES / max(1, plan.num_pairs + num_sentences)
+    if share > _LARGEST_SHARE:
+        return _MORE_PAIRS
+    return f"set data.validation_share to about {max(0.05, share):.2g}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _one_or_two_digits(number: float) -> int:

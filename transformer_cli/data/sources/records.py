@@ -16,10 +16,12 @@ from transformer_cli.data.sources.fields import (
     value_at,
 )
 from transformer_cli.data.sources.json_arrays import array_items, is_json_array
-from transformer_cli.data.sources.lines import RawPair, read_lines
+from transformer_cli.data.sources.lines import RawPair, read_lines, read_text_chunks
 from transformer_cli.errors import DataError
 
 _BATCH_ROWS = 1024
+# A larger file is not read as one object; an object with more fields is no single pair.
+_MAX_OBJECT_BYTES, _MAX_FIELDS = 1 << 26, 100
 
 
 def read_jsonl(path: Path, fields: Fields) -> Iterator[RawPair]:
@@ -69,7 +71,53 @@ def first_records(path: Path, kind: str, num_rows: int) -> list[dict[str, Any]]:
     lines = (
         (line, f"{path}:{number}") for number, line in enumerate(read_lines(path), start=1) if line
     )
-    return [_flat(_parse(*line)) for line in islice(lines, num_rows) if line[0].strip()]
+    filled = ((line, where) for line, where in lines if line.strip())
+    try:
+        records = [_parse(*line) for line in islice(filled, num_rows)]
+    except DataError:
+        whole = _whole_object(path)
+        if whole is not None:
+            raise _one_object(whole, path) from None
+        raise
+    if len(records) == 1 and _holds_many(records[0]):
+        raise _one_object(records[0], path)
+    return [_flat(record) for record in records]
+
+
+def _whole_object(path: Path) -> dict[str, Any] | None:
+    """The object that a whole file holds, over several lines; None if it holds anything else."""
+    chunks, num_bytes = [], 0
+    for chunk in read_text_chunks(path):
+        chunks.append(chunk)
+        num_bytes += len(chunk)
+        if num_bytes > _MAX_OBJECT_BYTES:
+            return None
+    try:
+        whole = json.loads(b"".join(chunks).decode(errors="surrogateescape"))
+    except (ValueError, RecursionError):
+        return None
+    return whole if isinstance(whole, dict) else None
+
+
+def _holds_many(record: Mapping[str, Any]) -> bool:
+    """Whether an object holds many pairs, in a list or as its fields."""
+    has_list = any(isinstance(value, list) and value for value in record.values())
+    return has_list or len(record) > _MAX_FIELDS
+
+
+def _one_object(whole: Mapping[str, Any], path: Path) -> DataError:
+    """The error for a file that is one object around all its pairs."""
+    lists = [name for name, value in whole.items() if isinstance(value, list)]
+    if lists:
+        what = f"its field {lists[0]} holds a list of {len(whole[lists[0]]):,}"
+        hint = f"write this list alone into a file, such as with: jq '.{lists[0]}'"
+    else:
+        what = f"it has {len(whole):,} field{'' if len(whole) == 1 else 's'}"
+        hint = "if each field is a sentence and its value the translation, jq 'to_entries' makes pairs of them"
+    return DataError(
+        f"{path}: the whole file is one JSON object, where one object for each pair is expected; {what}",
+        hint=f'{hint}; a corpus is one array of objects, such as [{{"en": "sea", "it": "mare"}}], or one object per line',
+    )
 
 
 def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

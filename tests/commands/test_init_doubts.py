@@ -1,0 +1,140 @@
+"""`tfm init` says what is odd about a corpus, on the screen and in the config."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer_cli.commands.new_config import write_config
+from transformer_cli.config import load_config
+from transformer_cli.data.preparation import prepare_data
+from transformer_cli.data.survey import Wishes
+from transformer_cli.errors import DataError, UsageError
+from transformer_cli.phrasebook import generate_split
+
+PAIRS = [(pair.source, pair.target) for pair in generate_split("train", num_pairs=60, seed=1)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def init(*paths: str, wishes: Wishes = Wishes()) -> Any:  # noqa: B008 - immutable
+    write_config(paths, wishes, name=None, output=Path("it.yaml"), force=True)
+    return load_config("it.yaml").data
+
+
+def table(*rows: tuple[str, ...]) -> str:
+    return "".join("\t".join(row) + "\n" for row in rows)
+
+
+def test_a_header_that_the_text_contradicts_is_warned_of_and_the_text_decides(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "a.tsv").write_text(table(("Italian", "English"), *PAIRS), encoding="utf-8")
+    data = init("a.tsv")
+    assert (data.source_language, data.target_language) == ("en", "it")
+    assert data.corpora[0].source_field == "Italian"
+    for text in (capsys.readouterr().out, (folder / "it.yaml").read_text(encoding="utf-8")):
+        assert "column Italian looks like English (en)" in text
+        assert "column English looks like Italian (it)" in text
+    back = init("a.tsv", wishes=Wishes(source_language="it"))
+    assert (back.source_language, back.corpora[0].source_field) == ("it", "English")
+    named = init("a.tsv", wishes=Wishes("Italian", "English", "it", "en"))
+    assert (named.source_language, named.corpora[0].source_field) == ("it", "Italian")
+    assert "column Italian looks like English" in capsys.readouterr().out
+
+
+def test_file_names_that_the_text_contradicts_are_warned_of(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "c").mkdir()
+    for side, name in enumerate(("c/a.it", "c/a.en")):
+        (folder / name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS), encoding="utf-8")
+    for paths in (["c/a.it", "c/a.en"], ["c"]):
+        data = init(*paths, wishes=Wishes(source_language="en"))
+        assert (data.source_language, data.corpora[0].source_path) == ("en", "c/a.it")
+        assert "file a.it looks like English (en)" in capsys.readouterr().out
+
+
+def test_true_names_are_not_doubted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "a.tsv").write_text(table(("English", "Italian"), *PAIRS), encoding="utf-8")
+    init("a.tsv")
+    assert "warning" not in capsys.readouterr().out
+    assert "Check:" not in (folder / "it.yaml").read_text(encoding="utf-8")
+
+
+def test_the_files_of_a_folder_that_are_left_out_are_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "c").mkdir()
+    for side, name in enumerate(("a.en", "a.it")):
+        (folder / "c" / name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS), encoding="utf-8")  # fmt: skip
+    for number in range(50):
+        (folder / "c" / f"n{number:02}.txt").write_text("x")
+    init("c")
+    out = capsys.readouterr().out
+    assert "pairs from c/a.en and c/a.it" in out
+    assert "left out, 50 files of the folder: n00.txt, n01.txt, n02.txt, n03.txt, n04.txt and 45 more" in out  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("Frase in inglese", "Traduzione"), ("英語", "日本語"), ("Frase in inglese", "Frase in italiano"),
+     ("Satz", "Übersetzung")],
+)  # fmt: skip
+def test_names_in_other_words_are_a_header(folder: Path, names: tuple[str, str]) -> None:
+    (folder / "a.tsv").write_text(table(names, *PAIRS), encoding="utf-8")
+    (corpus,) = init("a.tsv").corpora
+    assert (corpus.has_header, corpus.source_field, corpus.target_field) == (True, *names)
+
+
+@pytest.mark.parametrize("names", [("phrase", "meaning"), ("Prima colonna", "Colonna due")])
+def test_a_first_row_that_may_be_a_header_is_warned_of(
+    folder: Path, names: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "a.tsv").write_text(table(names, *PAIRS), encoding="utf-8")
+    (corpus,) = init("a.tsv").corpora
+    assert corpus.has_header is False
+    for text in (capsys.readouterr().out, (folder / "it.yaml").read_text(encoding="utf-8")):
+        assert f"the first row, {names[0]} and {names[1]}, is read as a pair" in text
+        assert "set has_header: true under data.corpora" in text
+
+
+@pytest.mark.parametrize("first", [("Hello", "Ciao"), ("English", "Inglese"), ("frase", "sentence")])  # fmt: skip
+def test_a_list_of_words_has_no_header(folder: Path, first: tuple[str, str]) -> None:
+    words = [(f"{en.split()[0]}{i}", f"{it.split()[0]}{i}") for i, (en, it) in enumerate(PAIRS)]
+    (folder / "a.tsv").write_text(table(first, *words), encoding="utf-8")
+    assert init("a.tsv").corpora[0].has_header is False
+
+
+def test_a_title_above_the_table_is_refused(folder: Path) -> None:
+    (folder / "a.tsv").write_text(table(("My phrases", ""), ("English", "Italian"), *PAIRS), encoding="utf-8")  # fmt: skip
+    with pytest.raises(DataError, match="it looks like a title above the table"):
+        init("a.tsv")
+    (folder / "a.tsv").write_text(table(("Not translated yet.", ""), *PAIRS), encoding="utf-8")
+    assert init("a.tsv").corpora[0].has_header is False
+
+
+@pytest.mark.parametrize("num_pairs", [60, 108, 400, 2_500])
+def test_the_pairs_of_each_split_are_told_as_training_will_find_them(
+    folder: Path, num_pairs: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = generate_split("train", num_pairs=num_pairs, seed=1)
+    rows = [(pair.source, pair.target) for pair in pairs]
+    (folder / "a.tsv").write_text(table(*rows, *rows[:9]), encoding="utf-8")
+    init("a.tsv")
+    out = capsys.readouterr().out
+    data = prepare_data(load_config("it.yaml"), folder / "data")
+    num_train, num_validation = sum(data.train.corpus_sizes), len(data.validation)
+    assert f"usable pairs: train {num_train:,}, validation {num_validation:,}, test " in out
+    assert num_train > 0.55 * num_pairs
+
+
+def test_a_bad_name_is_refused_by_the_name_of_its_option(folder: Path) -> None:
+    (folder / "a.tsv").write_text(table(*PAIRS), encoding="utf-8")
+    for name in ("../x", "a b", "", "-x", "è"):
+        with pytest.raises(UsageError, match=r"--name .* cannot be the name of a run"):
+            write_config(["a.tsv"], Wishes(), name=name, output=None, force=False)

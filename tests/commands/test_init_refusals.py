@@ -1,0 +1,185 @@
+"""`tfm init` refuses what would do harm or cannot work, and says what to do."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer_cli.commands.new_config import write_config
+from transformer_cli.config import load_config
+from transformer_cli.data.survey import Wishes
+from transformer_cli.errors import CannotCreateError, DataError, UsageError
+from transformer_cli.phrasebook import generate_split
+
+PAIRS = [(pair.source, pair.target) for pair in generate_split("train", num_pairs=60, seed=1)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def init(*paths: str, wishes: Wishes = Wishes(), **options: Any) -> None:  # noqa: B008 - immutable
+    defaults: dict[str, Any] = {"name": None, "output": Path("it.yaml"), "force": True}
+    write_config(paths, wishes, **defaults | options)
+
+
+def table(*rows: tuple[str, ...]) -> str:
+    return "".join("\t".join(row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize("force", [True, False])
+@pytest.mark.parametrize("how", ["its name", "a symbolic link", "a hard link"])
+@pytest.mark.parametrize("paths", [["z.tsv"], ["z.en", "z.it"], ["corpus"]])
+def test_the_config_never_replaces_the_corpus(
+    folder: Path, paths: list[str], how: str, force: bool
+) -> None:
+    (folder / "corpus").mkdir()
+    sides = ["".join(pair[side] + "\n" for pair in PAIRS) for side in (0, 1)]
+    for name, text in (("z.tsv", table(*PAIRS)), ("z.en", sides[0]), ("z.it", sides[1])):
+        (folder / name).write_text(text, encoding="utf-8")
+    for name, text in (("a.en", sides[0]), ("a.it", sides[1]), ("a.txt", "mine")):
+        (folder / "corpus" / name).write_text(text, encoding="utf-8")
+    for given in [folder / "corpus" / "a.txt"] if paths == ["corpus"] else map(Path, paths):
+        output = given
+        if how != "its name":
+            output = folder / f"{given.name}.{how[2:6]}"
+            link = os.symlink if how == "a symbolic link" else os.link
+            link(given.absolute(), output)
+        before = given.read_bytes()
+        with pytest.raises(CannotCreateError, match="is a file of the corpus") as refused:
+            init(*paths, output=output, force=force)
+        assert given.read_bytes() == before
+        assert "--force" not in str(refused.value)
+
+
+def test_a_config_beside_the_files_of_a_folder_can_be_replaced(folder: Path) -> None:
+    for side, name in enumerate(("a.en", "a.it")):
+        (folder / name).write_text("".join(pair[side] + "\n" for pair in PAIRS), encoding="utf-8")
+    (folder / "a.yaml").write_text("mine")
+    init(".", output=Path("a.yaml"))
+    assert "corpora" in (folder / "a.yaml").read_text(encoding="utf-8")
+
+
+def test_a_language_is_given_by_code_or_by_name(folder: Path) -> None:
+    (folder / "a.tsv").write_text(table(*PAIRS), encoding="utf-8")
+    init("a.tsv", wishes=Wishes(source_language="Italian", target_language="English"))
+    data: Any = load_config("it.yaml").data
+    assert (data.source_language, data.target_language) == ("it", "en")
+    assert data.corpora[0].source_field == 1
+    with pytest.raises(UsageError, match="'Englsh' cannot be used") as refused:
+        init("a.tsv", wishes=Wishes(source_language="Englsh"))
+    assert "a name such as English" in str(refused.value)
+
+
+def test_the_same_file_twice_is_refused(folder: Path) -> None:
+    (folder / "a.en").write_text("".join(f"{en}\n" for en, _ in PAIRS))
+    with pytest.raises(DataError, match="are the same file"):
+        init("a.en", "./a.en")
+
+
+def test_a_corpus_without_a_usable_pair_says_what_was_dropped(folder: Path) -> None:
+    (folder / "a.tsv").write_text(table(*((en, en) for en, _ in PAIRS)))
+    with pytest.raises(DataError, match="60 of 60 dropped: the source equals the target"):
+        init("a.tsv")
+    for name in ("a.en", "a.it"):
+        (folder / name).write_text("".join(f"{en}\n" for en, _ in PAIRS))
+    with pytest.raises(DataError, match="60 of 60 dropped") as refused:
+        init("a.en", "a.it")
+    assert "--source-field" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("start", "between", "end", "indent"),
+    [("[", ", ", "]", None), ("[\n", ",\n", "\n]\n", None), ("", "\n", "\n", None), ("", "\n\n", "", None),
+     ("[\n", ",\n", "]", 2), (" \n[", "\n,", "]", None)],
+    ids=["one line", "an object a line", "JSON Lines", "blank lines, no end of line", "indented", "leading commas"],
+)  # fmt: skip
+def test_every_shape_of_json_gives_the_same_config(
+    folder: Path, start: str, between: str, end: str, indent: int | None
+) -> None:
+    items = [json.dumps({"id": i, "en": en, "it": it}, indent=indent) for i, (en, it) in enumerate(PAIRS)]  # fmt: skip
+    (folder / "a.json").write_text(start + between.join(items) + end, encoding="utf-8")
+    init("a.json")
+    data: Any = load_config("it.yaml").data
+    assert (data.corpora[0].source_field, data.corpora[0].target_field) == ("en", "it")
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ({"data": [{"en": en, "it": it} for en, it in PAIRS]}, "its field data holds a list of 60"),
+        ({f"{en} {i}": it for i, (en, it) in enumerate(PAIRS * 4)}, "it has 240 fields"),
+    ],
+)
+def test_one_json_object_around_all_pairs_is_named(
+    folder: Path, content: Any, told: str, indent: int | None
+) -> None:
+    (folder / "a.json").write_text(json.dumps(content, indent=indent))
+    with pytest.raises(DataError, match="the whole file is one JSON object") as refused:
+        init("a.json")
+    assert told in str(refused.value)
+    assert len(str(refused.value)) < 700
+
+
+def test_line_ends_of_old_macs_are_named_once(folder: Path) -> None:
+    text = table(*PAIRS).replace("\n", "\r").encode()
+    for name in ("a.csv", "a.tsv", "a.txt", "a.en", "a.it"):
+        (folder / name).write_bytes(text)
+    for paths in (["a.csv"], ["a.tsv"], ["a.txt"], ["a.en", "a.it"]):
+        with pytest.raises(DataError, match="a carriage return alone ends its lines") as refused:
+            init(*paths)
+        assert "tr '\\r' '\\n'" in str(refused.value)
+    assert not Path("it.yaml").exists()
+
+
+def test_a_file_of_one_column_is_named_with_the_separators_that_are_known(folder: Path) -> None:
+    (folder / "a.csv").write_text("".join(f"{en}|{it}\n" for en, it in PAIRS), encoding="utf-8")
+    (folder / "b.csv").write_text("My phrases\n" + table(*PAIRS), encoding="utf-8")
+    with pytest.raises(DataError, match="it has one column, where two are needed") as refused:
+        init("a.csv")
+    assert "a vertical bar (|) may be meant" in str(refused.value)
+    assert "a comma, a semicolon or a tab separates" in str(refused.value)
+    assert "--source-field" not in str(refused.value)
+    with pytest.raises(DataError, match=r"its first row has 1 column \(My phrases\)"):
+        init("b.csv")
+
+
+def test_a_wrong_column_is_refused_with_the_one_that_is_meant(folder: Path) -> None:
+    (folder / "a.csv").write_text(table(("Inglese", "Italian"), *PAIRS), encoding="utf-8")
+    for field in ("inglese", "Ingelse"):
+        with pytest.raises(DataError, match=f"no column {field}") as refused:
+            init("a.csv", wishes=Wishes(source_field=field))
+        assert "did you mean Inglese?" in str(refused.value)
+    with pytest.raises(DataError, match="no column 9") as refused:
+        init("a.csv", wishes=Wishes(source_field="9"))
+    assert "its number from 0" in str(refused.value)
+    with pytest.raises(DataError, match="are the same column, Italian"):
+        init("a.csv", wishes=Wishes("Italian", "Italian"))
+
+
+def test_only_the_first_of_very_many_columns_are_printed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = tuple(f"note{i}" for i in range(300))
+    rows = [("English", "Italian", *names), *((*pair, *("7" for _ in names)) for pair in PAIRS)]
+    (folder / "a.tsv").write_text(table(*rows), encoding="utf-8")
+    init("a.tsv")
+    out = capsys.readouterr().out
+    assert "  and 282 more" in out
+    assert out.count("\n") < 50
+
+
+def test_columns_of_dates_and_of_gaps_are_called_so(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [("English", "Italian", "day", "note"), *((*pair, f"2024-01-{i % 28 + 1:02}", "A note." * (i % 7 == 0)) for i, pair in enumerate(PAIRS))]  # fmt: skip
+    (folder / "a.tsv").write_text(table(*rows), encoding="utf-8")
+    init("a.tsv")
+    out = capsys.readouterr().out
+    assert "day      dates" in out
+    assert "note     gaps" in out

@@ -1,0 +1,240 @@
+"""Finds out how to read unknown files: the data section of a config that reads them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from transformer_cli.config import FileCorpus, FilesData, SplitName
+from transformer_cli.data.columns import (
+    NUM_SAMPLED_ROWS,
+    Column,
+    choose_columns,
+    columns_of,
+    on_one_line,
+    require_line_feeds,
+    spoken_language,
+)
+from transformer_cli.data.first_row import looks_like_names
+from transformer_cli.data.sources.lines import read_lines
+from transformer_cli.data.sources.local_files import corpus_format, find_files, without_compression
+from transformer_cli.data.sources.tables import first_rows
+from transformer_cli.errors import DataError, MissingInputError, UsageError
+from transformer_cli.text.languages import LANGUAGE_OF_NAME, language_code, language_in
+
+_NUM_GUESSED_LINES = 300
+_SPLIT_OF_NAME: dict[str, SplitName] = {
+    "train": "train", "training": "train",
+    "dev": "validation", "devel": "validation", "val": "validation", "valid": "validation", "validation": "validation",
+    "test": "test", "tst": "test",
+}  # fmt: skip
+
+
+class Wishes(NamedTuple):
+    """Facts that the user gives; the survey finds the ones that are None."""
+
+    source_field: str | None = None
+    target_field: str | None = None
+    source_language: str | None = None
+    target_language: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCorpus:
+    """How to read a corpus."""
+
+    data: FilesData
+    columns: list[Column] = field(default_factory=list)
+    """The columns of the first table; empty for plain text."""
+    doubts: list[str] = field(default_factory=list)
+    """What is odd about the corpus, such as a column whose name says another language than its text."""
+    left_out: list[str] = field(default_factory=list)
+    """The names of the files of a folder that are not read."""
+
+
+def find_corpus(paths: Sequence[str], wishes: Wishes) -> FoundCorpus:
+    """The data section that reads a corpus, found from its names and its first rows.
+
+    Args:
+        paths: one table or folder, or the two sides of plain text.
+
+    Raises:
+        MissingInputError: a path does not exist.
+        DataError: the files are no corpus, or cannot be read.
+    """
+    wishes = wishes._replace(
+        source_language=_code_of(wishes.source_language, "source_language"),
+        target_language=_code_of(wishes.target_language, "target_language"),
+    )
+    for path in paths:
+        if not Path(path).exists():
+            raise MissingInputError(f"{Path(path).absolute()}: no such file or folder")
+    if len(paths) == 2:
+        return _two_texts(paths[0], paths[1], wishes)
+    if Path(paths[0]).is_dir():
+        return _folder(Path(paths[0]), wishes)
+    return _table(Path(paths[0]), paths[0], wishes)
+
+
+def _code_of(given: str | None, setting: str) -> str | None:
+    code = None if given is None else language_code(given)
+    if given is not None and code is None:
+        raise UsageError(
+            f"{setting}: {given!r} cannot be used: it is no code of a language, and no name that tfm knows",
+            hint="a language is a code such as en, it or zh-CN, or a name such as English",
+        )
+    return code
+
+
+def _two_texts(source: str, target: str, wishes: Wishes) -> FoundCorpus:
+    for path in (source, target):
+        if (kind := corpus_format(Path(path))) is not None:
+            raise DataError(
+                f"{path}: a {kind.upper()} file has both sides, so give this file alone",
+                hint=f"tfm init {path}",
+            )
+    if Path(source).samefile(target):
+        raise DataError(
+            f"{source} and {target} are the same file, where the source and the target are needed",
+            hint="give two files: line N of the second translates line N of the first",
+        )
+    spoken = [_spoken_in(Path(path)) for path in (source, target)]
+    wanted = (wishes.source_language, wishes.target_language)
+    languages = wanted[0] or spoken[0][0], wanted[1] or spoken[1][0]
+    doubts = [doubt for _, doubt in spoken if doubt]
+    return FoundCorpus(
+        _data([{"source_path": source, "target_path": target}], languages), doubts=doubts
+    )
+
+
+def _spoken_in(path: Path) -> tuple[str, str | None]:
+    """The language of a text file, and a warning if its name says another one."""
+    require_line_feeds(path)
+    return spoken_language(f"file {path.name}", _language_of_file(path), _first_lines(path))
+
+
+def _folder(folder: Path, wishes: Wishes) -> FoundCorpus:
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
+    sides: dict[str, dict[str, Path]] = {}
+    for path in files:
+        language = _language_of_file(path)
+        if language and corpus_format(path) is None:
+            sides.setdefault(without_compression(path).stem, {})[language] = path
+    tables = [path for path in files if corpus_format(path) is not None]
+    if len({language for both in sides.values() for language in both}) == 2:
+        found = _split_texts(sides, wishes)
+    elif tables:
+        found = _table(tables[0], str(folder), wishes)
+    else:
+        names = ", ".join(path.name for path in files[:8]) or "nothing"
+        raise DataError(
+            f"{folder}: no corpus in this folder, found {names}",
+            hint="a folder holds tables (.csv, .tsv, .jsonl, .parquet), or text in pairs of files such as train.en and train.it",
+        )
+    read = {
+        path.resolve()
+        for index in range(len(found.data.corpora))
+        for of_corpus in find_files(found.data, index)
+        for path in (of_corpus.source, of_corpus.target)
+    }
+    return replace(found, left_out=[one.name for one in files if one.resolve() not in read])
+
+
+def _split_texts(sides: dict[str, dict[str, Path]], wishes: Wishes) -> FoundCorpus:
+    whole = {name: both for name, both in sides.items() if len(both) == 2}
+    if not whole:
+        raise DataError(
+            "the folder has no pair of files with one name and both languages, such as train.en and train.it"
+        )
+    first = next(iter(whole.values()))
+    spoken = {name: _spoken_in(path) for name, path in first.items()}
+    source = next((one for one in spoken if spoken[one][0] == wishes.source_language), None)
+    target = next((one for one in spoken if spoken[one][0] == wishes.target_language), None)
+    source = source or next(one for one in spoken if one != target)
+    target = next(one for one in spoken if one != source)
+    splits = {name: _SPLIT_OF_NAME.get(re.split(r"[\W_]+", name.casefold())[0]) for name in whole}
+    is_split = set(splits.values()) >= {"train", "validation"}
+    corpora = [
+        {"source_path": str(both[source]), "target_path": str(both[target])}
+        | ({"split": splits[name] or "train"} if is_split else {})
+        for name, both in whole.items()
+    ]
+    doubts = [doubt for _, doubt in spoken.values() if doubt]
+    languages = spoken[source][0], spoken[target][0]
+    return FoundCorpus(_data(corpora, languages), doubts=doubts)
+
+
+def _table(path: Path, given: str, wishes: Wishes) -> FoundCorpus:
+    kind = corpus_format(path)
+    corpus: dict[str, Any] = {"path": given}
+    if kind is None:
+        require_line_feeds(path)
+        first = next(read_lines(path), b"") or b""
+        if b"\t" not in first:
+            raise DataError(
+                f"{path}: its name does not tell its format, and its first line has no tab",
+                hint="plain text comes in two files: tfm init train.en train.it; a spreadsheet is saved as CSV (UTF-8)",
+            )
+        kind = corpus["format"] = "tsv"
+    fields = (wishes.source_field, wishes.target_field)
+    columns, has_header = columns_of(path, kind, names=fields)
+    wanted = (wishes.source_language, wishes.target_language)
+    source, target = choose_columns(columns, fields, wanted, str(path))
+    corpus |= {"source_field": source.field, "target_field": target.field}
+    if kind in ("tsv", "csv"):
+        corpus["has_header"] = has_header
+    languages = wanted[0] or source.language, wanted[1] or target.language
+    doubts = [one.doubt for one in (source, target) if one.doubt]
+    if kind in ("tsv", "csv") and not has_header:
+        doubts += _doubt_of_first_row(path, kind, [columns.index(one) for one in (source, target)])
+    return FoundCorpus(_data([corpus], languages), columns, doubts)
+
+
+def _doubt_of_first_row(path: Path, kind: str, chosen: Sequence[int]) -> list[str]:
+    """A warning if the first row is read as a pair, and may hold the names of the columns."""
+    rows = [
+        [row[number] if number < len(row) else "" for number in chosen]
+        for row in first_rows(path, kind, NUM_SAMPLED_ROWS)
+    ]
+    if not looks_like_names(rows[0], rows[1:]):
+        return []
+    shown = " and ".join(on_one_line(cell, 50) for cell in rows[0])
+    return [
+        f"the first row, {shown}, is read as a pair; if it holds the names of the columns, set has_header: true "
+        "under data.corpora"
+    ]
+
+
+def _data(corpora: Sequence[dict[str, Any]], languages: tuple[str, str]) -> FilesData:
+    try:
+        return FilesData(
+            source="files",
+            source_language=languages[0],
+            target_language=languages[1],
+            corpora=tuple(FileCorpus(**corpus) for corpus in corpora),
+        )
+    except ValidationError as error:
+        what = error.errors()[0]
+        place = ".".join(map(str, what["loc"]))
+        raise UsageError(
+            f"{place}: {what['input']!r} cannot be used: {what['msg']}",
+            hint="a language is a code such as en, it or zh-CN",
+        ) from error
+
+
+def _language_of_file(path: Path) -> str | None:
+    """The language in a file name: at its end, as in train.en.gz, or before it, as in english.txt."""
+    bare = without_compression(path)
+    suffix = bare.suffix.removeprefix(".").casefold()
+    if suffix in LANGUAGE_OF_NAME:
+        return suffix if len(suffix) == 2 else LANGUAGE_OF_NAME[suffix]
+    return language_in(bare.stem)
+
+
+def _first_lines(path: Path) -> list[str]:
+    lines = islice(read_lines(path), _NUM_GUESSED_LINES)
+    return [line.decode(errors="replace") for line in lines if line]
