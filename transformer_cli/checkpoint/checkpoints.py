@@ -123,30 +123,43 @@ class Checkpoints:
         self._known = KnownFolder(self.run_folder)
 
     def sweep(self) -> None:
-        """Delete temporary files of killed processes, and finish a replacement that a kill interrupted."""
+        """Delete temporary files of killed processes; finish a replacement, and undo a `move_away`, that a kill interrupted."""
         storage.sweep(self.run_folder, fs=self._fs)
         storage.sweep(self.folder, fs=self._fs)
         finish_replacements(self.folder, fs=self._fs)
+        for path in RunFolder(self.run_folder).records():
+            moved = self.folder / path.name
+            if moved.exists() and not os.path.lexists(path):
+                self._move(moved, path)
 
     def move_away(self, along: Iterable[str] = ()) -> Path | None:
         """Rename the folder, so that the run can start from scratch; return the new path, if there was one.
 
+        The folder is renamed last: after a kill, `sweep` can put back what was moved into it.
+
         Args:
-            along: names of other files and folders of the run that move into the renamed folder.
+            along: names of other files and folders of the run that move into the folder before.
         """
         if not self.folder.exists():
             return None
         number = 1
         while (target := self.folder.with_name(f"{self.folder.name}-old-{number}")).exists():
             number += 1
+        for path in (self.run_folder / name for name in along):
+            if path.exists():
+                self._move(path, _unused(self.folder / path.name))
         with storage.errors_explained(self.folder, fs=self._fs):
             self._fs.rename(self.folder, target)
             self._fs.flush_path(self.run_folder)
-        paths = (self.run_folder / name for name in along)
-        storage.move([path for path in paths if path.exists()], target, fs=self._fs)
         self._run_id = None
         self._verified.clear()
         return target
+
+    def _move(self, path: Path, new: Path) -> None:
+        with storage.errors_explained(path, fs=self._fs):
+            self._fs.rename(path, new)
+            self._fs.flush_path(new.parent)
+            self._fs.flush_path(path.parent)
 
     def _saved_elsewhere(
         self, known: KnownFolder, snapshot: Snapshot, score: float | None
