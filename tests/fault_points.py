@@ -252,6 +252,7 @@ ACTIONS: dict[str, Callable[..., None]] = {
     "move": shutil.move,
     "remove_tree": shutil.rmtree,
     "make_folder": os.mkdir,
+    "make_link": os.symlink,
 }
 
 

@@ -223,13 +223,13 @@ def test_what_goes_along_with_old_checkpoints_is_renamed_and_flushed(tmp_path: P
     fs = RecordingFileSystem(tmp_path)
     assert Checkpoints(run, fs=fs).move_away(along=("metrics.jsonl", "data", "missing"))
     assert [(operation.kind, operation.path, operation.other) for operation in fs.operations] == [
+        ("rename", "run/metrics.jsonl", "run/checkpoints/metrics.jsonl"),
+        ("flush", "run/checkpoints", ""),
+        ("flush", "run", ""),
+        ("rename", "run/data", "run/checkpoints/data"),
+        ("flush", "run/checkpoints", ""),
+        ("flush", "run", ""),
         ("rename", "run/checkpoints", "run/checkpoints-old-1"),
-        ("flush", "run", ""),
-        ("rename", "run/metrics.jsonl", "run/checkpoints-old-1/metrics.jsonl"),
-        ("flush", "run/checkpoints-old-1", ""),
-        ("flush", "run", ""),
-        ("rename", "run/data", "run/checkpoints-old-1/data"),
-        ("flush", "run/checkpoints-old-1", ""),
         ("flush", "run", ""),
     ]
     assert [path.name for path in run.iterdir()] == ["checkpoints-old-1"]

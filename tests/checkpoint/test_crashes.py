@@ -335,3 +335,57 @@ def test_a_checkpoint_that_reads_back_otherwise_is_not_called_saved(tmp_path: Pa
     with pytest.raises(StorageError, match="reading back what was just written failed"):
         Checkpoints(tmp_path / "run", ONE, fs=Rotting()).save(snapshot(20))
     assert newest_step(tmp_path / "run") == 10
+
+
+RECORDS = ("config.yaml", "metrics.jsonl", "tensorboard", "data")
+
+
+def with_records(run: Path) -> Path:
+    saved(run, 10)
+    for name in RECORDS[:2]:
+        (run / name).write_text("{}\n")
+    for name in RECORDS[2:]:
+        (run / name).mkdir()
+        (run / name / "file").write_text("old")
+    return run
+
+
+@pytest.mark.parametrize("is_asked_again", [False, True], ids=["resumed", "from scratch again"])
+def test_a_kill_while_a_run_is_moved_away_separates_no_record_from_its_checkpoints(
+    tmp_path: Path, is_asked_again: bool
+) -> None:
+    fs = WatchedFileSystem(lambda operation, number: None)
+    Checkpoints(with_records(tmp_path / "count"), fs=fs).move_away(along=RECORDS)
+    count = fs.counts["any"]
+    assert count >= 14
+    for number in range(1, count + 1):
+        run = with_records(tmp_path / f"run-{number}")
+
+        def work(run: Path = run, number: int = number) -> None:
+            Checkpoints(run, fs=killing_file_system("any", number)).move_away(along=RECORDS)
+
+        assert run_in_child(work) == -9
+        after = Checkpoints(run)
+        after.sweep()
+        is_moved = (run / "checkpoints-old-1").exists()
+        assert is_moved == (number == count), "only the last rename moves the run away"
+        if is_asked_again and not is_moved:
+            assert after.move_away(along=RECORDS) == run / "checkpoints-old-1"
+            is_moved = True
+        place = run / "checkpoints-old-1" if is_moved else run
+        assert all((place / name).exists() for name in RECORDS)
+        steps = run / ("checkpoints-old-1" if is_moved else "checkpoints")
+        assert [path.name for path in steps.glob("step-*")] == ["step-00000010"]
+        assert {path.name for path in run.iterdir()} == (
+            {"checkpoints-old-1"} if is_moved else {"checkpoints", *RECORDS}
+        )
+
+
+def test_a_record_that_a_kill_left_among_the_checkpoints_is_not_overwritten(tmp_path: Path) -> None:
+    run = with_records(tmp_path / "run")
+    (run / "checkpoints" / "metrics.jsonl").write_text("earlier")
+    checkpoints = Checkpoints(run)
+    checkpoints.sweep()
+    place = checkpoints.move_away(along=RECORDS)
+    assert place is not None
+    assert {path.read_text() for path in place.glob("metrics.jsonl*")} == {"earlier", "{}\n"}

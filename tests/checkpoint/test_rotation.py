@@ -216,3 +216,32 @@ TestLives.settings = settings(
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )
+
+
+def with_equal_scores(run: Path) -> Checkpoints:
+    """Three checkpoints of one score, of which the first has the smallest loss."""
+    checkpoints = Checkpoints(run, Retention(keep_last=2, keep_best=1, metric="bleu"))
+    for step, loss in ((10, 1.0), (20, 3.0), (30, 2.0)):
+        state = {"step": step, "validation": {"step": step, "loss": loss}}
+        checkpoints.save(replace(snapshot(step), state=state), 50.0)
+    return checkpoints
+
+
+def test_a_damaged_state_in_the_best_checkpoint_is_told_and_nothing_is_deleted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpoints = with_equal_scores(tmp_path)
+    best = checkpoints.best()
+    assert best is not None
+    assert best.step == 10
+    state = best.folder / "state.json"
+    state.write_bytes(state.read_bytes().replace(b'"loss": 1.0', b'"loss": 9.0'))
+    assert "state.json" in list_checkpoints(tmp_path / "checkpoints").skipped["step-00000010"]
+    checkpoints.save(snapshot(40), None)
+    (told,) = (record.getMessage() for record in caplog.records)
+    assert "a damaged checkpoint is not counted among those to keep" in told
+    assert "step-00000010/state.json" in told
+    assert best.folder.exists(), "a person can still examine it"
+    again = checkpoints.best()
+    assert again is not None
+    assert again.step == 30

@@ -154,3 +154,28 @@ def test_the_work_of_a_run_that_was_removed_is_saved_under_another_name(
     assert again.exit_code == 0, again.talk
     for name in ("model.safetensors", "optimizer.safetensors"):
         assert essence(run)[name] == uninterrupted[name]
+
+
+def test_checkpoints_that_a_link_replaces_are_not_written_through_it(
+    tfm: Tfm, uninterrupted: dict[str, Any]
+) -> None:
+    write_tiny(tfm.folder)
+    run, outside = tfm.folder / "runs/tiny", tfm.folder / "outside"
+    outside.mkdir()
+    move = ("at", "step", 7, "move", str(run / "checkpoints"), str(tfm.folder / "moved"))
+    link = ("at", "step", 7, "make_link", str(outside), str(run / "checkpoints"))
+    stopped = tfm(*TRAIN, faults=[link, move])  # the last of the faults happens first
+    assert stopped.exit_code == 74, stopped.talk
+    assert "runs/tiny/checkpoints: a symbolic link took the place of this folder" in stopped.talk
+    assert "step 8 is saved in runs/tiny-rescued/checkpoints/step-00000008" in stopped.talk
+    assert stopped.talk.count("\n  hint: ") == 1
+    assert list(outside.iterdir()) == []
+    (run / "checkpoints").unlink()
+    (tfm.folder / "moved").rename(run / "checkpoints")
+    rescued = tfm.folder / "runs/tiny-rescued/checkpoints/step-00000008"
+    rescued.rename(run / "checkpoints" / rescued.name)
+    again = tfm(*TRAIN)
+    assert again.exit_code == 0, again.talk
+    assert "at step 8" in again.talk
+    assert "skipped" not in again.talk
+    assert essence(run)["model.safetensors"] == uninterrupted["model.safetensors"]

@@ -1,7 +1,9 @@
+import sys
 import time
 import unicodedata
 
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,6 +85,41 @@ def test_each_normalisation_can_be_switched_off() -> None:
 )
 def test_text_that_shows_nothing_is_blank(text: str) -> None:
     assert is_blank(text)
+
+
+INVISIBLE = {
+    "fillers of Hangul": "\u3164\u115f\u1160\uffa0",
+    "an empty pattern of Braille": "\u2800",
+    "tags": "\U000e0001\U000e0020\U000e007f",
+    "variation selectors": "\ufe00\ufe0f\U000e0100\u180b",
+    "a grapheme joiner": "\u034f",
+    "a mark of the Arabic direction": "\u061c",
+    "vowels of Khmer that are never shown": "\u17b4\u17b5",
+    "old controls of direction and shape": "\u206a\u206f",
+    "controls of shorthand and of music": "\U0001bca0\U0001d173\U0001d159",
+    "marks of annotation": "\ufff9\ufffa\ufffb",
+}
+
+
+@pytest.mark.parametrize("kind", INVISIBLE)
+def test_characters_that_are_never_shown_are_blank_alone_and_together(kind: str) -> None:
+    assert all(map(is_blank, INVISIBLE[kind]))
+    assert is_blank(f" {INVISIBLE[kind]}\u200b")
+    assert not is_blank(f"{INVISIBLE[kind]}a")
+
+
+def test_every_character_that_unicode_calls_ignorable_is_blank() -> None:
+    for code in range(sys.maxunicode + 1):
+        if regex.match(r"\p{Default_Ignorable_Code_Point}", chr(code)):
+            assert is_blank(chr(code)), hex(code)
+
+
+def test_every_letter_digit_mark_and_symbol_that_is_shown_is_not_blank() -> None:
+    shown = regex.compile(
+        r"[\p{L}\p{N}\p{M}\p{P}\p{S}--\p{Default_Ignorable_Code_Point}]", regex.V1
+    )
+    blank = {c for c in map(chr, range(sys.maxunicode + 1)) if is_blank(c) and shown.match(c)}
+    assert blank == {"\u2800", "\U0001d159"}
 
 
 @pytest.mark.parametrize("text", [".", " a", "\u200ba", "\u0301", "\x07"])

@@ -88,10 +88,13 @@ class Checkpoints:
             TryAgainError: the disk is full.
             CannotCreateError: no permission to write into the folder.
             StorageError: any other error of the disk; or the run folder was renamed or removed: then the
-                checkpoint is saved in another place, which the message names.
+                checkpoint is saved in another place, which the message names; or a symbolic link took the place
+                of `checkpoints/`, likewise.
         """
         if self._known is not None and not self._known.is_in_place():
             raise self._saved_elsewhere(self._known, snapshot, score)
+        if self.folder.is_symlink():
+            raise self._saved_beside_link(snapshot, score)
         self._continue_run(snapshot.step)
         storage.make_folders(self.folder, fs=self._fs)
         if self._known is None:
@@ -123,30 +126,43 @@ class Checkpoints:
         self._known = KnownFolder(self.run_folder)
 
     def sweep(self) -> None:
-        """Delete temporary files of killed processes, and finish a replacement that a kill interrupted."""
+        """Delete temporary files of killed processes; finish a replacement, and undo a `move_away`, that a kill interrupted."""
         storage.sweep(self.run_folder, fs=self._fs)
         storage.sweep(self.folder, fs=self._fs)
         finish_replacements(self.folder, fs=self._fs)
+        for path in RunFolder(self.run_folder).records():
+            moved = self.folder / path.name
+            if moved.exists() and not os.path.lexists(path):
+                self._move(moved, path)
 
     def move_away(self, along: Iterable[str] = ()) -> Path | None:
         """Rename the folder, so that the run can start from scratch; return the new path, if there was one.
 
+        The folder is renamed last: after a kill, `sweep` can put back what was moved into it.
+
         Args:
-            along: names of other files and folders of the run that move into the renamed folder.
+            along: names of other files and folders of the run that move into the folder before.
         """
         if not self.folder.exists():
             return None
         number = 1
         while (target := self.folder.with_name(f"{self.folder.name}-old-{number}")).exists():
             number += 1
+        for path in (self.run_folder / name for name in along):
+            if path.exists():
+                self._move(path, _unused(self.folder / path.name))
         with storage.errors_explained(self.folder, fs=self._fs):
             self._fs.rename(self.folder, target)
             self._fs.flush_path(self.run_folder)
-        paths = (self.run_folder / name for name in along)
-        storage.move([path for path in paths if path.exists()], target, fs=self._fs)
         self._run_id = None
         self._verified.clear()
         return target
+
+    def _move(self, path: Path, new: Path) -> None:
+        with storage.errors_explained(path, fs=self._fs):
+            self._fs.rename(path, new)
+            self._fs.flush_path(new.parent)
+            self._fs.flush_path(path.parent)
 
     def _saved_elsewhere(
         self, known: KnownFolder, snapshot: Snapshot, score: float | None
@@ -155,14 +171,29 @@ class Checkpoints:
         renamed = known.find_nearby()
         what = "removed or moved away" if renamed is None else f"renamed to {renamed}"
         place = renamed or _unused(self.run_folder.with_name(f"{self.run_folder.name}-rescued"))
-        elsewhere = Checkpoints(place, self.retention, fs=self._fs)
-        elsewhere._data_fingerprint = self._data_fingerprint
-        saved = elsewhere.save(snapshot, score)
+        saved = self._at(place).save(snapshot, score)
         return StorageError(
             f"{self.run_folder}: this folder was {what} during the training; step {snapshot.step} "
             f"is saved in {saved}",
             hint=f"to go on, rename {place} to {self.run_folder}, then run the same command again",
         )
+
+    def _saved_beside_link(self, snapshot: Snapshot, score: float | None) -> StorageError:
+        """Save in a new folder, as a checkpoint of this run; return the error that says so."""
+        elsewhere = self._at(_unused(self.run_folder.with_name(f"{self.run_folder.name}-rescued")))
+        elsewhere._run_id, elsewhere._saved_at = self._run_id, self._saved_at
+        saved = elsewhere.save(snapshot, score)
+        return StorageError(
+            f"{self.folder}: a symbolic link took the place of this folder during the training, and a run writes "
+            f"only into its own folder; step {snapshot.step} is saved in {saved}",
+            hint=f"to go on, delete the link, move the earlier checkpoints back to {self.folder} and "
+            f"{saved.name} into it, then run the same command again",
+        )
+
+    def _at(self, run_folder: Path) -> "Checkpoints":
+        elsewhere = Checkpoints(run_folder, self.retention, fs=self._fs)
+        elsewhere._data_fingerprint = self._data_fingerprint
+        return elsewhere
 
     def _continue_run(self, step: int) -> None:
         """Before the first save: take the run's id from its newest checkpoint, or draw one."""
@@ -226,6 +257,9 @@ class Checkpoints:
     def _kept_and_superfluous(self) -> tuple[list[Checkpoint], list[Checkpoint]]:
         """Newest first. All kept ones are verified: a damaged checkpoint never replaces a good one."""
         listing = list_checkpoints(self.folder)
+        for name in listing.skipped.keys() & self._verified.keys():
+            del self._verified[name]
+            _warn_of_damage(listing.skipped[name])
         while True:
             own = [found for found in listing.whole if found.manifest.run_id == self._run_id]
             steps = self.retention.superfluous(found.scored(self.retention.metric) for found in own)
@@ -234,15 +268,16 @@ class Checkpoints:
             if not damaged:
                 return kept, [found for found in own if found.step in steps]
             for found in damaged:
-                logger.warning(
-                    "a damaged checkpoint is not counted among those to keep: %s",
-                    listing.skipped[found.folder.name],
-                )
+                _warn_of_damage(listing.skipped[found.folder.name])
 
     def _is_trusted(self, checkpoint: Checkpoint, listing: Listing) -> bool:
         """Whether this process has verified the checkpoint, now or earlier."""
         known = self._verified.get(checkpoint.folder.name)
         return known == checkpoint.manifest or self._is_verified(checkpoint, listing)
+
+
+def _warn_of_damage(reason: str) -> None:
+    logger.warning("a damaged checkpoint is not counted among those to keep: %s", reason)
 
 
 def _unused(path: Path) -> Path:

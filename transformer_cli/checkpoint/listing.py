@@ -22,7 +22,7 @@ class Listing:
     """The usable and the unusable checkpoints of a folder."""
 
     whole: list[Checkpoint] = field(default_factory=list)
-    """Newest first; the names and sizes of their files were compared, but not the checksums."""
+    """Newest first; the names and sizes of their files were compared, but only the checksum of the state."""
     skipped: dict[str, str] = field(default_factory=dict)
     """Folder name to the reason why the checkpoint is unusable."""
 
@@ -52,6 +52,7 @@ def list_checkpoints(folder: Path) -> Listing:
             checkpoint = open_checkpoint(path)
             if checkpoint.step != step:
                 raise DamagedError(f"{path}: its manifest says step {checkpoint.step}")
+            checkpoint.verify_state()
         except (DamagedError, StorageError) as error:
             listing.skip(path, error)
         else:

@@ -31,6 +31,10 @@ class RunFolder:
         self.data_folder = path / "data"
         """The corpus as token ids, and the tokenizers."""
 
+    def records(self) -> tuple[Path, ...]:
+        """What belongs to the checkpoints of a run, and is renamed with them when it starts from scratch."""
+        return self.config_file, self.metrics_file, self.tensorboard_folder, self.data_folder
+
     def require_own_files(self) -> None:
         """Check the files and folders to which the run will write; a run from elsewhere may have links or pipes there.
 

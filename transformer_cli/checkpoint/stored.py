@@ -86,7 +86,7 @@ class Checkpoint:
             validation = self.state()["validation"]
             loss = float(validation["loss"]) if validation["step"] == self.step else math.inf
         except (DataError, StorageError, KeyError, TypeError, ValueError):
-            # The score alone counts; whether the file is damaged is checked elsewhere.
+            # The score alone counts; `list_checkpoints` skips a checkpoint whose state is damaged.
             return math.inf
         return math.inf if math.isnan(loss) else loss
 
@@ -98,6 +98,16 @@ class Checkpoint:
         """
         with open_sealed(self.folder) as sealed:
             sealed.verify()
+
+    def verify_state(self) -> None:
+        """Compare the checksum of the state, which has the loss that decides between equal scores.
+
+        Raises:
+            DamagedError: the file has changed since it was saved.
+        """
+        sizes = {file.name: file.size for file in self.manifest.files}
+        if sizes.get(STATE_FILE, MAX_STATE_BYTES + 1) <= MAX_STATE_BYTES:
+            self.file(STATE_FILE, max_bytes=MAX_STATE_BYTES)
 
     def has(self, name: str) -> bool:
         """Whether the checkpoint has a file of this name."""

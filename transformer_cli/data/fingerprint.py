@@ -1,7 +1,8 @@
 """The fingerprint of prepared data: the settings and files from which it was made."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from transformer_cli.config import Config, SplitName
@@ -9,12 +10,13 @@ from transformer_cli.config.flat_settings import flat_settings
 from transformer_cli.data.sources import corpus
 from transformer_cli.data.sources.decompression import file_digest
 from transformer_cli.data.sources.hub import COMMIT_OF
-from transformer_cli.errors import DataError, TfmError
+from transformer_cli.errors import DataError, MissingInputError, TfmError, TryAgainError
 
 FILE_NAME = "fingerprint.json"
 VERSION = "1"  # of the preparation; raised if the same config would give other ids
 # These settings say where the corpus lies, or how the pairs are used later; they do not change the ids.
 _WITHOUT_EFFECT = ("root", "weight", "max_dropped_share")
+_AGAIN = "run the command again when no program writes to the corpus"
 
 
 def fingerprint(config: Config, *, split: SplitName | None = None) -> dict[str, str]:
@@ -37,6 +39,61 @@ def fingerprint(config: Config, *, split: SplitName | None = None) -> dict[str, 
     }
     sources = corpus.fingerprint(config.data, seed=config.seed, split=split)
     return {"version": VERSION} | settings | sources
+
+
+class WatchedFiles:
+    """Notices files of a corpus that change while data is prepared: each split opens them again.
+
+    Make it before the fingerprint is computed. Sizes and times of all files are compared; the content only
+    of those that differ in them, because copying a file anew may change nothing.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._data = config.data
+        self._stamps = self._current_stamps()
+
+    @contextmanager
+    def unchanged(self, made_from: Mapping[str, str]) -> Iterator[None]:
+        """At the end of the block, also by an error about the data, compare the files.
+
+        Args:
+            made_from: the fingerprint of the files.
+
+        Raises:
+            TryAgainError: a file has changed, was removed or added.
+        """
+        try:
+            yield
+        except (DataError, MissingInputError):
+            self._compare(made_from)
+            raise
+        self._compare(made_from)
+
+    def _compare(self, made_from: Mapping[str, str]) -> None:
+        try:
+            now = self._current_stamps()
+        except (DataError, MissingInputError) as error:
+            raise TryAgainError(
+                f"the corpus changed while it was read: {error.message}", hint=_AGAIN
+            ) from error
+        for name in {**self._stamps, **now}:
+            before, (path, stamp) = self._stamps.get(name), now.get(name, (Path(name), None))
+            is_same = before is not None and before[1] == stamp is not None
+            if not is_same and (stamp is None or file_digest(path) != made_from.get(name)):
+                what = "was removed" if stamp is None else "changed"
+                raise TryAgainError(f"{path}: {what} while the corpus was read", hint=_AGAIN)
+
+    def _current_stamps(self) -> dict[str, tuple[Path, tuple[int, ...] | None]]:
+        files = corpus.local_files(self._data)
+        return {name: (path, _stamp(path)) for name, path in files.items()}
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -88,7 +88,9 @@ def prepare_data(
     Raises:
         ConfigError: a change is accepted for a run that is finished.
         DataError: the corpus cannot be used, or has changed since the run began.
+        TryAgainError: a file of the corpus changed while it was read.
     """
+    watched = fingerprints.WatchedFiles(config)
     sought = fingerprints.fingerprint(config)
     found = fingerprints.read_seal(folder)
     if found is not None:
@@ -106,7 +108,7 @@ def prepare_data(
             logger.info("data changed: %s", change)
     make_folders(folder.parent)
     with staged_folder(folder) as partial:
-        with streams_kept_in(partial):
+        with watched.unchanged(sought), streams_kept_in(partial):
             _build(config, partial, tokenizers if has_begun else None)
         fingerprints.seal(partial, sought)
     return _open(config, folder, sought)

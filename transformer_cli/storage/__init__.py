@@ -15,7 +15,6 @@ from transformer_cli.storage.manifest import Manifest as Manifest
 from transformer_cli.storage.reading import open_sealed as open_sealed
 from transformer_cli.storage.writing import Content as Content
 from transformer_cli.storage.writing import make_folders as make_folders
-from transformer_cli.storage.writing import move as move
 from transformer_cli.storage.writing import point_link as point_link
 from transformer_cli.storage.writing import remove as remove
 from transformer_cli.storage.writing import replace_file as replace_file

@@ -150,15 +150,6 @@ def remove(paths: Iterable[Path], *, fs: FileSystem = REAL) -> None:
                 _remove_tree(path, fs)
 
 
-def move(paths: Iterable[Path], folder: Path, *, fs: FileSystem = REAL) -> None:
-    """Move files and folders into another folder of the same file system; they keep their names."""
-    for path in paths:
-        with errors_explained(path, fs=fs):
-            fs.rename(path, folder / path.name)
-            fs.flush_path(folder)
-            fs.flush_path(path.parent)
-
-
 def sweep(folder: Path, *, fs: FileSystem = REAL) -> list[str]:
     """Delete what killed processes left in a folder; the caller holds the run's lock."""
     if not folder.is_dir():

@@ -9,10 +9,17 @@ from transformer_cli.config.data import CleaningConfig
 # White space stays, also U+0085 and U+001C..U+001F: removing it would join two words into one. A
 # byte-order mark inside a text comes from files that were concatenated.
 _CONTROL_CHARACTER = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ufeff]")
-# Any character but white space and characters without width: soft hyphen, joiners, direction marks.
-_VISIBLE = re.compile(
-    r"[^\s\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
+# Default_Ignorable_Code_Point, from DerivedCoreProperties.txt of the Unicode Character Database: soft hyphen,
+# joiners, direction marks, fillers, variation selectors, tags. `unicodedata` does not have this property.
+_IGNORABLE = (
+    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e0fff"
 )
+# Not in that property, but they show nothing either: the empty Braille pattern, the marks of interlinear
+# annotation, the musical null notehead.
+_EMPTY = r"\u2800\ufff9-\ufffb\U0001d159"
+_VISIBLE = re.compile(rf"[^\s{_IGNORABLE}{_EMPTY}]")
 _LONG_TEXT = 1000
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, load_tokenizers
-from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RUNS, RunFolder
+from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config, load_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.errors import InterruptedBySignal, TryAgainError
@@ -141,8 +141,7 @@ def _prepared_data(
     checkpoints = Checkpoints(folder.path, Retention.of(config.training))
     checkpoints.sweep()
     if from_scratch:
-        records = folder.metrics_file, folder.tensorboard_folder, folder.data_folder
-        place = checkpoints.move_away(along=[CONFIG_FILE, *(path.name for path in records)])
+        place = checkpoints.move_away(along=[path.name for path in folder.records()])
         if place is not None:
             logger.info("the earlier checkpoints are now in %s", place)
     newest = checkpoints.newest_valid()

@@ -17,6 +17,7 @@ from transformer_cli.config import (
 from transformer_cli.data.pairs import ReadingReport, Row, SentencePair, finding_rows, pair_digest
 from transformer_cli.data.selection.cleaning import CleaningReport, clean
 from transformer_cli.data.sources import has_split, read_pairs
+from transformer_cli.data.sources.lines import TOO_LONG
 from transformer_cli.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -102,6 +103,13 @@ def _read(config: Config, split: SplitName) -> HeldOutSplit:
 def _require_pairs(config: Config, found: HeldOutSplit, split: SplitName) -> None:
     if found.pairs:
         return
+    for reading in (found.reading, found.drawn_reading):
+        if TOO_LONG in reading.skipped and reading.num_skipped == reading.num_rows:
+            raise DataError(
+                f"{reading.skipped[TOO_LONG].example}: {TOO_LONG}, which is no sentence; all pairs were skipped, "
+                f"so the config has no {split} pairs",
+                hint="give files with one sentence in each line or row; look at this one with: head -c 1000",
+            )
     rows = [*finding_rows("skipped", found.drawn_reading.skipped), *found.table()]
     lost = "; ".join(f"{what}: {count:,}" for what, count, _ in rows if count)
     raise DataError(

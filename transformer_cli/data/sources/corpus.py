@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from itertools import islice
+from pathlib import Path
 
 from transformer_cli.config import (
     DataConfig,
@@ -17,8 +18,12 @@ from transformer_cli.config import (
 )
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.sources import sequences
-from transformer_cli.data.sources.hub import fingerprint_hub, read_hub
-from transformer_cli.data.sources.local_files import fingerprint_files, read_files
+from transformer_cli.data.sources.hub import fingerprint_hub, hub_files, read_hub
+from transformer_cli.data.sources.local_files import (
+    fingerprint_files,
+    read_files,
+    stored_files,
+)
 from transformer_cli.data.sources.splits import draw_split
 from transformer_cli.errors import ConfigError, DataError
 
@@ -106,6 +111,19 @@ def fingerprint(data: DataConfig, *, seed: int, split: SplitName | None = None) 
         else:
             digests |= fingerprint_hub(data, index)
     return digests
+
+
+def local_files(data: DataConfig) -> dict[str, Path]:
+    """Name in the fingerprint -> path, for each file on this machine from which pairs are read."""
+    if isinstance(data, PhrasebookData | SequencesData):
+        return {}
+    files: dict[str, Path] = {}
+    for index in range(len(data.corpora)):
+        if isinstance(data, FilesData):
+            files |= stored_files(data, index)
+        else:
+            files |= hub_files(data, index)
+    return files
 
 
 def _generated_pairs(

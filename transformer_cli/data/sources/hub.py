@@ -52,14 +52,19 @@ def fingerprint_hub(data: HubData, index: int) -> dict[str, str]:
     asked = (corpus.dataset, corpus.config, corpus.revision, corpus.dataset_split, corpus.max_pairs)
     name = " ".join(str(part) for part in asked if part is not None)
     digests = {name: sha256(repr(asked).encode()).hexdigest()}
-    for path in _local_files(corpus, data):
-        digests[name_under_root(path, data.root)] = file_digest(path)
-    if (folder := _local_folder(corpus, data)) is not None:
-        for path in saved_files(folder):
-            digests[name_under_root(path, data.root)] = file_digest(path)
-    elif (commit := commit_of(corpus)) is not None:
+    digests |= {name: file_digest(path) for name, path in hub_files(data, index).items()}
+    is_local = _local_folder(corpus, data) is not None
+    if not is_local and (commit := commit_of(corpus)) is not None:
         digests[f"{COMMIT_OF} {corpus.dataset}"] = commit
     return digests
+
+
+def hub_files(data: HubData, index: int) -> dict[str, Path]:
+    """Name in the fingerprint -> path, for each file on this machine that `data.corpora[index]` names."""
+    corpus = data.corpora[index]
+    folder = _local_folder(corpus, data)
+    paths = [*_local_files(corpus, data), *(saved_files(folder) if folder is not None else [])]
+    return {name_under_root(path, data.root): path for path in paths}
 
 
 def _raw_pairs(data: HubData, index: int, name: str) -> Iterator[RawPair]:

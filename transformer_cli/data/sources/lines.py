@@ -13,6 +13,8 @@ from transformer_cli.data.sources.decompression import read_chunks
 from transformer_cli.errors import DataError
 
 MAX_LINE_BYTES = 1 << 20
+TOO_LONG = f"a side of more than {MAX_LINE_BYTES:,} bytes"
+"""The reason why a pair with such a side is skipped."""
 
 Policy = Literal["error", "skip", "replace"]
 
@@ -20,6 +22,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 UTF_16_FOUND = "UTF-16 text, where UTF-8 is expected"
 _BEGINNING_BYTES = 4096
+# With so many carriage returns without a line feed, a file has the line ends of old Macs; a few of them are
+# part of sentences.
+_MIN_LONE_RETURNS = 3
+_LONE_RETURNS_PER_FEED = 20
 _UNUSUAL = (
     (b"\r", "a carriage return inside a sentence"),
     (b"\n", "a line end inside a sentence"),
@@ -41,8 +47,34 @@ class RawPair(NamedTuple):
 
 
 def read_lines(path: Path) -> Iterator[bytes | None]:
-    """The lines of a file, as `cut_lines` yields them."""
-    return cut_lines(read_chunks(path), path)
+    """The lines of a file, as `cut_lines` yields them; a file with the line ends of old Macs is a DataError."""
+    return cut_lines(_with_line_feeds(read_chunks(path), path), path)
+
+
+def _with_line_feeds(chunks: Iterable[bytes], path: Path) -> Iterator[bytes]:
+    beginning, remaining = _beginning(chunks)
+    num_feeds = beginning.count(b"\n")
+    num_lone = beginning.count(b"\r") - beginning.count(b"\r\n")
+    if num_lone >= max(_MIN_LONE_RETURNS, _LONE_RETURNS_PER_FEED * num_feeds):
+        raise carriage_return_error(str(path), path)
+    yield beginning
+    yield from remaining
+
+
+def carriage_return_error(where: str, path: Path, problem: str = "") -> DataError:
+    """The error for a file whose lines, all or some, end with a carriage return and no line feed.
+
+    Args:
+        problem: what could not be read because of that.
+    """
+    cause = "its line ends are carriage returns (old Mac)"
+    if problem:
+        cause = f"{problem}; this line has carriage returns inside, the line ends of old Macs"
+    return DataError(
+        f"{where}: {cause}, where line feeds are expected",
+        hint=f"convert it: tr '\\r' '\\n' < {path.name} > new file (unpack a compressed file first); "
+        "or save it with the line ends of Unix or Windows",
+    )
 
 
 def cut_lines(chunks: Iterable[bytes], path: Path) -> Iterator[bytes | None]:
@@ -81,15 +113,21 @@ def _line(line: bytes) -> bytes | None:
 
 
 def _without_byte_order_mark(chunks: Iterable[bytes], path: Path) -> Iterator[bytes]:
+    beginning, remaining = _beginning(chunks)
+    refuse_utf_16(beginning[:_BEGINNING_BYTES], path)
+    yield beginning.removeprefix(_BYTE_ORDER_MARK)
+    yield from remaining
+
+
+def _beginning(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """At least the first `_BEGINNING_BYTES` bytes if there are so many, and the chunks after them."""
     beginning = b""
     remaining = iter(chunks)
     for chunk in remaining:
         beginning += chunk
         if len(beginning) >= _BEGINNING_BYTES:
             break
-    refuse_utf_16(beginning[:_BEGINNING_BYTES], path)
-    yield beginning.removeprefix(_BYTE_ORDER_MARK)
-    yield from remaining
+    return beginning, remaining
 
 
 def refuse_utf_16(beginning: bytes, path: Path) -> None:
@@ -126,7 +164,7 @@ def decode_pairs(
         report.num_rows += 1
         if source is None or target is None:
             place = places[0] if source is None else places[1]
-            report.skip(f"a side of more than {MAX_LINE_BYTES:,} bytes", f"{place}:{line}")
+            report.skip(TOO_LONG, f"{place}:{line}")
             continue
         if b"\0" in source or b"\0" in target:
             place = places[0] if b"\0" in source else places[1]

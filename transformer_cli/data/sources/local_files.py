@@ -113,14 +113,19 @@ def _saved(folder: Path, splits: Sequence[str]) -> CorpusFiles:
 
 def fingerprint_files(data: FilesData, index: int) -> dict[str, str]:
     """Name -> SHA-256 of the stored bytes, for each file of `data.corpora[index]`."""
+    return {name: file_digest(path) for name, path in stored_files(data, index).items()}
+
+
+def stored_files(data: FilesData, index: int) -> dict[str, Path]:
+    """Name in the fingerprint -> path, for each file of `data.corpora[index]`."""
     return {
-        name_under_root(path, data.root): file_digest(path)
+        name_under_root(path, data.root): path
         for files in find_files(data, index)
-        for path in _stored_files(files)
+        for path in _files_on_disk(files)
     }
 
 
-def _stored_files(files: CorpusFiles) -> list[Path]:
+def _files_on_disk(files: CorpusFiles) -> list[Path]:
     return saved_files(files.source) if files.format == "saved" else list(dict.fromkeys(files[1:]))
 
 

@@ -12,7 +12,12 @@ from transformer_cli.data.sources.fields import (
     warn_of_likely_header,
     warn_of_unused_columns,
 )
-from transformer_cli.data.sources.lines import MAX_LINE_BYTES, RawPair, read_lines
+from transformer_cli.data.sources.lines import (
+    MAX_LINE_BYTES,
+    RawPair,
+    carriage_return_error,
+    read_lines,
+)
 from transformer_cli.errors import DataError
 
 _Row = tuple[int, list[bytes] | None]  # number of its first line; None: a line is too long
@@ -44,7 +49,13 @@ def read_table(
             yield RawPair(line, None, None)
             continue
         if not num_columns:
-            header, source, target = _find_columns(row, fields, has_header, str(path))
+            try:
+                header, source, target = _find_columns(row, fields, has_header, str(path))
+            except DataError as error:
+                if any(b"\r" in cell for cell in row):
+                    problem = error.message.removeprefix(f"{path}: ").split("\r")[0]
+                    raise carriage_return_error(f"{path}:{line}", path, problem) from error
+                raise
             num_columns = len(row)
             if header:
                 continue
@@ -52,11 +63,11 @@ def read_table(
             yield RawPair(line, b"", b"")
             continue
         if len(row) != num_columns:
-            raise DataError(
-                f"{path}:{line}: {len(row)} column{'s' if len(row) > 1 else ''}, "
-                f"where the first row has {num_columns}",
-                hint=_hint_of_columns(kind, delimiter, are_too_many=len(row) > num_columns),
-            )
+            found = f"{len(row)} column{'s' if len(row) > 1 else ''}, where the first row has {num_columns}"
+            if any(b"\r" in cell for cell in row):
+                raise carriage_return_error(f"{path}:{line}", path, found)
+            hint = _hint_of_columns(kind, delimiter, are_too_many=len(row) > num_columns)
+            raise DataError(f"{path}:{line}: {found}", hint=hint)
         yield RawPair(line, row[source], row[target])
 
 
