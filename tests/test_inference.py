@@ -133,3 +133,12 @@ def test_a_translator_of_a_live_model_follows_its_weights_and_needs_eval_mode(
         list(live.translate(WORDS))
     model.eval()
     assert list(live.translate(WORDS)) != before
+
+
+@pytest.mark.parametrize("name", ["beam_size", "model.beam_size"])
+def test_an_override_that_is_no_setting_is_told_from_one_for_training(run: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="this is not a setting") as refusal:
+        load_run("saved", [f"{name}=3"])
+    assert refusal.value.hint == "did you mean decoding.beam_size?"
+    with pytest.raises(ConfigError, match="this setting cannot be changed for a trained model"):
+        load_run("saved", ["model.d_ff=3"])

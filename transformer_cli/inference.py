@@ -17,6 +17,7 @@ from transformer_cli.config import (
 )
 from transformer_cli.config.loading import override_settings
 from transformer_cli.config.overrides import overridden_setting
+from transformer_cli.config.refusal import setting_paths, similar_setting
 from transformer_cli.decoding import SpecialIds, TextPipeline, Translator
 from transformer_cli.decoding.engines import PyTorchEngine
 from transformer_cli.errors import ConfigError
@@ -137,6 +138,11 @@ def _checked_setting(override: str, command: Command) -> str:
         hint = f"it has one on tfm {' and tfm '.join(others)}; {hint}"
     else:
         problem = "this setting cannot be changed for a trained model"
+        if setting not in {*setting_paths(), *setting_paths({"source": "files"})}:
+            problem = "this is not a setting"
+            known = [path for path in setting_paths() if command in _commands_that_take(path)]
+            meant = similar_setting(setting.split("."), known)
+            hint = f"did you mean {meant}?" if meant else hint
     raise ConfigError(f"--set {override}: {problem}", hint=hint)
 
 

@@ -75,6 +75,12 @@ def _check_files(given: Sequence[str] | Path | None, output: Path | None) -> Non
     """Refuse an input or an output that cannot work, before a model is loaded."""
     check_output(output)
     if given is not None and not isinstance(given, Path):
+        for sentence in filter(os.path.isfile, given):
+            logger.warning(
+                "%s is a file, but its name is translated, not its lines; did you mean --input %s?",
+                sentence,
+                sentence,
+            )
         return
     read = os.fstat(0) if given is None else check_input(given)
     written = output_status(output)
