@@ -28,7 +28,8 @@ class CarefulCommand(TyperCommand):
         """
         if not ctx.resilient_parsing and not set(args) & {"-h", "--help"}:
             values, others, order = self.make_parser(ctx).parse_args(list(args))
-            for option in self.get_params(ctx):
+            parameters: list[Any] = self.get_params(ctx)
+            for option in parameters:
                 if option.param_type_name == "option" and not option.is_flag:
                     _check_option(option, values.get(option.name), order.count(option))
             self._check_others(values, others)
