@@ -46,6 +46,9 @@ OVERRIDABLE: dict[str, tuple[Command, ...]] = {
 # Settings of the validations during training, and the settings that replace them in `tfm validate`.
 _INSTEAD = {"validation.beam_size": "decoding.beam_size"}
 
+# A checkpoint with less than 1 / _MANY_STEPS of the planned steps has learned little.
+_MANY_STEPS = 20
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
@@ -109,6 +112,13 @@ def load_run(
     config = override_settings(_with_own_paths(trained), overrides)
     machine = prepare_machine(config.runtime)
     logger.info("%s, step %d (%s)", trained.folder, trained.step, machine.describe())
+    planned = trained.config.training.max_steps
+    if planned is not None and trained.step * _MANY_STEPS < planned:
+        logger.warning(
+            "this is step %d of %d planned steps, so the translations may make no sense",
+            trained.step,
+            planned,
+        )
     tokenizers = trained.source_tokenizer, trained.target_tokenizer
     translator = build_translator(trained.model, *tokenizers, config, machine)
     return LoadedRun(trained, config, frozenset(overridden), translator)

@@ -18,6 +18,15 @@ from transformer_cli.text.languages import has_spaces
 _FEW_PAIRS = 1000
 # Both languages share a vocabulary if at least this share of the smaller alphabet occurs in both.
 _COMMON_LETTERS = 0.5
+_RULES = {
+    "drop_empty": "a side is empty",
+    "drop_equal": "both sides are equal",
+    "drop_duplicates": "the pair occurs earlier, too",
+    "min_words": "a side has too few words",
+    "max_words": "a side has too many words",
+    "max_characters": "a side has too many characters",
+    "max_length_ratio": "one side is much longer than the other",
+}
 
 
 def write_config(
@@ -102,7 +111,7 @@ def _lines(found: Survey) -> list[str]:
         f"rows: {found.num_rows:,}; usable pairs: "
         + ", ".join(f"{split} {count:,}" for split, count in found.num_pairs.items())
     )
-    lines += [f"  not used, {reason}: {count:,}" for reason, count in found.dropped.items()]
+    lines += [f"  dropped, {_in_words(why)}: {count:,}" for why, count in found.dropped.items()]
     lines.append("the first pairs:")
     for pair in found.examples:
         lines += [
@@ -139,3 +148,8 @@ def _advice(found: Survey, size: CorpusSize) -> list[str]:
 def _next(file: Path) -> list[str]:
     name = shlex.quote(str(file))
     return [f"wrote {file}", f"next: tfm data --config {name}, then: tfm train --config {name}"]
+
+
+def _in_words(reason: str) -> str:
+    """Why pairs were dropped: a rule of cleaning in words, with the name of its setting."""
+    return f"{_RULES[reason]} (data.cleaning.{reason})" if reason in _RULES else reason
