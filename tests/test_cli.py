@@ -211,3 +211,34 @@ def tfm_in(launcher: Launcher, memory_folder: Path) -> Tfm:
     tfm = Tfm(launcher, folder)
     assert tfm("train", "--config", write_tiny(folder)).exit_code == 0
     return tfm
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("translate --input a --input b", "--input: given 2 times"),
+        ("translate --output a --output b --output c", "--output: given 3 times"),
+        ("translate --run a --run b x", "--run: given 2 times"),
+        ("train -c a.yaml --config b.yaml", "--config: given 2 times"),
+        ("validate --split test --split test", "--split: given 2 times"),
+        ("next x --top 3 --top 4", "--top: given 2 times"),
+        ("translate --input=", "--input: the name of the file is empty"),
+        ("translate x --output=", "--output: the name of the file is empty"),
+        ("validate --source= --reference=", "--source: the name of the file is empty"),
+        ("train my.yaml", "did you mean --config my.yaml?"),
+        ("data my", "did you mean --config my?"),
+        ("info en-it", "did you mean --run en-it?"),
+        ("info en-it.yaml", "did you mean --config en-it.yaml?"),
+        ("validate en-it", "did you mean --run en-it?"),
+    ],
+)
+def test_a_command_line_that_would_be_misread_is_refused(
+    tfm: Callable[..., int], capsys: pytest.CaptureFixture[str], line: str, wanted: str
+) -> None:
+    assert tfm(*line.split()) == 2
+    assert wanted in capsys.readouterr().err
+
+
+def test_overrides_and_switches_may_be_repeated(tfm: Callable[..., int]) -> None:
+    overrides = ("--set", "model.d_model=64", "--set", "model.d_ff=8")
+    assert tfm("info", "--config", "en-it.yaml", *overrides, "--json", "--json") == 0

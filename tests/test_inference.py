@@ -1,11 +1,13 @@
 """From a run's name, a folder, or a model in memory to a translator."""
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import transformer_cli
+from transformer_cli import inference
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.config import Config, DecodingConfig, RuntimeConfig, to_yaml
 from transformer_cli.decoding import Translation
@@ -133,3 +135,28 @@ def test_a_translator_of_a_live_model_follows_its_weights_and_needs_eval_mode(
         list(live.translate(WORDS))
     model.eval()
     assert list(live.translate(WORDS)) != before
+
+
+@pytest.mark.parametrize("name", ["beam_size", "model.beam_size"])
+def test_an_override_that_is_no_setting_is_told_from_one_for_training(run: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="this is not a setting") as refusal:
+        load_run("saved", [f"{name}=3"])
+    assert refusal.value.hint == "did you mean decoding.beam_size?"
+    with pytest.raises(ConfigError, match="this setting cannot be changed for a trained model"):
+        load_run("saved", ["model.d_ff=3"])
+
+
+def test_a_checkpoint_with_few_of_its_planned_steps_is_warned_of(
+    run: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = inference.load_trained(run)
+    for planned, is_warned in ((1500, True), (20, False), (None, False)):
+        training = trained.config.training.model_copy(
+            update={"max_steps": planned, "max_epochs": 9}
+        )
+        config = trained.config.model_copy(update={"training": training})
+        again = replace(trained, config=config)
+        monkeypatch.setattr(inference, "load_trained", lambda *_, found=again, **__: found)
+        caplog.clear()
+        load_run("saved", [])
+        assert ("step 1 of 1500 planned steps" in caplog.text) == is_warned

@@ -9,7 +9,7 @@ import typer
 from transformer_cli import __version__
 from transformer_cli.commands import completion
 from transformer_cli.commands.init import init
-from transformer_cli.commands.sentence_arguments import SentenceCommand
+from transformer_cli.commands.sentence_arguments import CarefulCommand, SentenceCommand
 from transformer_cli.errors import UsageError
 from transformer_cli.exits import run_to_exit
 
@@ -82,7 +82,9 @@ def _options(
     pass
 
 
-@app.command(epilog="Example: tfm train --config en-it.yaml --set training.max_steps=500")
+@app.command(
+    cls=CarefulCommand, epilog="Example: tfm train --config en-it.yaml --set training.max_steps=500"
+)
 def train(
     config: ConfigOption,
     overrides: Annotated[
@@ -146,7 +148,7 @@ def translate(
     run_translation(given, output_file, run=run, overrides=settings, as_json=as_json)
 
 
-@app.command(epilog="Example: tfm validate --split test --json")
+@app.command(cls=CarefulCommand, epilog="Example: tfm validate --split test --json")
 def validate(
     run: RunOption = None,
     split: Annotated[
@@ -207,7 +209,7 @@ def show_next(
     show(source, prefix=prefix, top=top, run=run, overrides=overrides or [], as_json=as_json)
 
 
-@app.command(epilog="Example: tfm info --run en-it")
+@app.command(cls=CarefulCommand, epilog="Example: tfm info --run en-it")
 def info(
     run: RunOption = None,
     config: Annotated[
@@ -233,7 +235,7 @@ def info(
     show_info(run, config, overrides or [], parameters=parameters, as_json=as_json)
 
 
-@app.command(epilog="Example: tfm data --config en-it.yaml --split test")
+@app.command(cls=CarefulCommand, epilog="Example: tfm data --config en-it.yaml --split test")
 def data(
     config: ConfigOption,
     overrides: Annotated[
@@ -253,7 +255,9 @@ def data(
     show_data(config, overrides or [], split=split, as_json=as_json)
 
 
-app.command(epilog="Example: tfm init phrases.csv, or: tfm init train.en train.it")(init)
+app.command(
+    cls=CarefulCommand, epilog="Example: tfm init phrases.csv, or: tfm init train.en train.it"
+)(init)
 
 
 def _with_beam(overrides: list[str] | None, beam_size: int | None) -> list[str]:
@@ -268,4 +272,5 @@ def _set_up_logging(debug: bool) -> None:
 
 def main() -> None:
     """Run the command line of this process; `__main__` calls it, after it has taken over the signals."""
+    completion.join_words_of_bash()
     run_to_exit(app)

@@ -17,6 +17,7 @@ from transformer_cli.config import (
 )
 from transformer_cli.config.loading import override_settings
 from transformer_cli.config.overrides import overridden_setting
+from transformer_cli.config.refusal import setting_paths, similar_setting
 from transformer_cli.decoding import SpecialIds, TextPipeline, Translator
 from transformer_cli.decoding.engines import PyTorchEngine
 from transformer_cli.errors import ConfigError
@@ -44,6 +45,9 @@ OVERRIDABLE: dict[str, tuple[Command, ...]] = {
 }
 # Settings of the validations during training, and the settings that replace them in `tfm validate`.
 _INSTEAD = {"validation.beam_size": "decoding.beam_size"}
+
+# A checkpoint with less than 1 / _MANY_STEPS of the planned steps has learned little.
+_MANY_STEPS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,13 @@ def load_run(
     config = override_settings(_with_own_paths(trained), overrides)
     machine = prepare_machine(config.runtime)
     logger.info("%s, step %d (%s)", trained.folder, trained.step, machine.describe())
+    planned = trained.config.training.max_steps
+    if planned is not None and trained.step * _MANY_STEPS < planned:
+        logger.warning(
+            "this is step %d of %d planned steps, so the translations may make no sense",
+            trained.step,
+            planned,
+        )
     tokenizers = trained.source_tokenizer, trained.target_tokenizer
     translator = build_translator(trained.model, *tokenizers, config, machine)
     return LoadedRun(trained, config, frozenset(overridden), translator)
@@ -137,6 +148,11 @@ def _checked_setting(override: str, command: Command) -> str:
         hint = f"it has one on tfm {' and tfm '.join(others)}; {hint}"
     else:
         problem = "this setting cannot be changed for a trained model"
+        if setting not in {*setting_paths(), *setting_paths({"source": "files"})}:
+            problem = "this is not a setting"
+            known = [path for path in setting_paths() if command in _commands_that_take(path)]
+            meant = similar_setting(setting.split("."), known)
+            hint = f"did you mean {meant}?" if meant else hint
     raise ConfigError(f"--set {override}: {problem}", hint=hint)
 
 

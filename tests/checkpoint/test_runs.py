@@ -185,3 +185,11 @@ def test_another_file_is_no_run_and_an_empty_name_is_none(tmp_path: Path) -> Non
         with pytest.raises(MissingInputError, match="the name of the run is empty") as caught:
             find_run(name, tmp_path)
         assert caught.value.hint == "existing runs: en-it"
+
+
+@pytest.mark.parametrize("given", ["de.yaml", "de.yml", "elsewhere/runs/de"])
+def test_the_name_of_a_config_or_a_wrong_path_leads_to_the_run(tmp_path: Path, given: str) -> None:
+    saved(tmp_path / "de", 10)
+    with pytest.raises(MissingInputError) as caught:
+        find_run(given, tmp_path)
+    assert caught.value.hint == "did you mean de?"

@@ -158,6 +158,8 @@ finally:
         ("bash", "tfm train -c x --set training.max_s", ["training.max_steps=", "training.max_skipped_in_a_row="]),
         ("zsh", "tfm validate --set runtime.dev", ["runtime.device=cpu", "auto\\\\: a CUDA device"]),
         ("zsh", "tfm next --run sp", ['"spoken":"step 10']),
+        ("bash", "tfm\ntrain\n--set\nmodel.preset\n=", ["tiny\nsmall"]),
+        ("bash", "tfm\ndata\n-c\nx\n--set\ntokenizer.kind\n=\nw", ["wordlevel"]),
         ("fish", "tfm data --set tokenizer.kind=w", ["tokenizer.kind=wordlevel"]),
     ],
 )  # fmt: skip

@@ -10,11 +10,13 @@ import pytest
 
 from transformer_cli.commands.new_config import write_config
 from transformer_cli.config import Config, FilesData, load_config
+from transformer_cli.config.data import CleaningConfig
 from transformer_cli.config.loading import check_settings
 from transformer_cli.config.recipe import CorpusSize, held_out_share, num_steps, recipe
 from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.data.survey import Wishes
+from transformer_cli.data.selection.cleaning import CleaningReport, clean
+from transformer_cli.data.survey import Wishes, in_words
 from transformer_cli.errors import CannotCreateError, DataError, UsageError
 from transformer_cli.phrasebook import generate_split
 from transformer_cli.training.plan import Plan, Vocabulary, warnings
@@ -265,3 +267,12 @@ def test_init_data_train_and_translate_follow_each_other(tfm: Tfm) -> None:
     assert tfm("init", "a", "b", "c").exit_code == 2
     assert tfm("init", "phrases.csv", "--output", "no/where.yaml").exit_code in (73, 74)
     assert tfm("init", "phrases.csv", "--name", "../x", "--output", "x.yaml").exit_code == 2
+
+
+def test_each_cleaning_rule_that_drops_pairs_is_told_in_words() -> None:
+    report = CleaningReport()
+    every_rule = CleaningConfig(min_words=1, max_words=9, max_characters=99, max_length_ratio=2.0)
+    list(clean(iter(()), every_rule, report))
+    for rule in report.dropped:
+        assert in_words(rule).endswith(f" (data.cleaning.{rule})")
+    assert in_words("a NUL byte") == "a NUL byte"

@@ -92,3 +92,18 @@ def test_at_a_terminal_the_unknown_words_of_each_line_are_told_after_it(
         "the first: stampante",
         "the first: toner",
     ]
+
+
+def test_a_sentence_that_is_the_name_of_a_file_is_translated_with_a_warning(
+    of_words: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in.txt").write_text("uno\n")
+    Path("due").mkdir()
+    run_translation(["in.txt", "due", "x" * 5000], None, run=None, overrides=(), as_json=False)
+    found = [message for message in caplog.messages if "is a file" in message]
+    assert len(found) == 1
+    assert found[0].endswith("did you mean --input in.txt?")

@@ -11,7 +11,7 @@ from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.commands.validate import run_validation
 from transformer_cli.config import DecodingConfig, FilesData, to_yaml
 from transformer_cli.data.fingerprint import fingerprint
-from transformer_cli.errors import MissingInputError
+from transformer_cli.errors import DataError, MissingInputError
 
 from ..decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words
 
@@ -78,3 +78,15 @@ def test_a_split_with_a_share_of_zero_is_not_drawn(caplog: pytest.LogCaptureFixt
     write_run(corpora=corpora, test_share=0.0)
     Path("train.tsv").unlink()
     assert warnings_of("test", caplog) == []
+
+
+def test_the_hint_on_bad_bytes_names_no_setting_that_two_given_files_do_not_have() -> None:
+    splits = {"train": "train", "dev": "validation"}
+    write_run(corpora=[{"path": f"{name}.tsv", "split": split} for name, split in splits.items()])
+    Path("a.txt").write_bytes(b"caff\xe8\n")
+    Path("b.txt").write_bytes(b"uno\n")
+    files = (Path("a.txt"), Path("b.txt"))
+    with pytest.raises(DataError, match=r"a\.txt:1.* is not UTF-8") as refusal:
+        run_validation("saved", "test", files, overrides=[], as_json=True)
+    assert "iconv" in str(refusal.value.hint)
+    assert "data.undecodable" not in str(refusal.value)

@@ -208,7 +208,7 @@ def test_any_text_is_a_value_or_a_clean_refusal(text: str) -> None:
         (["seed=2", "model.num_heads=5"], "(with --set model.num_heads=5)"),
         (["modle.positions=rotary"], "--set modle.positions=rotary: modle is not a setting"),
         (["model.d_model=: :"], "--set model.d_model=: :: expected"),
-        (["model.d_model=1e3"], "a whole number is expected, with all its digits"),
+        (["model.d_model=1e3"], "a whole number is expected, in digits"),
         (["validation.sequence_lengths=[]"], "at least one item is expected"),
     ],
 )

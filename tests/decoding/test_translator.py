@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count, islice
+from typing import Any
 
 import pytest
 import torch
@@ -233,7 +234,8 @@ def test_a_line_that_is_too_long_is_translated_in_parts(
     whole, of_first, of_second = of_parts.translate([f"{first} {second}", first, second])
     assert whole.text == f"{of_first.text} {of_second.text}"
     assert whole.score == pytest.approx(of_first.score + of_second.score)
-    assert "lines with a sentence of more than 12 tokens, translated in parts: 1" in caplog.text
+    message = "1 line has a sentence of more than 12 tokens, which was translated in parts"
+    assert message in caplog.text
 
 
 def test_a_line_of_one_endless_word_is_translated(tokenizer: Tokenizer) -> None:
@@ -312,3 +314,17 @@ def test_a_model_of_bytes_never_writes_a_broken_character(
     for translation in of_bytes.translate(lines):
         assert translation.text
         assert not any("\ufffd" in text for text, _ in translation.alternatives)
+
+
+@pytest.mark.parametrize("lines", ["Hi.", b"Hi.", None, 3])
+def test_what_is_no_list_of_lines_is_refused_at_the_call(tokenizer: Tokenizer, lines: Any) -> None:
+    with pytest.raises(TypeError):
+        translator(tokenizer).translate(lines)
+
+
+@pytest.mark.parametrize(("line", "kind"), [(None, "None"), (b"uno", "bytes"), (3, "type int")])
+def test_a_line_that_is_no_text_is_named_by_its_number(
+    tokenizer: Tokenizer, line: Any, kind: str
+) -> None:
+    with pytest.raises(TypeError, match=f"line 2: a string is expected, not .*{kind}"):
+        list(translator(tokenizer).translate(["uno", line]))

@@ -1,5 +1,6 @@
 """The output at a terminal: a progress bar, and lines above it."""
 
+import gzip
 import io
 import os
 import re
@@ -169,6 +170,29 @@ def test_a_signal_at_the_prompt_leaves_the_terminal_as_it_was(
         talk.process.send(signal.Signals[name])
         assert talk.process.wait().exit_code == code
         talk.read_until(f"tfm: ended by {name}")
+
+
+@pytest.mark.parametrize("end", ["Ctrl-D", "exit", "quit", "SIGINT", "SIGHUP"])
+@pytest.mark.parametrize("name", ["out.txt", "out.txt.gz"])
+def test_an_output_file_keeps_each_answer_that_the_terminal_showed(
+    tfm: Tfm, end: str, name: str
+) -> None:
+    with conversation(tfm, "--output", name) as talk:
+        talk.read_until("> ")
+        talk.type(b"1 2 3\r")
+        shown = talk.read_until("> ")
+        if end.startswith("SIG"):
+            talk.process.send(signal.Signals[end])
+            code = 128 + signal.Signals[end]
+        else:
+            talk.type(b"\x04" if end == "Ctrl-D" else f"{end}\r".encode())
+            code = 0
+        assert talk.process.wait().exit_code == code
+    raw = (tfm.folder / name).read_bytes()
+    text = (gzip.decompress(raw) if name.endswith(".gz") else raw).decode()
+    assert text.splitlines() == tfm("translate", "1 2 3").lines
+    assert f"= {text.strip()}" in shown
+    assert not [*tfm.folder.glob(".tmp-*")]
 
 
 def test_where_there_is_no_readline_lines_are_read_all_the_same(tfm: Tfm) -> None:

@@ -138,7 +138,7 @@ def test_a_longer_run_is_the_same_run_but_for_a_cosine() -> None:
             assert accept_changes(short, long) == ["training.max_steps: was 10, now 20"]
         else:
             with pytest.raises(
-                ConfigError, match=r"was 10, now 20 \(the cosine curve ends there\)"
+                ConfigError, match=r"was 10, now 20 \(the learning rate of each past step"
             ):
                 accept_changes(short, long)
 

@@ -92,7 +92,9 @@ def _is_run(folder: Path) -> bool:
 
 
 def _hint_on_names(run: str, names: list[str]) -> str:
-    close = difflib.get_close_matches(run, names, n=1, cutoff=0.5)
+    # A person may give the path of a run that is not there, or the name of its config.
+    meant = Path(run).name.removesuffix(".yaml").removesuffix(".yml")
+    close = difflib.get_close_matches(meant, names, n=1, cutoff=0.5)
     if close:
         return f"did you mean {close[0]}?"
     if not names:

@@ -22,6 +22,34 @@ _YAML = (".yaml", ".yml")
 _UNIONS = (Union, UnionType)
 
 
+class _Typed:
+    """What a person typed before the word that is completed; `_typed` is the only object of this class."""
+
+    before = ""
+    """The name of a setting with its equals sign, if bash gives the value as a word of its own."""
+
+
+_typed = _Typed()
+
+
+def join_words_of_bash() -> None:
+    """Read a setting and its value as one word: bash splits a word at `=`, so a value would look like an argument.
+
+    Bash replaces the last part only, so the completions are values without the name of the setting.
+    """
+    words = os.environ.get("COMP_WORDS", "").split("\n")
+    position = os.environ.get("COMP_CWORD", "")
+    if os.environ.get("_TFM_COMPLETE") != "complete_bash" or not position.isdecimal():
+        return
+    words = [*words[: int(position) + 1], *[""] * (int(position) + 1 - len(words))]
+    if words[-1] == "=":  # the cursor stands right behind it
+        words.append("")
+    if len(words) > 3 and words[-2] == "=" and not words[-3].startswith("-"):
+        *before, name, _, value = words
+        _typed.before = f"{name}="
+        os.environ |= {"COMP_WORDS": "\n".join([*before, value]), "COMP_CWORD": str(len(before))}
+
+
 def runs(incomplete: str) -> list[Offer]:
     """Runs whose names begin with the text, the latest save first; after runs/, also their checkpoints."""
     found = []
@@ -76,6 +104,10 @@ def settings_of_the_machine(incomplete: str) -> list[Offer]:
 def _settings(
     incomplete: str, allowed: tuple[str, ...] = ("",), without: tuple[str, ...] = ()
 ) -> list[Offer]:
+    if before := _typed.before:
+        _typed.before = ""
+        offers = _settings(before + incomplete, allowed, without)
+        return [(value.removeprefix(before), meaning) for value, meaning in offers]
     name, equals, _ = incomplete.partition("=")
     found = {
         path: setting

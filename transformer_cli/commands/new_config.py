@@ -166,7 +166,7 @@ def _lines(found: Survey, splits: str) -> list[str]:
         )
     lines.append(f"languages: {data.source_language} into {data.target_language}")
     lines.append(f"rows: {found.num_rows:,}; usable pairs: {splits}")
-    lines += [f"  not used, {reason}: {count:,}" for reason, count in found.dropped.items()]
+    lines += [f"  dropped, {why}: {count:,}" for why, count in found.dropped.items()]
     lines.append("the first pairs:")
     for pair in found.examples:
         lines += [

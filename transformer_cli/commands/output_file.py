@@ -9,13 +9,14 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from transformer_cli.commands.open_descriptors import descriptor_of
 from transformer_cli.errors import CannotCreateError, StorageError, TryAgainError
+from transformer_cli.signals import cleaned_up, ended_after
 from transformer_cli.storage import staged_file
 from transformer_cli.storage.filesystem import NO_SPACE
 
@@ -77,6 +78,27 @@ def output_status(path: Path | None) -> os.stat_result | None:
         if path is None:
             return None  # standard output is closed: writing to it will raise an error
         raise CannotCreateError(f"{path}: {error.strerror}", hint=_OTHER_OUTPUT) from error
+
+
+@contextmanager
+def opened_output_of_typing(path: Path | None) -> Iterator[Write]:
+    """As `opened_output`, but any end of the block makes the file appear: also a signal, or an error.
+
+    The file then holds all that was written. A person who types at a terminal may end with Ctrl-C.
+    """
+    with ExitStack() as opened:
+        write = opened.enter_context(opened_output(path))
+        with cleaned_up(opened.close):
+            try:
+                yield write
+            finally:
+                with ended_after():
+                    opened.close()
+
+
+def is_new_or_regular(path: Path) -> bool:
+    """Whether the output is a file that will hold it, not a pipe, a device or an open descriptor."""
+    return descriptor_of(path) is None and _is_regular_or_new(path)
 
 
 @contextmanager

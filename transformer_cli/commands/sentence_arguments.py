@@ -1,7 +1,8 @@
-"""Commands whose arguments are sentences; a sentence may begin with a dash."""
+"""Command lines that would be misread: an option given twice, a missing name, a sentence with a dash."""
 
 import itertools
 import re
+from pathlib import PurePath
 from typing import Any
 
 from typer.core import TyperCommand
@@ -13,7 +14,52 @@ from transformer_cli.errors import UsageError
 _SENTENCE = re.compile(r"-[^A-Za-z-].*|-(?!-[A-Za-z-]+=)\S*\s.*", re.DOTALL)
 
 
-class SentenceCommand(TyperCommand):
+_FILES = ("--input", "--output", "--source", "--reference", "--config")
+
+
+class CarefulCommand(TyperCommand):
+    """A command that refuses what the parser would pass over, and that names the option that was left out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line.
+
+        Raises:
+            UsageError: an option is given twice, the name of a file is empty, or an option was left out.
+        """
+        if not ctx.resilient_parsing and not set(args) & {"-h", "--help"}:
+            values, others, order = self.make_parser(ctx).parse_args(list(args))
+            parameters: list[Any] = self.get_params(ctx)
+            for option in parameters:
+                if option.param_type_name == "option" and not option.is_flag:
+                    _check_option(option, values.get(option.name), order.count(option))
+            self._check_others(values, others)
+        return super().parse_args(ctx, args)
+
+    def _check_others(self, values: dict[str, Any], others: list[str]) -> None:
+        """Say which option stands before an argument, if the command takes options only."""
+        options = {option.name for option in self.params}
+        if not others or any(option.param_type_name == "argument" for option in self.params):
+            return
+        is_config = PurePath(others[0]).suffix in (".yaml", ".yml") or "run" not in options
+        name = "config" if is_config else "run"
+        if name in options and name not in values:
+            raise UsageError(
+                f"{others[0]}: an argument, where an option is expected",
+                hint=f"did you mean --{name} {others[0]}?",
+            )
+
+
+def _check_option(option: Any, value: Any, count: int) -> None:
+    if count > 1 and not option.multiple:
+        raise UsageError(
+            f"{option.opts[0]}: given {count} times, but it takes one value",
+            hint=f"leave one {option.opts[0]} on the command line",
+        )
+    if value == "" and option.opts[0] in _FILES:
+        raise UsageError(f"{option.opts[0]}: the name of the file is empty", hint="give a file")
+
+
+class SentenceCommand(CarefulCommand):
     """A command that says how to give a sentence that begins with a dash."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

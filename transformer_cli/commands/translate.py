@@ -11,7 +11,13 @@ from pathlib import Path
 
 from transformer_cli.commands.input_lines import check_input, opened_lines
 from transformer_cli.commands.open_descriptors import STANDARD
-from transformer_cli.commands.output_file import check_output, opened_output, output_status
+from transformer_cli.commands.output_file import (
+    check_output,
+    is_new_or_regular,
+    opened_output,
+    opened_output_of_typing,
+    output_status,
+)
 from transformer_cli.commands.typed_lines import Conversation
 from transformer_cli.decoding import Translation, Translator, UnknownWords
 from transformer_cli.errors import UsageError
@@ -45,7 +51,8 @@ def run_translation(
         )
     # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
     conversation, unknown_words = _conversation(given, translator), UnknownWords()
-    with _opened_batches(given, conversation) as batches, opened_output(output) as write:
+    opened = opened_output if conversation is None else opened_output_of_typing
+    with _opened_batches(given, conversation) as batches, opened(output) as write:
         for batch in batches:
             translations = list(translator.translate(batch))
             lines = [_line(translation, as_json=as_json) for translation in translations]
@@ -55,6 +62,8 @@ def run_translation(
                 conversation.announce_answer()
             with ended_after():
                 write("".join(f"{line}\n" for line in lines).encode())
+            if conversation is not None and output is not None and is_new_or_regular(output):
+                conversation.show_answer(lines)
             for translation in translations:
                 unknown_words.add(translation)
             if conversation is not None:
@@ -66,6 +75,12 @@ def _check_files(given: Sequence[str] | Path | None, output: Path | None) -> Non
     """Refuse an input or an output that cannot work, before a model is loaded."""
     check_output(output)
     if given is not None and not isinstance(given, Path):
+        for sentence in filter(os.path.isfile, given):
+            logger.warning(
+                "%s is a file, but its name is translated, not its lines; did you mean --input %s?",
+                sentence,
+                sentence,
+            )
         return
     read = os.fstat(0) if given is None else check_input(given)
     written = output_status(output)

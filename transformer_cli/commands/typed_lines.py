@@ -5,16 +5,18 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
 from transformer_cli.commands.input_lines import LineDecoder
 from transformer_cli.config import DataConfig, SequencesData
+from transformer_cli.escaping import for_output
 
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 _KEYS_TO_END = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
+_WORDS_TO_END = (b"exit", b"quit")
 
 logger = logging.getLogger(__name__)
 
@@ -35,9 +37,13 @@ class Conversation:
 
     def lines(self) -> Iterator[str]:
         """Each line that is typed, until the person ends the input."""
-        logger.info("%s: type a sentence and press Enter; %s", self._subject, _KEYS_TO_END)
+        logger.info(
+            "%s: type a sentence and press Enter; %s, and so does the line: exit",
+            self._subject,
+            _KEYS_TO_END,
+        )
         decoder = LineDecoder("standard input")
-        while (typed := self._read()) is not None:
+        while (typed := self._read()) is not None and typed.strip() not in _WORDS_TO_END:
             for line in typed.split(b"\n"):  # several lines may be pasted at once
                 yield decoder.decode(line)
         decoder.finish()
@@ -47,6 +53,15 @@ class Conversation:
         if sys.stderr.isatty() and sys.stdout.isatty():
             sys.stderr.write(self._label)
             sys.stderr.flush()
+
+    def show_answer(self, lines: Sequence[str]) -> None:
+        """Show a translation at the terminal, beside the file that `--output` names."""
+        for stream in (sys.stderr, sys.stdout):
+            if stream.isatty():
+                shown = "".join(f"{for_output(line, stream)}\n" for line in lines)
+                stream.write(f"{self._label}{shown}")
+                stream.flush()
+                return
 
     def _read(self) -> bytes | None:
         """One line without its line feed, or several pasted lines; None at the end."""

@@ -16,6 +16,7 @@ from transformer_cli.data.fingerprint import changes, fingerprint
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.selection import held_out_pairs
 from transformer_cli.data.sources import has_split, read_pairs
+from transformer_cli.data.sources.lines import HOW_TO_CONVERT, NotUtf8Error
 from transformer_cli.errors import DataError
 from transformer_cli.escaping import on_one_line
 from transformer_cli.evaluation import ValidationReport, validate
@@ -96,20 +97,28 @@ def _warn_of_other_data(loaded: LoadedRun, split: SplitName) -> None:
 
 def _pairs_of_files(source: Path, reference: Path) -> list[SentencePair]:
     report = ReadingReport()
-    if is_stream(source) or is_stream(reference):
-        pairs = pairs_of_streams(source, reference, report)
-    else:
-        of_source, of_target = str(source.absolute()), str(reference.absolute())
-        corpus = FileCorpus(
-            source_path=of_source, target_path=of_target, split="test", format="text"
-        )
-        data = FilesData(source="files", corpora=(corpus,))
-        pairs = list(read_pairs(data, "test", seed=0, report=report))
+    try:
+        pairs = _read_pairs_of_files(source, reference, report)
+    except (
+        NotUtf8Error
+    ) as error:  # its hint names a setting of corpora, which these files do not have
+        raise DataError(error.message, hint=HOW_TO_CONVERT) from error
     for reason, finding in report.skipped.items():
         logger.warning(
             "skipped pairs: %d, reason: %s, first: %s", finding.count, reason, finding.example
         )
     return pairs
+
+
+def _read_pairs_of_files(
+    source: Path, reference: Path, report: ReadingReport
+) -> list[SentencePair]:
+    if is_stream(source) or is_stream(reference):
+        return pairs_of_streams(source, reference, report)
+    of_source, of_target = str(source.absolute()), str(reference.absolute())
+    corpus = FileCorpus(source_path=of_source, target_path=of_target, split="test", format="text")
+    data = FilesData(source="files", corpora=(corpus,))
+    return list(read_pairs(data, "test", seed=0, report=report))
 
 
 def _table(report: ValidationReport) -> list[str]:

@@ -23,13 +23,13 @@ _SOURCES: dict[str, type[BaseModel]] = {
     "hub": HubData,
 }
 _PLAIN_REASONS = {
-    "string_pattern_mismatch": "allowed: letters, digits, '_', '-' and (in a name) '.'; begin with a letter",
+    "string_pattern_mismatch": "it must begin with a letter, and only letters, digits, '_', '-' and (in a name) '.' may follow",
     "model_type": "a section of settings is expected",
     "dict_type": "a section of settings is expected",
     "model_attributes_type": "a section of settings is expected",
     "tuple_type": "a list is expected",
     "bool_type": "true or false is expected",
-    "int_type": "a whole number is expected, with all its digits, such as 1000",
+    "int_type": "a whole number is expected, in digits, such as 1000",
     "float_type": "a number is expected",
     "string_type": "text is expected",
     "too_short": "at least one item is expected",
@@ -54,7 +54,9 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
         text = f"{_place_of(settings, problem.location, origin)}: "
         if problem.kind == "extra_forbidden":
             text += f"{where} is not a setting"
-            if suggestion := _suggestion(problem.location, settings):
+            if suggestion := similar_setting(
+                problem.location, list(setting_paths(settings.get("data")))
+            ):
                 text += f"; did you mean {suggestion}?"
         elif problem.kind == "missing":
             text += f"{where} is missing"
@@ -139,10 +141,14 @@ def _overrides_behind(reason: str, section: Any) -> list[str]:
     return [*own, *chain.from_iterable(below)]
 
 
-def _suggestion(location: Sequence[int | str], settings: dict[str, Any]) -> str | None:
-    """The most similar setting of the same section, else a setting of this name in another section."""
+def similar_setting(location: Sequence[int | str], known: Sequence[str]) -> str | None:
+    """The most similar setting of the same section, else a setting of this name in another section.
+
+    Args:
+        location: the parts of a name that is not a setting.
+        known: the settings that may be meant.
+    """
     *parents, name = map(str, location)
-    known = list(setting_paths(settings.get("data")))
     same_section = [path for path in known if path.split(".")[:-1] == parents]
     close = difflib.get_close_matches(".".join([*parents, name]), same_section, n=1, cutoff=0.75)
     elsewhere = [path for path in known if path.split(".")[-1] == name]

@@ -17,10 +17,14 @@ from transformer_cli.text.languages import UNKNOWN_LANGUAGE
 NUM_EXAMPLES = 3
 # Words and characters are counted in at most this many pairs; the pairs themselves are all counted.
 NUM_MEASURED_PAIRS = 100_000
-_IN_WORDS = {
-    "drop_empty": "the source or the target is empty (drop_empty)",
-    "drop_equal": "the source equals the target (drop_equal)",
-    "drop_duplicates": "the same pair stands above (drop_duplicates)",
+_RULES = {
+    "drop_empty": "a side is empty",
+    "drop_equal": "the source equals the target",
+    "drop_duplicates": "the same pair stands above",
+    "min_words": "a side has too few words",
+    "max_words": "a side has too many words",
+    "max_characters": "a side has too many characters",
+    "max_length_ratio": "one side is much longer than the other",
 }
 
 
@@ -115,9 +119,7 @@ def _measured(found: FoundCorpus) -> Survey:
 
 def _losses(reading: ReadingReport, cleaning: CleaningReport) -> dict[str, int]:
     found = [*reading.skipped.items(), *cleaning.dropped.items()]
-    return {
-        _IN_WORDS.get(reason, reason): finding.count for reason, finding in found if finding.count
-    }
+    return {in_words(reason): finding.count for reason, finding in found if finding.count}
 
 
 def _no_pairs(reading: ReadingReport, cleaning: CleaningReport, *, has_columns: bool) -> DataError:
@@ -167,3 +169,8 @@ def _measure(side: Side, text: str) -> None:
 def has_unknown_language(data: FilesData) -> bool:
     """Whether the language of a side is not known."""
     return UNKNOWN_LANGUAGE in (data.source_language, data.target_language)
+
+
+def in_words(reason: str) -> str:
+    """Why pairs were dropped: a rule of cleaning in words, with the name of its setting."""
+    return f"{_RULES[reason]} (data.cleaning.{reason})" if reason in _RULES else reason

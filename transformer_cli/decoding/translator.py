@@ -30,20 +30,27 @@ class Translator:
 
     def translate(self, lines: Iterable[str]) -> Iterator[Translation]:
         """One translation per line, in order; reads `WINDOW_LINES` lines ahead."""
-        if isinstance(lines, str):
-            raise TypeError("give a list of lines, not a string")
-        remaining = iter(lines)
-        while window := list(islice(remaining, WINDOW_LINES)):
+        if isinstance(lines, str | bytes):
+            raise TypeError(f"give a list of lines, not {_described(lines)}")
+        return self._translations(iter(lines))
+
+    def _translations(self, lines: Iterator[str]) -> Iterator[Translation]:
+        num_before = 0
+        while window := list(islice(lines, WINDOW_LINES)):
+            for number, line in enumerate(window, num_before + 1):
+                if not isinstance(line, str):
+                    raise TypeError(f"line {number}: a string is expected, not {_described(line)}")
             yield from self._translate_window(window)
+            num_before += len(window)
 
     def _translate_window(self, lines: Sequence[str]) -> list[Translation]:
         prepared_lines = [self.pipeline.prepare(line) for line in lines]
         if num_cut := sum(prepared.is_cut for prepared in prepared_lines):
             limit = self.pipeline.max_length
             logger.warning(
-                "lines with a sentence of more than %d tokens, translated in parts: %d",
+                "%s a sentence of more than %d tokens, which was translated in parts",
+                "1 line has" if num_cut == 1 else f"{num_cut} lines have",
                 limit,
-                num_cut,
             )
         # Equal parts are translated once.
         parts = list(dict.fromkeys(part for line in prepared_lines for part in line.parts))
@@ -52,3 +59,8 @@ class Translator:
             self.pipeline.restore(prepared, [hypotheses[part] for part in prepared.parts])
             for prepared in prepared_lines
         ]
+
+
+def _described(value: object) -> str:
+    kinds = {str: "a string", bytes: "bytes", type(None): "None"}
+    return kinds.get(type(value), f"a value of the type {type(value).__name__}")

@@ -88,7 +88,11 @@ def _is_harmless(key: str, now: Config, harmless: Sequence[str]) -> bool:
 
 
 def _reason(key: str) -> str:
-    return " (the cosine curve ends there)" if key == "training.max_steps" else ""
+    return (
+        " (the learning rate of each past step depends on it, with schedule: cosine)"
+        if key == "training.max_steps"
+        else ""
+    )
 
 
 def _corpora_changes(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> dict[str, str]:

@@ -261,8 +261,8 @@ def test_a_file_of_another_program_is_refused_with_what_to_do(
 @pytest.mark.parametrize(
     ("content", "kind"),
     [
-        (b"PK\x03\x04....", "a spreadsheet in its own format: save it as CSV"),
-        (b"\xd0\xcf\x11\xe0....", "an old Office program: save it as CSV"),
+        (b"PK\x03\x04....", "plain text (UTF-8), a spreadsheet as CSV"),
+        (b"\xd0\xcf\x11\xe0....", "plain text (UTF-8), a spreadsheet as CSV"),
         (b'\xef\xbb\xbf<?xml version="1.0"?><tmx/>', "XML, such as a translation memory"),
         ("sea\tmare\n".encode("utf-16"), "UTF-16 text"),
     ],
@@ -275,6 +275,7 @@ def test_a_file_that_is_no_text_is_refused_whatever_its_name(
     with pytest.raises(DataError, match=r"not text but|UTF-16") as refused:
         list(read_files(_data(tmp_path, path=name), 0, ReadingReport()))
     assert kind in str(refused.value)
+    assert DataError.usual_hint not in str(refused.value)
 
 
 def test_a_json_file_of_one_array_is_a_corpus(tmp_path: Path) -> None:

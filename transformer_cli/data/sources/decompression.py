@@ -37,8 +37,8 @@ _NOT_TEXT = {
     b"BZh91AY&SY": "bzip2 data: its name should end in .bz2",
     b"\xfd7zXZ\x00": "xz data: its name should end in .xz",
     b"\x28\xb5\x2f\xfd": "zstd data: its name should end in .zst",
-    b"PK\x03\x04": "a zip archive or a spreadsheet in its own format: save it as CSV (UTF-8)",
-    b"\xd0\xcf\x11\xe0": "a document of an old Office program: save it as CSV (UTF-8)",
+    b"PK\x03\x04": "a zip archive, or a document or a spreadsheet in its own format: save it as plain text (UTF-8), a spreadsheet as CSV (UTF-8)",
+    b"\xd0\xcf\x11\xe0": "a document of an old Office program: save it as plain text (UTF-8), a spreadsheet as CSV (UTF-8)",
     b"<?xml": "XML, such as a translation memory (TMX): convert it to TSV",
     b"%PDF": "a PDF file: its sentences have to be saved as plain text",
     b"PAR1": "a Parquet file: its name should end in .parquet",
@@ -94,7 +94,8 @@ def _check_beginning(beginning: bytes, suffix: str, path: Path) -> None:
         return
     for magic, kind in _NOT_TEXT.items():
         if beginning.removeprefix(codecs.BOM_UTF8).startswith(magic):
-            raise DataError(f"{path}: not text but {kind}")
+            what, _, remedy = kind.partition(": ")
+            raise DataError(f"{path}: not text but {what}", hint=remedy)
 
 
 def open_file(path: Path) -> BinaryIO:
@@ -179,7 +180,7 @@ def _decompress(file: BinaryIO, suffix: str, path: Path) -> Iterator[bytes]:
         if decompressor.eof:
             rest, decompressor = decompressor.unused_data, None
     if decompressor is not None:
-        raise _unusable(path, f"cut short: its last {suffix} member does not end")
+        raise _unusable(path, f"cut short: the end of its {suffix} data is missing")
 
 
 def _feed(decompressor: _Decompressor, data: bytes, path: Path) -> bytes:
@@ -193,7 +194,7 @@ def _read(file: BinaryIO | gzip.GzipFile, num_bytes: int, path: Path) -> bytes:
     try:
         return file.read(num_bytes)
     except EOFError as error:
-        raise _unusable(path, "cut short: its last .gz member does not end") from error
+        raise _unusable(path, "cut short: the end of its .gz data is missing") from error
     except (gzip.BadGzipFile, zlib.error) as error:
         raise _unusable(path, f"damaged compressed data: {error}") from error
     except OSError as error:

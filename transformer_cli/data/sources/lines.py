@@ -46,6 +46,16 @@ class RawPair(NamedTuple):
         return cls(line_number, *(side if len(side) <= MAX_LINE_BYTES else None for side in sides))
 
 
+HOW_TO_CONVERT = (
+    "convert the file (iconv -f WINDOWS-1252 -t UTF-8, if it is Western European; "
+    "a spreadsheet: save as CSV UTF-8)"
+)
+
+
+class NotUtf8Error(DataError):
+    """A pair of a corpus is not UTF-8."""
+
+
 def read_lines(path: Path) -> Iterator[bytes | None]:
     """The lines of a file, as `cut_lines` yields them; a file with the line ends of old Macs is a DataError."""
     return cut_lines(_with_line_feeds(read_chunks(path), path), path)
@@ -176,10 +186,9 @@ def decode_pairs(
             damage = _first_damage(source, f"{places[0]}:{line}")
             damage = damage or _first_damage(target, f"{places[1]}:{line}")
             if policy == "error":
-                raise DataError(
+                raise NotUtf8Error(
                     f"{damage} is not UTF-8",
-                    hint="convert the file (iconv -f WINDOWS-1252 -t UTF-8, if it is Western European; "
-                    "a spreadsheet: save as CSV UTF-8), or set data.undecodable to skip or replace",
+                    hint=f"{HOW_TO_CONVERT}, or set data.undecodable to skip or replace",
                 ) from None
             if policy == "skip":
                 report.skip("not UTF-8", damage)
