@@ -369,6 +369,6 @@ def test_a_compressed_table_that_is_cut_short_is_told_as_such(
     whole = compress("\n".join(rows).encode())
     assert len("\n".join(rows)) > 4096, "more than is looked at as a beginning"
     for missing in (1, 2, 4, 8, 9, 20, len(whole) // 2):
-        with pytest.raises(DataError, match="cut short: its last"):
+        with pytest.raises(DataError, match="cut short: the end of its"):
             _read(tmp_path, whole[:-missing], f"csv{suffix}")
     assert len(_read(tmp_path, whole, f"csv{suffix}")) == 60
