@@ -1,4 +1,4 @@
-"""Control characters become codes: text from a corpus or a file name must not control a terminal."""
+"""Texts for messages and terminals: control characters become codes, and long texts are cut."""
 
 import re
 from typing import Any
@@ -13,9 +13,20 @@ def escaped(text: str) -> str:
     return _CONTROLS.sub(lambda match: _as_code(match[0]), text)
 
 
-def on_one_line(text: str) -> str:
-    """As `escaped`, and a tab or a line feed is written as \\x09 or \\x0a: for a text from a corpus."""
-    return _BREAKS.sub(lambda match: _as_code(match[0]), escaped(text))
+def on_one_line(text: str, max_characters: int | None = None) -> str:
+    """As `escaped`, and a tab or a line feed is written as \\x09 or \\x0a: for a text from a corpus.
+
+    Args:
+        text: any text.
+        max_characters: a longer result is cut; None: it is never cut.
+    """
+    line = _BREAKS.sub(lambda match: _as_code(match[0]), escaped(text))
+    return line if max_characters is None else shortened(line, max_characters)
+
+
+def shortened(text: str, max_characters: int) -> str:
+    """The text, or its beginning with "…" at the end if it has more characters than allowed."""
+    return text if len(text) <= max_characters else f"{text[: max_characters - 1]}…"
 
 
 def escaped_in_json(json_text: str) -> str:

@@ -16,6 +16,7 @@ from transformer_cli.config import (
     load_config,
 )
 from transformer_cli.config.loading import override_settings
+from transformer_cli.config.overridable import INSTEAD, OVERRIDABLE, Command, commands_that_take
 from transformer_cli.config.overrides import overridden_setting
 from transformer_cli.config.refusal import setting_paths, similar_setting
 from transformer_cli.decoding import SpecialIds, TextPipeline, Translator
@@ -26,25 +27,6 @@ from transformer_cli.runtime import Machine, prepare_machine
 from transformer_cli.text import SequenceFormat, Tokenizer
 
 logger = logging.getLogger(__name__)
-
-Command = Literal["translate", "validate", "validate --source", "next"]
-_ALL: tuple[Command, ...] = ("translate", "validate", "validate --source", "next")
-# What `--set` can change for a trained model: settings, or sections of them, and the commands on which they have
-# an effect. For each setting the longest matching name counts. Settings without a match are for training only.
-OVERRIDABLE: dict[str, tuple[Command, ...]] = {
-    "decoding": ("translate", "validate", "validate --source"),
-    "decoding.num_best": ("translate",),
-    "runtime.device": _ALL,
-    "runtime.precision": _ALL,
-    "runtime.threads": _ALL,
-    "data.root": ("validate",),
-    "validation.max_sentences": ("validate", "validate --source"),
-    "validation.scores": ("validate", "validate --source"),
-    "validation.num_samples": ("validate", "validate --source"),
-    "validation.sequence_lengths": ("validate",),
-}
-# Settings of the validations during training, and the settings that replace them in `tfm validate`.
-_INSTEAD = {"validation.beam_size": "decoding.beam_size"}
 
 # A checkpoint with less than 1 / _MANY_STEPS of the planned steps has learned little.
 _MANY_STEPS = 20
@@ -127,7 +109,7 @@ def load_run(
 def _checked_setting(override: str, command: Command) -> str:
     """The name of the setting that an override changes; it must have an effect on the command."""
     setting = overridden_setting(override)
-    commands = _commands_that_take(setting)
+    commands = commands_that_take(setting)
     if command in commands:
         return setting
     sections = [name for name in OVERRIDABLE if "." not in name and command in OVERRIDABLE[name]]
@@ -138,10 +120,10 @@ def _checked_setting(override: str, command: Command) -> str:
     ]
     taken = ", ".join([*(f"{section}.*" for section in sections), *single])
     hint = f"tfm {command} takes {taken}"
-    if setting in _INSTEAD:
+    if setting in INSTEAD:
         problem = "this setting is for the validations during training"
-        if command in _commands_that_take(_INSTEAD[setting]):
-            hint = f"tfm {command} takes {_INSTEAD[setting]} instead"
+        if command in commands_that_take(INSTEAD[setting]):
+            hint = f"tfm {command} takes {INSTEAD[setting]} instead"
     elif commands:
         problem = f"this setting has no effect on tfm {command}"
         others = [name for name in commands if not ("validate" in commands and " " in name)]
@@ -150,16 +132,10 @@ def _checked_setting(override: str, command: Command) -> str:
         problem = "this setting cannot be changed for a trained model"
         if setting not in {*setting_paths(), *setting_paths({"source": "files"})}:
             problem = "this is not a setting"
-            known = [path for path in setting_paths() if command in _commands_that_take(path)]
+            known = [path for path in setting_paths() if command in commands_that_take(path)]
             meant = similar_setting(setting.split("."), known)
             hint = f"did you mean {meant}?" if meant else hint
     raise ConfigError(f"--set {override}: {problem}", hint=hint)
-
-
-def _commands_that_take(setting: str) -> tuple[Command, ...]:
-    known = [name for name in OVERRIDABLE if f"{setting}.".startswith(f"{name}.")]
-    # A whole section is refused: the settings that it does not name would get their defaults.
-    return OVERRIDABLE[max(known, key=len)] if known and "." in setting else ()
 
 
 def build_translator(

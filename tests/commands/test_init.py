@@ -147,7 +147,7 @@ def test_text_of_a_corpus_does_not_control_the_terminal(
     (folder / "a.csv").write_text(csv(rows), encoding="utf-8", newline="")
     assert columns(init("a.csv"))[0] == "English\x1b[2J"
     out = capsys.readouterr().out
-    assert "SOURCE  The ]0;x cat sleeps." in out
+    assert r"SOURCE  The \x1b]0;x\x07 cat\x0asleeps." in out
     assert all(char.isprintable() or char == "\n" for char in out)
 
 

@@ -14,9 +14,9 @@ from transformer_cli.commands.next import show_next
 from transformer_cli.commands.translate import run_translation
 from transformer_cli.commands.validate import run_validation
 from transformer_cli.config import DecodingConfig, FilesData, SequencesData, to_yaml
+from transformer_cli.config.overridable import OVERRIDABLE, Command
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.errors import ConfigError, UsageError
-from transformer_cli.inference import OVERRIDABLE, Command
 from transformer_cli.model import Transformer
 
 from ..decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from transformer_cli.errors import DataError
+from transformer_cli.escaping import shortened
 
 MOST = 10**10
 """The largest count that is accepted: the largest `training.max_steps` that a config may have."""
@@ -86,5 +87,4 @@ class StateValues:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:39]}…"
+    return shortened(repr(value), 40)

@@ -9,7 +9,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+if TYPE_CHECKING:
+    from transformer_cli.config.overridable import Command
 
 Offer = tuple[str, str]
 """A completion, and a sentence about it that some shells show."""
@@ -17,7 +20,6 @@ Offer = tuple[str, str]
 # Copies of names in checkpoint/run_folder.py and storage/manifest.py, whose packages import PyTorch.
 RUNS, CHECKPOINTS, MANIFEST = "runs", "checkpoints", "MANIFEST.json"
 _MAX_MANIFEST_BYTES = 1 << 20
-_MACHINE = ("runtime.device", "runtime.precision", "runtime.threads")
 _YAML = (".yaml", ".yml")
 _UNIONS = (Union, UnionType)
 
@@ -87,32 +89,31 @@ def settings(incomplete: str) -> list[Offer]:
 
 def settings_of_translating(incomplete: str) -> list[Offer]:
     """The settings that change a translation."""
-    return _settings(incomplete, ("decoding.", *_MACHINE))
+    return _settings(incomplete, "translate")
 
 
 def settings_of_validating(incomplete: str) -> list[Offer]:
     """The settings that change a validation by `tfm validate`."""
-    taken = ("decoding.", *_MACHINE, "validation.", "data.root")
-    return _settings(incomplete, taken, without=("decoding.num_best", "validation.beam_size"))
+    return _settings(incomplete, "validate")
 
 
 def settings_of_the_machine(incomplete: str) -> list[Offer]:
     """The settings of device, precision and threads."""
-    return _settings(incomplete, _MACHINE)
+    return _settings(incomplete, "next")
 
 
-def _settings(
-    incomplete: str, allowed: tuple[str, ...] = ("",), without: tuple[str, ...] = ()
-) -> list[Offer]:
+def _settings(incomplete: str, command: "Command | None" = None) -> list[Offer]:
+    from transformer_cli.config.overridable import commands_that_take
+
     if before := _typed.before:
         _typed.before = ""
-        offers = _settings(before + incomplete, allowed, without)
+        offers = _settings(before + incomplete, command)
         return [(value.removeprefix(before), meaning) for value, meaning in offers]
     name, equals, _ = incomplete.partition("=")
     found = {
         path: setting
         for path, setting in _all_settings().items()
-        if path.startswith(allowed) and path not in without
+        if command is None or command in commands_that_take(path)
         if (path == name if equals else path.startswith(name))
     }
     # Bash treats the text after = as a separate word, so it needs the values here.

@@ -16,7 +16,7 @@ from transformer_cli.config.recipe import (
     words_of,
 )
 from transformer_cli.config.yaml_reader import parse_yaml
-from transformer_cli.data.columns import facts_of, on_one_line
+from transformer_cli.data.columns import facts_of
 from transformer_cli.data.sources.local_files import without_compression
 from transformer_cli.data.survey import (
     Side,
@@ -27,6 +27,7 @@ from transformer_cli.data.survey import (
     survey,
 )
 from transformer_cli.errors import CannotCreateError, UsageError
+from transformer_cli.escaping import on_one_line
 from transformer_cli.storage import replace_file
 from transformer_cli.text.languages import has_spaces
 

@@ -8,6 +8,7 @@ from transformer_cli.config.model import PRESETS
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.config.yaml_reader import MAX_DEPTH, Mapping, parse_yaml
 from transformer_cli.errors import ConfigError
+from transformer_cli.escaping import shortened
 
 _PART = re.compile(r"([^\[\]]*)((?:\[[^\[\]]*\])*)")  # a name, or a name with indices in brackets
 _NULL = re.compile(r"(?:null|~)(?:\s|$)")
@@ -32,8 +33,7 @@ class _Override(NamedTuple):
         return ".".join(name.text for name in self.names[:length])
 
     def refusal(self, problem: str, *, hint: str | None = None) -> ConfigError:
-        shown = self.text if len(self.text) <= 200 else self.text[:197] + "..."
-        return ConfigError(f"--set {shown}: {problem}", hint=hint)
+        return ConfigError(f"--set {shortened(self.text, 200)}: {problem}", hint=hint)
 
 
 def overridden_setting(override: str) -> str:
@@ -125,7 +125,7 @@ def _require_section(
 
 
 def _index(section: Sequence[Any], name: _Name, override: _Override) -> int:
-    shown = name.text if len(name.text) <= 20 else name.text[:17] + "..."
+    shown = shortened(name.text, 20)
     is_number = name.text.isascii() and name.text.isdecimal() and len(name.text) < 10
     if not is_number or int(name.text) >= len(section):
         items = "1 item" if len(section) == 1 else f"{len(section)} items"

@@ -13,6 +13,7 @@ from transformer_cli.config.exercise_settings import SequencesData
 from transformer_cli.config.tree import Config
 from transformer_cli.config.yaml_reader import Mapping as ReadMapping
 from transformer_cli.errors import ConfigError
+from transformer_cli.escaping import shortened
 
 Location = tuple[int | str, ...]
 
@@ -172,5 +173,4 @@ def _paths(prefix: str, annotation: Any) -> Iterable[str]:
 
 
 def _shorten(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return shortened(repr(value), 60)

@@ -13,6 +13,7 @@ from transformer_cli.data.sources.lines import read_text_chunks
 from transformer_cli.data.sources.records import first_records
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.errors import DataError
+from transformer_cli.escaping import on_one_line
 from transformer_cli.text.languages import (
     UNKNOWN_LANGUAGE,
     contradicting_language,
@@ -224,9 +225,3 @@ def facts_of(column: Column) -> Mapping[str, str]:
     what = f"text, {column.language}" if column.holds == "text" else column.holds
     name = on_one_line(column.title, 50) or f"column {column.field}"
     return {"name": name, "holds": what, "example": on_one_line(column.example, 50)}
-
-
-def on_one_line(text: str, max_characters: int) -> str:
-    """The beginning of a text, without line ends and characters that control a terminal."""
-    line = "".join(char if char.isprintable() else " " for char in text)
-    return line if len(line) <= max_characters else line[: max_characters - 1] + "…"

@@ -15,7 +15,6 @@ from transformer_cli.data.columns import (
     Column,
     choose_columns,
     columns_of,
-    on_one_line,
     require_line_feeds,
     spoken_language,
 )
@@ -24,6 +23,7 @@ from transformer_cli.data.sources.lines import read_lines
 from transformer_cli.data.sources.local_files import corpus_format, find_files, without_compression
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.errors import DataError, MissingInputError, UsageError
+from transformer_cli.escaping import on_one_line
 from transformer_cli.text.languages import LANGUAGE_OF_NAME, language_code, language_in
 
 _NUM_GUESSED_LINES = 300

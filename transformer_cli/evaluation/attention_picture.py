@@ -110,9 +110,8 @@ def draw_attention(
 
 def _labels(tokens: Sequence[str]) -> list[str]:
     """The tokens for matplotlib, where a dollar sign without a backslash would begin a formula."""
-    shown = (on_one_line(token.strip()) for token in tokens)
-    cut = (text if len(text) <= MAX_LABEL else f"{text[: MAX_LABEL - 1]}…" for text in shown)
-    return [text.replace("$", r"\$") or "␣" for text in cut]
+    shown = (on_one_line(token.strip(), MAX_LABEL) for token in tokens)
+    return [text.replace("$", r"\$") or "␣" for text in shown]
 
 
 def _room_for(labels: Sequence[str]) -> float:

@@ -177,9 +177,8 @@ def contradicting_language(named: str, sentences: Iterable[str]) -> str | None:
     texts = list(sentences)
     found = guess_language(texts)
     words = re.findall(r"[^\W\d_]+", " ".join(texts).casefold())
-    if (
-        found == UNKNOWN_LANGUAGE or named == "sr" or len(words) < _MIN_WORDS
-    ):  # Serbian has two scripts
+    # Serbian has two scripts.
+    if found == UNKNOWN_LANGUAGE or named == "sr" or len(words) < _MIN_WORDS:
         return None
     shares = _shares_of_frequent(words)
     scripts = [_SCRIPT_OF.get(language, "LATIN") for language in (named, found)]

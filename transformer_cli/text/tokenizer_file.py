@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 
 from transformer_cli.errors import DataError
+from transformer_cli.escaping import shortened
 from transformer_cli.storage.manifest import without_duplicates
 from transformer_cli.text.tokenizer_layout import BYTE_TOKENS, KINDS, Layout, layouts_of
 from transformer_cli.text.word_split import SPECIALS
@@ -162,8 +163,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _short(value: Any) -> str:
-    shown = json.dumps(value, ensure_ascii=True, default=str)
-    return shown if len(shown) <= 80 else f"{shown[:77]}..."
+    return shortened(json.dumps(value, ensure_ascii=True, default=str), 80)
 
 
 def _refusal(problem: str) -> DataError:

@@ -160,9 +160,8 @@ def _of_the_vocabularies(plan: Plan, config: Config) -> list[str]:
         fitting = max(400, _one_or_two_digits(num_tokens / 30))
         wanted = min(fitting, _one_or_two_digits(0.7 * size))
         advice = f"set tokenizer.vocab_size to about {wanted:,}"
-        if (
-            wanted < MIN_SUBWORD_VOCABULARY
-        ):  # a vocabulary of bytes alone is refused, or learns nothing
+        # A vocabulary of bytes alone is refused, or learns nothing.
+        if wanted < MIN_SUBWORD_VOCABULARY:
             advice = _MORE_PAIRS
         if not has_subwords:
             advice = f"take subwords: tokenizer.kind: bpe, tokenizer.vocab_size: {fitting}"

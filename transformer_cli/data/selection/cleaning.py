@@ -15,6 +15,7 @@ from transformer_cli.data.pairs import (
     table_lines,
 )
 from transformer_cli.errors import DataError
+from transformer_cli.escaping import shortened
 from transformer_cli.text.normalization import compose, is_blank, remove_control_characters
 
 # Characters added to both lengths before their ratio is taken, so that short sentences may differ more.
@@ -169,8 +170,5 @@ def _is_repeated(digest: bytes, seen: set[bytes]) -> bool:
 
 def excerpt(pair: SentencePair) -> str:
     """The beginning of both sides, for a report."""
-    sides = (
-        text if len(text) <= _EXAMPLE_CHARACTERS else text[: _EXAMPLE_CHARACTERS - 1] + "…"
-        for text in (pair.source, pair.target)
-    )
+    sides = (shortened(text, _EXAMPLE_CHARACTERS) for text in (pair.source, pair.target))
     return " | ".join(ascii(side) if not side.isprintable() else side for side in sides)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from transformer_cli.config.data import FilesData, HubData
 from transformer_cli.errors import DataError
+from transformer_cli.escaping import shortened
 from transformer_cli.text.languages import LANGUAGE_OF_NAME
 
 logger = logging.getLogger(__name__)
@@ -162,7 +163,7 @@ def _warn_once_of_columns(path: str, source: str, target: str, others: str, sett
 
 
 def _excerpt(text: str) -> str:
-    return repr(text if len(text) <= _EXCERPT_CHARACTERS else text[: _EXCERPT_CHARACTERS - 1] + "…")
+    return repr(shortened(text, _EXCERPT_CHARACTERS))
 
 
 @cache  # one warning is enough, although a corpus is read once for each split
