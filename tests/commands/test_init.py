@@ -147,7 +147,8 @@ def test_text_of_a_corpus_does_not_control_the_terminal(
     (folder / "a.csv").write_text(csv(rows), encoding="utf-8", newline="")
     assert columns(init("a.csv"))[0] == "English\x1b[2J"
     out = capsys.readouterr().out
-    assert r"SOURCE  The \x1b]0;x\x07 cat\x0asleeps." in out
+    assert r"text, en  The \x1b]0;x\x07 cat\x0asleeps." in out
+    assert r"SOURCE  The ]0;x cat\x0asleeps." in out  # cleaning removes control characters
     assert all(char.isprintable() or char == "\n" for char in out)
 
 
