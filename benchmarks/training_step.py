@@ -1,7 +1,9 @@
 """Measures the speed of a training step, and compares it with torch.nn.Transformer of the same size.
 
     OMP_NUM_THREADS=1 python benchmarks/training_step.py
+    OMP_NUM_THREADS=1 python benchmarks/training_step.py --against FOLDER
 
+FOLDER is another checkout of this repository, whose code takes its turns too (`git worktree add FOLDER COMMIT`).
 One batch of 64 sentences of at most 24 tokens, the preset `small` (d 256, 3 + 3 layers, d_ff 1,024),
 a vocabulary of 8,192: forward, loss with label smoothing, backward and one Adam step. Each contestant
 has its own process, and they take turns, so that other work on the machine slows all of them alike.
@@ -15,24 +17,24 @@ import statistics
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transformer_cli.config import ModelConfig, RuntimeConfig
-from transformer_cli.model.loss import sum_loss
-from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import prepare_machine
+from transformer_cli.config import ModelConfig
 
 NUM_SENTENCES, NUM_POSITIONS, VOCAB_SIZE, PAD_ID = 64, 24, 8192, 1
 LABEL_SMOOTHING = 0.1
-CONFIG = ModelConfig(preset="small", tie_embeddings="none")
+MODEL: dict[str, Any] = {"preset": "small", "tie_embeddings": "none"}
+CONFIG = ModelConfig(**MODEL)
 
 Step = Callable[[], object]
+Precision = Literal["float32", "bfloat16"]
 
 
 class NaiveTranslator(nn.Module):
@@ -69,27 +71,46 @@ class NaiveTranslator(nn.Module):
 
 def main() -> None:
     arguments = _parse_arguments()
-    seconds = _measure_in_turns(arguments.rounds, arguments.threads)
-    num_target_tokens = int((_random_batch()[3] != PAD_ID).sum())
-    naive = seconds["torch.nn.Transformer, float32"]
-    lines = [f"{'target tokens per CPU second':32}{'median':>8}{'spread':>16}{'ratio':>8}"]
-    for name, values in seconds.items():
-        rates = sorted(num_target_tokens / value for value in values)
-        # The ratio is taken per round, so that a slow round does not change it.
-        ratio = statistics.median(a / b for a, b in zip(naive, values, strict=True))
-        spread = f"{rates[0]:,.0f}-{rates[-1]:,.0f}"
-        lines.append(f"{name:32}{statistics.median(rates):8,.0f}{spread:>16}{ratio:8.2f}")
+    contestants, reference = dict(CONTESTANTS), "torch.nn.Transformer, float32"
+    if arguments.against is not None:
+        reference = "the other checkout, bfloat16"
+        step = functools.partial(_own_step, "bfloat16", arguments.against.resolve())
+        contestants = {reference: step, "tfm, bfloat16": CONTESTANTS["tfm, bfloat16"]}
+    seconds = measure_in_turns(contestants, arguments.rounds, arguments.threads)
+    lines = table("target tokens per CPU second", num_target_tokens(), seconds, reference)
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+def num_target_tokens() -> int:
+    """The target tokens of the batch."""
+    return int((random_batch()[3] != PAD_ID).sum())
+
+
+def table(
+    what: str, num_tokens: int, seconds: Mapping[str, Sequence[float]], reference: str
+) -> list[str]:
+    """The tokens per CPU second of each contestant, and how many times as fast as the reference it is."""
+    lines = [f"{what:44}{'median':>8}{'spread':>16}{'ratio':>8}{'spread':>14}"]
+    for name, values in seconds.items():
+        rates = sorted(num_tokens / value for value in values)
+        # The ratio is taken per round, so that a slow round does not change it.
+        ratios = sorted(a / b for a, b in zip(seconds[reference], values, strict=True))
+        spread = f"{rates[0]:,.0f}-{rates[-1]:,.0f}"
+        of_ratios = f"{ratios[0]:.2f}-{ratios[-1]:.2f}"
+        median, ratio = statistics.median(rates), statistics.median(ratios)
+        lines.append(f"{name:44}{median:8,.0f}{spread:>16}{ratio:8.2f}{of_ratios:>14}")
+    return lines
 
 
 def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="The speed of a training step on the CPU.")
     parser.add_argument("--rounds", type=int, default=15, help="measured steps per contestant")
+    parser.add_argument("--against", type=Path, help="another checkout, which takes its turns too")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads")
     return parser.parse_args()
 
 
-def _random_batch() -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def random_batch() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Source ids and mask, decoder input and target ids; the shortest sentences are 20 tokens long."""
     shape = NUM_SENTENCES, NUM_POSITIONS
     source_ids, target_ids = (
@@ -105,7 +126,7 @@ def _random_batch() -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def _naive_step() -> Step:
     model = NaiveTranslator(CONFIG)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9)
-    *inputs, target_ids = _random_batch()
+    *inputs, target_ids = random_batch()
 
     def step() -> None:
         optimizer.zero_grad()
@@ -120,24 +141,47 @@ def _naive_step() -> Step:
     return step
 
 
-def _own_step(precision: Literal["float32", "bfloat16"]) -> Step:
+def _own_step(precision: Precision, checkout: Path | None = None) -> Step:
+    """The step of this package, or of the one in another checkout."""
+    if checkout is not None:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "transformer_cli"]:
+            del sys.modules[name]
+        sys.path.insert(0, str(checkout))
+    # Names that all commits since 71c0aba have.
+    from transformer_cli.config import ModelConfig, RuntimeConfig
+    from transformer_cli.model.transformer import Transformer
+    from transformer_cli.runtime import prepare_machine
+
     machine = prepare_machine(RuntimeConfig(device="cpu", precision=precision))
-    model = Transformer(CONFIG, VOCAB_SIZE, VOCAB_SIZE)
+    model = Transformer(ModelConfig(**MODEL), VOCAB_SIZE, VOCAB_SIZE)
     optimizer = torch.optim.Adam(
         model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True
     )
-    *inputs, target_ids = _random_batch()
+    *inputs, target_ids = random_batch()
     num_tokens = int((target_ids != PAD_ID).sum())
+    objective = _objective(target_ids)
 
     def step() -> None:
         optimizer.zero_grad()
         with machine.autocast():
-            logits = model(*inputs)
-            sums = sum_loss(logits, target_ids, pad_id=PAD_ID, label_smoothing=LABEL_SMOOTHING)
-        (sums.objective / num_tokens).backward()
+            summed = objective(model, inputs)
+        (summed / num_tokens).backward()
         optimizer.step()
 
     return step
+
+
+def _objective(target_ids: Tensor) -> Callable[[nn.Module, list[Tensor]], Tensor]:
+    """The smoothed loss of a model's output, summed, as the imported checkout computes it in training."""
+    try:
+        from transformer_cli.model import LossHead
+    except ImportError:  # before this class, training took the loss of logits
+        from transformer_cli.model.loss import sum_loss
+
+        labels: Any = {"pad_id": PAD_ID, "label_smoothing": LABEL_SMOOTHING}
+        return lambda model, inputs: sum_loss(model(*inputs), target_ids, **labels).objective
+    head = LossHead(target_ids, PAD_ID, LABEL_SMOOTHING)
+    return lambda model, inputs: model(*inputs, head).objective
 
 
 CONTESTANTS: dict[str, Callable[[], Step]] = {
@@ -147,15 +191,23 @@ CONTESTANTS: dict[str, Callable[[], Step]] = {
 }
 
 
-def _measure_in_turns(num_rounds: int, num_threads: int) -> dict[str, list[float]]:
-    """CPU seconds of each contestant's step in each round, after two warm-up rounds."""
+def measure_in_turns(
+    contestants: Mapping[str, Callable[[], Step]], num_rounds: int, num_threads: int
+) -> dict[str, list[float]]:
+    """CPU seconds of each contestant's step in each round, after two warm-up rounds.
+
+    Args:
+        contestants: name -> a function that a process of its own calls once; it returns the step.
+        num_rounds: how often each takes its turn.
+        num_threads: CPU threads of each process.
+    """
     context = multiprocessing.get_context("spawn")
     pipes = {}
-    for name in CONTESTANTS:
+    for name, prepare in contestants.items():
         here, there = context.Pipe()
-        context.Process(target=_serve, args=(name, num_threads, there), daemon=True).start()
+        context.Process(target=_serve, args=(prepare, num_threads, there), daemon=True).start()
         pipes[name] = here
-    seconds: dict[str, list[float]] = {name: [] for name in CONTESTANTS}
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for round_number in range(num_rounds + 2):
         for name, pipe in pipes.items():
             pipe.send("go")
@@ -167,12 +219,12 @@ def _measure_in_turns(num_rounds: int, num_threads: int) -> dict[str, list[float
     return seconds
 
 
-def _serve(name: str, num_threads: int, pipe: Connection) -> None:
+def _serve(prepare: Callable[[], Step], num_threads: int, pipe: Connection) -> None:
     """Do one step for each message and answer with its CPU seconds."""
     warnings.simplefilter("ignore")  # torch.nn.Transformer warns about its own defaults
     torch.set_num_threads(num_threads)
     torch.manual_seed(1)
-    step = CONTESTANTS[name]()
+    step = prepare()
     while pipe.recv():
         started_at = time.process_time()
         step()

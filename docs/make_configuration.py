@@ -258,7 +258,8 @@ def _resuming() -> Iterator[str]:
     yield ", ".join(
         f"`{name}`" if "." in name or name == "name" else f"`{name}.*`" for name in HARMLESS
     )
-    yield "(but not of `training.max_steps` with `schedule: cosine`, whose curve ends there). Any other change is"
+    yield "(but not of `training.max_steps` with `schedule: cosine` or `linear`, whose curve ends there; with"
+    yield "`warmup_stable_decay`, `max_steps` and `decay_steps` may change until the decay begins). Any other change is"
     yield "refused, with the old and the new value: give the new experiment its own `name`, or put the old run aside"
     yield "with `--from-scratch`. A corpus whose content changed is accepted with `--accept-data-change`.\n"
 

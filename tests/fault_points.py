@@ -24,16 +24,20 @@ from faults import WRITING
 # The points at which a fault can happen: just before a call of this function.
 POINTS = {
     "config": "transformer_cli.commands.train:load_config",
-    "data": "transformer_cli.training.run:prepare_data",
+    "data": "transformer_cli.training.opening:prepare_data",
     "step": "transformer_cli.training.loop:train_step",
+    "forward": "transformer_cli.model.transformer:Transformer.forward",
     "validation": "transformer_cli.training.session:validate",
     "batch": "transformer_cli.decoding.engines.pytorch:PyTorchEngine._padded",
-    "board": "transformer_cli.training.recorders:_EventFile.__init__",
+    "board": "transformer_cli.training.callbacks.recorders:_EventFile.__init__",
     "save": "transformer_cli.storage.manifest:Manifest.encode",  # all files written, no manifest yet
     "verification": "transformer_cli.checkpoint.checkpoints:Checkpoints._verify_saved",
     "rotation": "transformer_cli.checkpoint.checkpoints:Checkpoints._rotate",
-    "report": "transformer_cli.training.recorders:append_json_line",
-    "encoding": "transformer_cli.data.preparation:encode_pair",
+    "averaging": "transformer_cli.training.averaging:mean_weights",
+    "average": "transformer_cli.training.averaging:write_average",
+    "choice": "transformer_cli.training.averaging:_tell_and_link",  # the average is on the disk
+    "report": "transformer_cli.training.callbacks.recorders:append_json_line",
+    "encoding": "transformer_cli.data.preparation:encode_short_pairs",
     "translation": "transformer_cli.decoding.translator:Translator.translate",
 }
 DISK = "transformer_cli.storage.filesystem:FileSystem."

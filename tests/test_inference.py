@@ -150,9 +150,10 @@ def test_a_checkpoint_with_few_of_its_planned_steps_is_warned_of(
     run: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained = inference.load_trained(run)
-    for planned, is_warned in ((1500, True), (20, False), (None, False)):
+    cases = (1500, None, True), (20, None, False), (None, None, False), (1500, "general", False)
+    for planned, init_from, is_warned in cases:
         training = trained.config.training.model_copy(
-            update={"max_steps": planned, "max_epochs": 9}
+            update={"max_steps": planned, "max_epochs": 9, "init_from": init_from}
         )
         config = trained.config.model_copy(update={"training": training})
         again = replace(trained, config=config)

@@ -108,3 +108,28 @@ def test_the_environment_names_versions_and_nobody(monkeypatch: pytest.MonkeyPat
     for private in ("canary", os.getcwd(), os.path.expanduser("~")):
         assert private not in text
     assert getpass.getuser() not in described.values()
+
+
+@pytest.mark.parametrize(
+    ("capability", "has_bfloat16", "expected"),
+    [((9, 0), True, torch.bfloat16), ((8, 0), True, torch.bfloat16), ((7, 5), False, torch.float16),
+     ((7, 0), False, torch.float16), ((6, 1), False, torch.float32)],
+)  # fmt: skip
+def test_auto_takes_the_low_precision_that_a_card_is_fast_at(
+    monkeypatch: pytest.MonkeyPatch,
+    capability: tuple[int, int],
+    has_bfloat16: bool,
+    expected: torch.dtype,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda *, including_emulation: has_bfloat16
+    )
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    assert prepare_machine(RuntimeConfig(device="cuda")).precision == expected
+
+
+def test_float16_is_chosen_by_the_config_on_any_device() -> None:
+    machine = prepare_machine(RuntimeConfig(device="cpu", precision="float16"))
+    with machine.autocast():
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float16

@@ -1,17 +1,31 @@
 """The command line `tfm`: its arguments. A command is imported only when it runs."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from transformer_cli import __version__
 from transformer_cli.commands import completion
-from transformer_cli.commands.init import init
-from transformer_cli.commands.sentence_arguments import CarefulCommand, SentenceCommand
+from transformer_cli.commands.arguments.average import average
+from transformer_cli.commands.arguments.benchmark import benchmark
+from transformer_cli.commands.arguments.init import init
+from transformer_cli.commands.arguments.options import (
+    BeamOption,
+    ConfigOption,
+    DebugOption,
+    FromOption,
+    JsonOption,
+    Overrides,
+    RunOption,
+    ToOption,
+    set_option,
+)
+from transformer_cli.commands.arguments.runs import runs
+from transformer_cli.commands.arguments.sentence_arguments import CarefulCommand, SentenceCommand
 from transformer_cli.errors import UsageError
 from transformer_cli.exits import run_to_exit
+from transformer_cli.torchrun import require_single_process
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -22,49 +36,6 @@ app = typer.Typer(
     epilog="Start with: tfm train --config en-it.yaml, then: tfm translate 'The red cars are in front of the station.'",
 )
 
-ConfigOption = Annotated[
-    str,
-    typer.Option(
-        "--config",
-        "-c",
-        help="A YAML file, or the name of a shipped config such as en-it.yaml.",
-        autocompletion=completion.configs,
-    ),
-]
-Overrides = list[str] | None
-
-
-def _set_option(example: str, offered: Callable[[str], list[completion.Offer]]) -> Any:
-    """The option --set: an example that works for the command, and the settings that a shell offers."""
-    return typer.Option(
-        "--set",
-        metavar="FIELD=VALUE",
-        help=f"Override a setting, such as {example}; may be repeated.",
-        autocompletion=offered,
-    )
-
-
-RunOption = Annotated[
-    str | None,
-    typer.Option(
-        "--run",
-        help="Name or folder of a run, or one of its checkpoints. Default: the newest run under runs/.",
-        autocompletion=completion.runs,
-    ),
-]
-BeamOption = Annotated[
-    int | None,
-    typer.Option(
-        "--beam-size",
-        "-b",
-        min=1,
-        max=64,
-        help="Hypotheses per sentence; 1 is greedy search. Short for --set decoding.beam_size=N.",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
-DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -74,12 +45,13 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    pass
+    require_single_process(context.invoked_subcommand)
 
 
 @app.command(
@@ -88,7 +60,7 @@ def _options(
 def train(
     config: ConfigOption,
     overrides: Annotated[
-        Overrides, _set_option("training.max_steps=100", completion.settings)
+        Overrides, set_option("training.max_steps=100", completion.settings)
     ] = None,
     from_scratch: Annotated[
         bool,
@@ -131,9 +103,11 @@ def translate(
         ),
     ] = None,
     overrides: Annotated[
-        Overrides, _set_option("decoding.beam_size=8", completion.settings_of_translating)
+        Overrides, set_option("decoding.beam_size=8", completion.settings_of_translating)
     ] = None,
     beam_size: BeamOption = None,
+    to: ToOption = None,
+    from_: FromOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -145,7 +119,9 @@ def translate(
 
     settings = _with_beam(overrides, beam_size)
     given = sentences or input_file
-    run_translation(given, output_file, run=run, overrides=settings, as_json=as_json)
+    run_translation(
+        given, output_file, run=run, overrides=settings, languages=(to, from_), as_json=as_json
+    )
 
 
 @app.command(cls=CarefulCommand, epilog="Example: tfm validate --split test --json")
@@ -165,9 +141,11 @@ def validate(
         Path | None, typer.Option("--reference", help="The reference translations of --source.")
     ] = None,
     overrides: Annotated[
-        Overrides, _set_option("decoding.beam_size=8", completion.settings_of_validating)
+        Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)
     ] = None,
     beam_size: BeamOption = None,
+    to: ToOption = None,
+    from_: FromOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -181,7 +159,8 @@ def validate(
 
     files = (source, reference) if source and reference else None
     settings = _with_beam(overrides, beam_size)
-    run_validation(run, split or "validation", files, overrides=settings, as_json=as_json)
+    part, languages = split or "validation", (to, from_)
+    run_validation(run, part, files, overrides=settings, languages=languages, as_json=as_json)
 
 
 @app.command(
@@ -197,16 +176,20 @@ def show_next(
     ] = 10,
     run: RunOption = None,
     overrides: Annotated[
-        Overrides, _set_option("runtime.device=cpu", completion.settings_of_the_machine)
+        Overrides, set_option("runtime.device=cpu", completion.settings_of_the_machine)
     ] = None,
+    to: ToOption = None,
+    from_: FromOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Show the probabilities of the next token; greedy search takes the largest."""
     _set_up_logging(debug)
     from transformer_cli.commands.next import show_next as show
+    from transformer_cli.inference import load_run
 
-    show(source, prefix=prefix, top=top, run=run, overrides=overrides or [], as_json=as_json)
+    translator = load_run(run, overrides or [], command="next").translator.towards(to, from_)
+    show(translator, source, prefix=prefix, top=top, as_json=as_json)
 
 
 @app.command(cls=CarefulCommand, epilog="Example: tfm info --run en-it")
@@ -221,7 +204,7 @@ def info(
             autocompletion=completion.configs,
         ),
     ] = None,
-    overrides: Annotated[Overrides, _set_option("model.d_model=256", completion.settings)] = None,
+    overrides: Annotated[Overrides, set_option("model.d_model=256", completion.settings)] = None,
     parameters: Annotated[bool, typer.Option("--parameters", help="List every parameter.")] = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
@@ -239,7 +222,7 @@ def info(
 def data(
     config: ConfigOption,
     overrides: Annotated[
-        Overrides, _set_option("tokenizer.vocab_size=4000", completion.settings)
+        Overrides, set_option("tokenizer.vocab_size=4000", completion.settings)
     ] = None,
     split: Annotated[
         Literal["train", "validation", "test"],
@@ -258,6 +241,11 @@ def data(
 app.command(
     cls=CarefulCommand, epilog="Example: tfm init phrases.csv, or: tfm init train.en train.it"
 )(init)
+app.command(cls=CarefulCommand, epilog="Example: tfm average --run en-it --last 5")(average)
+app.add_typer(runs, name="runs")
+app.command(
+    cls=CarefulCommand, epilog="Example: tfm benchmark --config en-it.yaml --set runtime.threads=1"
+)(benchmark)
 
 
 def _with_beam(overrides: list[str] | None, beam_size: int | None) -> list[str]:

@@ -100,6 +100,11 @@ def _prepare_streams() -> None:
 def _exit_with_error(message: str, exit_code: int) -> NoReturn:
     if "--debug" in sys.argv[1:]:
         traceback.print_exc()
+    rank = os.environ.get("RANK", "0")  # set by torchrun
+    if rank != "0":
+        message = f"rank {rank}: {message}"
+        if exit_code > 128:  # rank 0 logs that a signal has stopped the run
+            sys.exit(exit_code)
     with contextlib.suppress(OSError):  # stderr may be closed
         typer.echo(escaped(message), err=True)
     sys.exit(exit_code)

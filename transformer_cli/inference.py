@@ -94,7 +94,8 @@ def load_run(
     config = override_settings(_with_own_paths(trained), overrides)
     machine = prepare_machine(config.runtime)
     logger.info("%s, step %d (%s)", trained.folder, trained.step, machine.describe())
-    planned = trained.config.training.max_steps
+    training = trained.config.training
+    planned = training.max_steps if training.init_from is None else None
     if planned is not None and trained.step * _MANY_STEPS < planned:
         logger.warning(
             "this is step %d of %d planned steps, so the translations may make no sense",

@@ -14,6 +14,7 @@ from tqdm.utils import disp_len, disp_trim
 
 from transformer_cli.errors import TfmError
 from transformer_cli.escaping import escaped
+from transformer_cli.torchrun import read_launch
 
 logger = logging.getLogger("transformer_cli")
 
@@ -106,12 +107,16 @@ def fitted(line: str, num_columns: int | None) -> str:
 
 
 def talk_on_stderr(*, debug: bool = False) -> None:
-    """Send the log lines of this package to standard error; each command calls this once."""
+    """Send the log lines of this package to standard error; each command calls this once.
+
+    Of the processes that torchrun has started, rank 0 writes them; the others write errors only, with their rank.
+    """
     logger.handlers.clear()
-    handler = _AboveTheBar()
-    handler.setFormatter(_Escaping("%(message)s"))
+    handler, rank = _AboveTheBar(), read_launch().rank
+    handler.setFormatter(_Escaping(f"rank {rank}: %(message)s" if rank else "%(message)s"))
     logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG if debug else logging.INFO)
+    level = logging.ERROR if rank else logging.INFO
+    logger.setLevel(logging.DEBUG if debug else level)
     logger.propagate = False
 
 

@@ -185,7 +185,12 @@ def _go_on(signal_number: int, frame: FrameType | None) -> None:
 
 
 def _tell(message: str) -> None:
-    """Write to standard error; do nothing if it is closed or its terminal is gone."""
+    """Write to standard error; do nothing if it is closed or its terminal is gone.
+
+    Of the processes that torchrun has started, rank 0 alone writes.
+    """
+    if os.environ.get("RANK", "0") != "0":
+        return
     try:
         os.write(2, message.encode())
     except OSError:

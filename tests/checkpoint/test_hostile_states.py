@@ -53,6 +53,8 @@ CHANGES: dict[str, tuple[str, Any]] = {
     "NaN among the best": ("progress.best_goodness", [math.nan]),
     "text among the best": ("progress.best_goodness", ["good"]),
     "a validation in the future": ("progress.validated_at", 10**6),
+    "more drops of the learning rate than updates": ("progress.plateau_drops", 10**6),
+    "a negative number of drops": ("progress.plateau_drops", -1),
     "a number of validations without end": ("progress.validations_without_best", 10**9),
     "no progress": ("progress", []),
     "NaN as a sum": ("meter.objective", math.nan),
@@ -118,8 +120,9 @@ def test_scores_that_are_not_names_and_numbers_are_refused_by_info(
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("step", -1.0), ("exp_avg_sq", -1.0), ("exp_avg", math.nan), ("step", math.nan)],
-)
+    [("step", -1.0), ("exp_avg_sq", -1.0), ("exp_avg", math.nan), ("step", math.nan),
+     ("row_var", -1.0), ("col_var", -1.0), ("variance", -1.0), ("momentum_buffer", math.nan)],
+)  # fmt: skip
 def test_moments_that_no_optimizer_has_are_refused(tmp_path: Path, name: str, value: float) -> None:
     """A negative second moment would make every weight NaN, with a gradient that is finite."""
     state = {f"w.{name}": torch.tensor([1.0, value])}

@@ -101,8 +101,8 @@ def test_settings_have_a_sentence_about_them() -> None:
 
 def test_values_are_offered_for_a_setting_that_has_few() -> None:
     assert names(completion.settings("training.opt")) == [
-        "training.optimizer=adam", "training.optimizer=adamw"
-    ]  # fmt: skip
+        f"training.optimizer={name}" for name in ("adam", "adamw", "adafactor", "muon")
+    ]
     assert names(completion.settings("training.optimizer=adamw")) == ["training.optimizer=adamw"]
     assert names(completion.settings("runtime.compile=")) == [
         "runtime.compile=true", "runtime.compile=false"

@@ -16,6 +16,7 @@ from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.sources import corpus
 from transformer_cli.errors import DataError
 from transformer_cli.storage import RunLock
+from transformer_cli.text import SequenceFormat
 
 CONFIG = """\
 name: mine
@@ -157,3 +158,60 @@ def test_data_of_an_earlier_version_are_shown_too(
 
     monkeypatch.setattr(preparation.DataReport, "from_json", staticmethod(without_examples))
     assert {split: shown(capsys, split)["pairs"] for split in first} == first
+
+
+TWO_WAYS = """\
+name: mine
+data:
+  source: files
+  both_directions: true
+  corpora:
+    - {path: a.tsv, split: train, tag: <BT>}
+    - {path: b.tsv, split: validation}
+tokenizer: {shared: true}
+training: {max_steps: 1, batch_sentences: 4}
+"""
+
+
+def test_the_tags_before_a_source_and_the_direction_of_a_pair_are_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("mine.yaml").write_text(TWO_WAYS)
+    Path("b.tsv").write_text("one one\tuno uno\n")
+    there, back = shown(capsys)["pairs"][:2]
+    texts = {"source": "one 0", "target": "uno 0"}
+    assert there == texts | {"direction": "en-it", "tags": ["<BT>", "<2it>"]}
+    assert back == {"source": "uno 0", "target": "one 0", "direction": "it-en"} | {
+        "tags": ["<BT>", "<2en>"]
+    }
+    assert shown(capsys, "validation")["pairs"][0]["tags"] == ["<2it>"]
+    show_data("mine.yaml", [], split="train", as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:4] == [
+        "  DIRECTION  en-it",
+        "  SOURCE  one 0",
+        "          <BT> | <2it> | one | 0",
+    ]
+
+
+def test_the_tags_that_are_shown_are_those_that_the_model_reads() -> None:
+    Path("mine.yaml").write_text(TWO_WAYS)
+    Path("b.tsv").write_text("one one\tuno uno\n")
+    data = prepare_data(load_config("mine.yaml"), DATA)
+    read = [data.source_tokenizer.tokens(data.train[index].source_ids)[:2] for index in (0, 1)]
+    sequence_format = SequenceFormat.of(data.config.data)
+    assert read == [sequence_format.tags_of(0, direction) for direction in (0, 1)]
+
+
+def test_the_preview_names_the_tags_that_the_model_reads(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_data("mine.yaml", (), split="train", as_json=False)
+    assert "tags" not in capsys.readouterr().out
+    both = ("data.both_directions=true", "tokenizer.shared=true", "name=both")
+    tagged = ("data.corpora=[{path: a.tsv}, {path: b.tsv, split: train, tag: <BT>}]",)
+    Path("b.tsv").write_text("".join(f"many {n}\tmolti {n}\n" for n in range(50)))
+    show_data("mine.yaml", both + tagged, split="train", as_json=False)
+    shown = capsys.readouterr().out
+    assert "  <2it>  to translate into it\n  <2en>  to translate into en\n" in shown
+    assert "  <BT>  in the training pairs of data.corpora.1\n" in shown

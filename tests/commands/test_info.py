@@ -72,3 +72,10 @@ def test_without_a_run_the_error_is_a_missing_input(tmp_path: Any, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     with pytest.raises(MissingInputError, match="no run under runs"):
         show_info(None, None, [], parameters=False, as_json=False)
+
+
+def test_the_directions_of_a_model_are_shown_if_there_are_several(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert facts(capsys, "multi30k-en-de-fr.yaml")["directions"] == ["en-de", "en-fr"]
+    assert "directions" not in facts(capsys, "multi30k-en-de.yaml")

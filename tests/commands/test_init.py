@@ -10,16 +10,16 @@ import pytest
 
 from transformer_cli.commands.new_config import write_config
 from transformer_cli.config import Config, FilesData, load_config
-from transformer_cli.config.data import CleaningConfig
 from transformer_cli.config.loading import check_settings
 from transformer_cli.config.recipe import CorpusSize, held_out_share, num_steps, recipe
+from transformer_cli.config.text_settings import CleaningConfig
 from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.selection.cleaning import CleaningReport, clean
 from transformer_cli.data.survey import Wishes, in_words
 from transformer_cli.errors import CannotCreateError, DataError, UsageError
 from transformer_cli.phrasebook import generate_split
-from transformer_cli.training.plan import Plan, Vocabulary, warnings
+from transformer_cli.training.callbacks.plan import Plan, Vocabulary, warnings
 
 from ..launcher import Tfm
 

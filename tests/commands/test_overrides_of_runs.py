@@ -17,6 +17,7 @@ from transformer_cli.config import DecodingConfig, FilesData, SequencesData, to_
 from transformer_cli.config.overridable import OVERRIDABLE, Command
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.errors import ConfigError, UsageError
+from transformer_cli.inference import load_run
 from transformer_cli.model import Transformer
 
 from ..decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words
@@ -38,6 +39,7 @@ VALUES = {
     "runtime.threads": "2",
     "runtime.device": "cuda",
     "runtime.compile": "true",
+    "runtime.sharding": "full",
     "runtime.stuck_after_seconds": "100",
     "data.root": "other",
     "validation.max_sentences": "3",
@@ -112,7 +114,8 @@ def observed(
             case "validate --source":
                 run_validation(split="validation", files=(source, source), **shared)
             case "next":
-                show_next(LINES[-1], prefix=WORDS[0], top=5, **shared)
+                translator = load_run(run, overrides, command="next").translator
+                show_next(translator, LINES[-1], prefix=WORDS[0], top=5, as_json=True)
         return capfd.readouterr().out, list(shapes), torch.get_num_threads()
 
     return run
@@ -144,6 +147,7 @@ def test_each_setting_that_a_run_may_change_works_on_some_command() -> None:
     taken = [name for name in SETTINGS if any(name.startswith(known) for known in OVERRIDABLE)]
     assert {*SETTINGS} - {*taken} == {
         "runtime.compile",
+        "runtime.sharding",
         "runtime.stuck_after_seconds",
         "validation.beam_size",
     }

@@ -8,9 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 from transformer_cli.commands.translate import run_translation
+from transformer_cli.config import PhrasebookData, TokenizerConfig
 from transformer_cli.errors import DataError, MissingInputError, UsageError
+from transformer_cli.text.tokenizer import train_tokenizer
 
-from ..decoding.small_translators import tokenizer_of_words, translator
+from ..decoding.small_translators import WORDS, tokenizer_of_words, translator
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
@@ -107,3 +109,19 @@ def test_a_sentence_that_is_the_name_of_a_file_is_translated_with_a_warning(
     found = [message for message in caplog.messages if "is a file" in message]
     assert len(found) == 1
     assert found[0].endswith("did you mean --input in.txt?")
+
+
+def test_a_model_of_both_directions_translates_into_the_language_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tokenizer = train_tokenizer([" ".join(WORDS)], TokenizerConfig(), tags=("<2it>", "<2en>"))
+    both = translator(tokenizer, data=PhrasebookData(both_directions=True), beam_size=1)
+    loaded = SimpleNamespace(translator=both)
+    monkeypatch.setattr("transformer_cli.commands.translate.load_run", lambda *_: loaded)
+    given = {"run": None, "overrides": (), "as_json": False}
+    for to in ("it", "en"):
+        run_translation(WORDS, None, languages=(to, None), **given)  # type: ignore[arg-type]
+        expected = [found.text for found in both.translate(WORDS, to=to)]
+        assert capfd.readouterr().out.splitlines() == expected
+    with pytest.raises(UsageError, match="say which"):
+        run_translation(WORDS, None, **given)  # type: ignore[arg-type]

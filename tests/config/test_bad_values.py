@@ -244,3 +244,10 @@ def test_a_number_may_be_written_as_people_write_it(written: str, number: float)
     text, _ = config_text(Setting("phrasebook", ("training", "learning_rate"), {}))
     config = check_settings(parse_yaml(text.replace(MARK, written), "a"), "a")
     assert config.training.learning_rate == number
+
+
+def test_where_a_number_or_a_word_is_expected_both_are_told() -> None:
+    text = "name: a\ndata: {source: phrasebook}\ntraining: {max_steps: 1, update_tokens: 9, batch_tokens: automatic}"
+    assert refusal(parse_yaml(text, "a")).startswith(
+        "a:3: training.batch_tokens: a whole number is expected, in digits, such as 1000, or 'auto', found 'automatic'"
+    )

@@ -110,9 +110,22 @@ def test_a_value_that_makes_no_sense_is_refused_with_a_reason(line: str, reason:
         ("max_steps: 3, batch_sentences: 4, noam_factor: 2", "no effect"),
         ("max_epochs: 3, batch_sentences: 4, schedule: cosine", "needs max_steps"),
         ("max_steps: 3, batch_sentences: 4, weight_decay: 0.1", "no effect"),
+        ("max_steps: 3, batch_sentences: 4, optimizer: adafactor, betas: [0.9, 0.99]", "betas has no effect with optimizer adafactor"),
+        ("max_steps: 3, batch_sentences: 4, optimizer: adafactor, epsilon: 1e-8", "epsilon has no effect"),
+        ("max_epochs: 3, batch_sentences: 4, schedule: linear", "schedule linear needs max_steps, where it reaches 0"),
+        ("max_steps: 3, batch_sentences: 4, min_learning_rate: 0.0", "remove it, or set schedule: cosine or linear or"),
+        ("max_steps: 30, batch_sentences: 4, schedule: cosine, min_learning_rate: 7e-4", "must be below learning_rate (0.0007)"),
+        ("max_steps: 30, batch_sentences: 4, decay_steps: 3", "decay_steps has no effect with schedule inverse_sqrt"),
+        ("max_steps: 30, batch_sentences: 4, plateau_factor: 0.3", "set schedule: plateau"),
+        ("max_steps: 30, batch_sentences: 4, schedule: constant, plateau_patience: 3", "no effect"),
+        ("max_steps: 30, batch_sentences: 4, schedule: warmup_stable_decay", "needs decay_steps"),
+        ("max_steps: 30, batch_sentences: 4, schedule: warmup_stable_decay, decay_steps: 9, warmup_steps: 22", "are more than max_steps (30)"),
+        ("max_epochs: 3, batch_sentences: 4, schedule: warmup_stable_decay, decay_steps: 9", "needs max_steps"),
+        ("max_steps: 30, batch_sentences: 4, schedule: plateau, patience: 3", "after 3 validations (plateau_patience); raise patience"),
+        ("max_steps: 30, batch_sentences: 4, ema_decay: 1.0", "less than 1"),
         ("max_steps: 3, batch_sentences: 4, best_metric: ter", "not among validation.scores"),
     ],
-)
+)  # fmt: skip
 def test_training_settings_that_contradict_each_other_are_refused(
     settings: str, reason: str
 ) -> None:

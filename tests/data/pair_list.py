@@ -6,6 +6,7 @@ import numpy as np
 
 from transformer_cli.data.batches.encoded import EncodedCorpus, TokenPair
 from transformer_cli.data.batches.order import Indices
+from transformer_cli.text.padding import Padded, pad_ids
 
 
 class PairList(EncodedCorpus):
@@ -22,3 +23,8 @@ class PairList(EncodedCorpus):
 
     def lengths(self, indices: Indices) -> tuple[Indices, Indices]:
         return self._lengths[indices, 0], self._lengths[indices, 1]
+
+    def padded(self, indices: Indices, pad_id: int) -> tuple[Padded, Padded]:
+        pairs = [self._pairs[index] for index in indices.tolist()]
+        source, target = (pad_ids([pair[side] for pair in pairs], pad_id) for side in (0, 1))
+        return source, target

@@ -104,7 +104,7 @@ def test_a_training_that_prepares_its_data_notices_it_too(tfm: Tfm) -> None:
     (tfm.folder / "a.tsv").write_text(A, encoding="utf-8")
     (tfm.folder / "b.tsv").write_text(B, encoding="utf-8")
     data = "{source: files, corpora: [{path: a.tsv}], validation_share: 0.2}"
-    swap = ("at", "encoding", 3, "move", str(tfm.folder / "b.tsv"), str(tfm.folder / "a.tsv"))
+    swap = ("at", "encoding", 1, "move", str(tfm.folder / "b.tsv"), str(tfm.folder / "a.tsv"))
     train = ("train", "--config", "tiny.yaml", "--set", f"data={data}")
     stopped = tfm(*train, faults=[swap])
     assert stopped.exit_code == 75, stopped.talk

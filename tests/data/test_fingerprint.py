@@ -38,6 +38,10 @@ CHANGED: dict[str, tuple[dict[str, Any], str | None]] = {
     "tokenizer": ({"tokenizer": {"kind": "bpe"}}, "tokenizer.kind"),
     "length": ({"model": {"max_length": 9}}, "model.max_length"),
     "weight": ({"data": {"corpora": [{"path": "a.tsv", "weight": 2.0}]}}, None),
+    "schedule": (
+        {"data": {"corpora": [{"path": "a.tsv", "weight": [[0, 2.0], [3, 0.5]]}]}},
+        None,
+    ),
     "threshold": ({"data": {"cleaning": {"max_dropped_share": 0.9}}}, None),
     "seed": ({"seed": 9}, None),
     "training": ({"training": {"max_steps": 2, "batch_tokens": 99}}, None),

@@ -9,7 +9,9 @@ from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.text_file import StoredText, read_text, write_text
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
-PAIRS = st.lists(st.builds(SentencePair, TEXT, TEXT, st.integers(0, 999)), max_size=9)
+PAIRS = st.lists(
+    st.builds(SentencePair, TEXT, TEXT, st.integers(0, 999), st.integers(0, 999)), max_size=9
+)
 
 
 @settings(max_examples=50, deadline=None)

@@ -41,9 +41,11 @@ def random_model(tokenizer: Tokenizer, **changes: object) -> Transformer:
 def config_of(
     model: Transformer, decoding: DecodingConfig, data: DataConfig | None = None
 ) -> Config:
+    has_both = data is not None and len(data.directions) > 1
     return Config(
         name="saved",
         data=data or PhrasebookData(),
+        tokenizer=TokenizerConfig(shared=has_both),
         model=model.config,
         training=TrainingConfig(max_steps=1, batch_sentences=1),
         decoding=decoding,

@@ -14,7 +14,8 @@ from transformer_cli.model.transformer import Transformer
 from .chains import SPECIAL_IDS
 
 WAITING = {"aten::_local_scalar_dense", "aten::equal", "aten::nonzero", "aten::is_nonzero"}
-NUM_WAITS_OF_A_SEARCH = 3  # at the start, and to cut the result to its longest hypothesis
+# At the start, to cut the result to its longest hypothesis, and, on a CPU only, to make the mask of the source.
+NUM_WAITS_OF_A_SEARCH = 4
 
 
 class Waits(TorchDispatchMode):

@@ -194,35 +194,71 @@ def test_both_ways_of_smoothing_differ_elsewhere_and_agree_without_smoothing() -
         assert torch.equal(of_all.negative_log_likelihood, of_others.negative_log_likelihood)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("smoothed_over", ["vocabulary", "others"])
-def test_in_parts_it_is_bit_for_bit_what_autograd_computes_at_once(
-    dtype: torch.dtype, smoothed_over: SmoothedOver, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("numbers_per_part", [1, 5 * 37, 2**20])
+def test_in_parts_of_any_size_value_and_gradient_are_those_of_autograd(
+    numbers_per_part: int, smoothed_over: SmoothedOver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(1)
-    monkeypatch.setattr("transformer_cli.model.loss.MAX_PER_THREAD", 5 * 37)
-    given, target_ids = 5 * torch.randn(3, 11, 37).to(dtype), torch.randint(2, 37, (3, 11))
+    monkeypatch.setattr("transformer_cli.model.loss.MAX_PER_THREAD", numbers_per_part)
+    logits, target_ids = 5 * torch.randn(3, 11, 37).double(), torch.randint(2, 37, (3, 11))
     target_ids[1:, 7:] = PAD_ID
-    logits, again = (given.clone().requires_grad_() for _ in range(2))
+    logits.requires_grad_()
     sums = sum_loss(
         logits, target_ids, pad_id=PAD_ID, label_smoothing=0.1, smoothed_over=smoothed_over
     )
-    log_probabilities = again.float().log_softmax(-1)  # all at once
+    log_probabilities = logits.log_softmax(-1)
     is_real = target_ids != PAD_ID
     of_truth = log_probabilities.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)
     of_all, num_symbols = log_probabilities.sum(-1), 37
     if smoothed_over == "others":
         of_all, num_symbols = of_all - of_truth - log_probabilities[..., PAD_ID], 35
-    likelihood = of_truth.masked_fill(~is_real, 0.0).sum()
-    spread = 0.1 / num_symbols * of_all.masked_fill(~is_real, 0.0).sum()
-    expected = -0.9 * likelihood - spread
-    assert torch.equal(sums.objective, expected)
-    assert torch.equal(sums.negative_log_likelihood, -likelihood)
-    found, wanted = (
-        torch.autograd.grad(objective / 29, tensor)[0]
-        for objective, tensor in ((sums.objective, logits), (expected, again))
+    likelihood = of_truth[is_real].sum()
+    expected = -0.9 * likelihood - 0.1 / num_symbols * of_all[is_real].sum()
+    torch.testing.assert_close(sums.objective, expected, rtol=1e-12, atol=0)
+    torch.testing.assert_close(
+        sums.negative_log_likelihood, -likelihood.detach(), rtol=1e-12, atol=0
     )
-    assert torch.equal(found, wanted)
+    found, wanted = (
+        torch.autograd.grad(objective / 29, logits)[0] for objective in (sums.objective, expected)
+    )
+    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("smoothed_over", ["vocabulary", "others"])
+def test_the_gradient_is_that_of_finite_differences(smoothed_over: SmoothedOver) -> None:
+    torch.manual_seed(1)
+    logits, target_ids = torch.randn(2, 3, 5).double(), torch.tensor([[2, 0, 1], [4, 1, 1]])
+
+    def objective(logits: torch.Tensor) -> torch.Tensor:
+        return sum_loss(
+            logits, target_ids, pad_id=PAD_ID, label_smoothing=0.1, smoothed_over=smoothed_over
+        ).objective
+
+    assert torch.autograd.gradcheck(objective, logits.requires_grad_())
+
+
+def test_the_gradient_of_bfloat16_logits_is_rounded_once() -> None:
+    torch.manual_seed(1)
+    logits = (5 * torch.randn(3, 11, 37)).bfloat16()
+    target_ids = torch.randint(2, 37, (3, 11))
+    found, exact = (
+        torch.autograd.grad(
+            sum_loss(given, target_ids, pad_id=PAD_ID, label_smoothing=0.1).objective / 29, given
+        )[0]
+        for given in (logits.requires_grad_(), logits.detach().double().requires_grad_())
+    )
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.double(), exact, rtol=2**-8, atol=1e-8)
+
+
+def test_logits_stay_as_they_are() -> None:
+    logits = torch.randn(2, 3, 5, requires_grad=True)
+    before = logits.detach().clone()
+    sum_loss(logits, torch.tensor([[2, 3, 1], [4, 1, 1]]), pad_id=1, label_smoothing=0.1)[
+        0
+    ].backward()
+    assert torch.equal(logits, before)
 
 
 def test_no_tensor_beside_the_gradient_is_as_large_as_the_logits(

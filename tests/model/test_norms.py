@@ -7,7 +7,8 @@ import torch
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.config.model import Norm
-from transformer_cli.model.norms import RMSNorm, at_least_float32, build_norm
+from transformer_cli.model.norms import RMSNorm, build_norm
+from transformer_cli.model.precision import at_least_float32
 
 NORMS: tuple[Norm, ...] = ("layernorm", "rmsnorm", "std_layernorm", "scalar_std_layernorm")
 

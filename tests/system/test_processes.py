@@ -132,7 +132,7 @@ def test_a_second_process_on_the_same_run_names_the_first(
     second = tfm("train", "--config", "tiny.yaml")
     assert second.exit_code == 75
     assert f"runs/tiny: in use by process {first.pid} on" in second.talk
-    assert "hint: " in second.talk
+    assert "or stop it; or give another name: --set name=..." in second.talk
     place.unlink()
     assert first.wait().exit_code == 0
     assert essence(tfm.folder / "runs/tiny") == uninterrupted

@@ -133,6 +133,34 @@ def test_the_comparison_notices_another_seed(
     assert resume(stopped_tfm, "--set", "seed=4") != uninterrupted
 
 
+ADDED = {
+    "a moving average of muon's weights": "optimizer: muon\n  ema_decay: 0.9",
+    "drops of a plateau": "schedule: plateau\n  plateau_patience: 1\n  ema_decay: 0.9",
+}
+
+
+@pytest.mark.parametrize("what", ADDED)
+def test_what_a_run_was_asked_to_keep_survives(tfm: Tfm, launcher: Launcher, what: str) -> None:
+    """The same files, bit for bit, with the raw weights in the state of the optimizer."""
+    text = TINY.replace("  max_steps: 13", f"  max_steps: 13\n  {ADDED[what]}")
+    ends = []
+    for stops in ((), ((3, "SIGTERM"), (5, "SIGKILL"), (2, "SIGINT"))):
+        here = Tfm(launcher, tfm.folder / str(len(stops)))
+        here.folder.mkdir()
+        config = write_tiny(here.folder, text)
+        for step, name in stops:
+            here("train", "--config", config, faults=[("at", "step", step, "signal", name)])
+        finished = here("train", "--config", config)
+        assert finished.exit_code == 0, finished.talk
+        ends.append(essence(here.folder / "runs/tiny"))
+        assert here("translate", "1 2 3").exit_code == 0
+    assert ends[0] == ends[1]
+    tensors = load((newest_checkpoint(here.folder / "runs/tiny") / "optimizer.safetensors").read_bytes())  # fmt: skip
+    weights = load((newest_checkpoint(here.folder / "runs/tiny") / "model.safetensors").read_bytes())  # fmt: skip
+    assert {f"{name}.raw" for name in weights} < tensors.keys()
+    assert not any(value.equal(tensors[f"{name}.raw"]) for name, value in weights.items())
+
+
 def test_patience_and_best_score_survive(tfm: Tfm, launcher: Launcher) -> None:
     """A model that does not learn is given up after the same number of validations (C5)."""
     hopeless = TINY.replace("learning_rate: 5e-3", "learning_rate: 1e-9\n  patience: 2")

@@ -179,14 +179,6 @@ def test_a_lone_surrogate_is_replaced() -> None:
     assert tokenizer.decode(tokenizer.encode("a \ud800 b")) == "a ? b"
 
 
-def test_the_cache_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transformer_cli.text.tokenizer.MAX_CACHED_WORDS", 5)
-    tokenizer = Tokenizer.from_json(TOKENIZERS["bpe"].to_json())
-    text = " ".join(f"w{number}x" for number in range(100))
-    assert tokenizer.decode(tokenizer.encode(text)) == text
-    assert len(tokenizer._later_words) <= 5
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("unit", ["a", "1. ", "a\u0301\u0323", "日", " "])
 def test_time_grows_with_the_length_of_a_line_and_no_faster(kind: str, unit: str) -> None:

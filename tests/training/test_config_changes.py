@@ -129,8 +129,9 @@ def test_one_error_names_all_harmful_changes() -> None:
     assert "log_every" not in refused.value.message
 
 
-def test_a_longer_run_is_the_same_run_but_for_a_cosine() -> None:
-    for schedule, is_accepted in (("inverse_sqrt", True), ("cosine", False)):
+def test_a_longer_run_is_the_same_run_unless_its_rates_end_at_max_steps() -> None:
+    accepted = {"inverse_sqrt": True, "plateau": True, "cosine": False, "linear": False}
+    for schedule, is_accepted in accepted.items():
         short, long = (
             config(training__max_steps=steps, training__schedule=schedule) for steps in (10, 20)
         )
@@ -141,6 +142,34 @@ def test_a_longer_run_is_the_same_run_but_for_a_cosine() -> None:
                 ConfigError, match=r"was 10, now 20 \(the learning rate of each past step"
             ):
                 accept_changes(short, long)
+
+
+def test_a_run_may_be_made_longer_before_its_learning_rate_decays() -> None:
+    """The point of warm-up-stable-decay: the rates of the updates done so far stay the same."""
+
+    def wsd(max_steps: int, decay_steps: int = 20) -> Config:
+        return config(
+            training__max_steps=max_steps,
+            training__decay_steps=decay_steps,
+            training__warmup_steps=5,
+            training__schedule="warmup_stable_decay",
+        )
+
+    for step in (1, 80):
+        (change,) = accept_changes(wsd(100), wsd(200), step=step)
+        assert change == "training.max_steps: was 100, now 200"
+    assert len(accept_changes(wsd(200), wsd(100), step=80)) == 1
+    assert len(accept_changes(wsd(200), wsd(150, 50), step=100)) == 2
+    assert len(accept_changes(wsd(100, 20), wsd(100, 40), step=60)) == 1
+    for before, now, step in (
+        (wsd(100), wsd(200), 81),
+        (wsd(200), wsd(100), 81),
+        (wsd(100), wsd(100, 40), 61),
+    ):
+        with pytest.raises(
+            ConfigError, match=r"may change up to step \d+, before the learning rate"
+        ):
+            accept_changes(before, now, step=step)
 
 
 def test_another_corpus_is_accepted_on_request_alone() -> None:

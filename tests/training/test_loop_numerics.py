@@ -11,8 +11,8 @@ from transformer_cli.config import TrainingConfig
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.errors import TrainingStoppedError
 from transformer_cli.training.loop import Experiment
+from transformer_cli.training.optimization.schedules import learning_rate
 from transformer_cli.training.progress import Progress
-from transformer_cli.training.schedules import learning_rate
 
 from .tiny_world import PAIRS, World, assert_equal, experiment, run, settings, tensors_of
 
@@ -28,7 +28,7 @@ def poisoned(one: Experiment, is_bad: Callable[[int], bool]) -> Experiment:
         nonlocal step
         step += 1
 
-    one.optimizer.torch_optimizer.register_step_post_hook(count)
+    one.optimizer.torch_optimizers[0].register_step_post_hook(count)
     next(one.model.parameters()).register_hook(lambda g: spoil(g))
     step = 1
     return one
@@ -96,13 +96,13 @@ def test_a_score_that_is_never_a_number_ends_the_run_when_patience_does() -> Non
 def trained_with_spike(
     training: TrainingConfig, spiked_step: int
 ) -> tuple[World, Progress, dict[int, dict[str, torch.Tensor]]]:
-    """Multiply the logits of one update by 1,000, so its loss and its gradients grow too."""
+    """Multiply what the output layer reads in one update by 1,000, so its loss and its gradients grow too."""
     one, num_calls = experiment(training), iter(range(2, 100))  # two calls of the model per update
 
     def spike(*call: Any) -> torch.Tensor:
         return call[-1] * (1000.0 if next(num_calls) // 2 == spiked_step else 1.0)
 
-    one.model.register_forward_hook(spike)
+    one.model.decoder.register_forward_hook(spike)
     states: dict[int, dict[str, torch.Tensor]] = {}
     world = World(watch=lambda call, step: states.update({step: tensors_of(one)}))
     return world, run(one, world), states

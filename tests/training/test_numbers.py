@@ -21,7 +21,8 @@ from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
 from transformer_cli.training.fitting import DeviceMemory
 from transformer_cli.training.objectives import build_objective
-from transformer_cli.training.optimizers import Optimizer
+from transformer_cli.training.optimization.optimizers import Optimizer
+from transformer_cli.training.processes.worker import Worker
 from transformer_cli.training.step import StepReport, train_step
 
 PAD, SOS, EOS = 1, 2, 3
@@ -52,7 +53,7 @@ def step(
         optimizer,
         build_objective(TRAINING, machine),
         batches,
-        memory=DeviceMemory(machine.device),
+        worker=Worker(DeviceMemory(machine.device)),
         clip_norm=None,
     ), optimizer
 
@@ -108,14 +109,14 @@ def test_a_loss_that_is_not_a_number_changes_neither_weights_nor_moments() -> No
     _, optimizer = step(model, [batch])
     before = {name: value.clone() for name, value in model.state_dict().items()}
     moments = {name: value.clone() for name, value in optimizer.state().items()}
-    model.register_forward_hook(lambda module, inputs, logits: logits / 0.0 * 0.0)
+    model.decoder.register_forward_hook(lambda module, inputs, x: x / 0.0 * 0.0)
     machine = Machine(torch.device("cpu"), torch.float32)
     report = train_step(
         model,
         optimizer,
         build_objective(TRAINING, machine),
         [batch],
-        memory=DeviceMemory(machine.device),
+        worker=Worker(DeviceMemory(machine.device)),
         clip_norm=None,
     )
     assert math.isnan(float(report.objective))

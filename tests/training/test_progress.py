@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def settings(**changes: Any) -> TrainingConfig:
     return TrainingConfig(**{"max_steps": 10, "batch_tokens": 10, "validate_every": 4} | changes)
 
 
+ADDED_LATER = {"best_losses", "plateau_drops", "plateau_validations", "num_micro_batches"}
 scores = st.floats(allow_nan=False, width=32)
 
 
@@ -44,6 +46,8 @@ def progresses(draw: st.DrawFn) -> Progress:
         best_goodness=tuple(value for value, _ in best),
         best_losses=tuple(loss for _, loss in best),
         validations_without_best=draw(st.integers(0, min(step, 99))),
+        plateau_drops=draw(st.integers(0, min(step, 9))),
+        plateau_validations=draw(st.integers(0, min(step, 9))),
     )
 
 
@@ -104,7 +108,7 @@ def test_the_figures_of_a_validation_are_those_of_an_earlier_step_or_of_this_one
             checked_validation(StateValues(figures, "state.json"), progress)
 
 
-@pytest.mark.parametrize("key", Progress().to_json().keys() - {"best_losses"})
+@pytest.mark.parametrize("key", Progress().to_json().keys() - ADDED_LATER)
 def test_a_progress_that_lacks_something_is_refused(key: str) -> None:
     values = Progress().to_json()
     del values[key]
@@ -208,3 +212,34 @@ def test_the_first_limit_that_is_reached_counts() -> None:
 
 def test_without_patience_a_run_goes_on() -> None:
     assert not is_out_of_patience(Progress(validations_without_best=10**6), settings())
+
+
+@given(st.lists(st.floats(0, 9, width=16), max_size=30), st.integers(1, 4))
+def test_a_plateau_is_that_of_pytorch(values: list[float], patience: int) -> None:
+    """PyTorch's `patience` counts the validations before the one after which the rate falls."""
+    rates = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        rates, mode="max", factor=0.5, patience=patience - 1, threshold=0.0, eps=0.0
+    )
+    progress = Progress(step=100)
+    for value in values:
+        scheduler.step(value)
+        progress = progress.after_validation(
+            Validated(value, 1.0), keep_best=2, plateau_patience=patience
+        )
+        progress = Progress.from_json(json.loads(json.dumps(progress.to_json())))
+        assert rates.param_groups[0]["lr"] == 0.5**progress.plateau_drops
+
+
+def test_without_a_plateau_nothing_is_counted_for_it() -> None:
+    progress = Progress(step=9)
+    for value in (3.0, 2.0, 1.0):
+        progress = progress.after_validation(Validated(value, 1.0), keep_best=1)
+    assert (progress.plateau_drops, progress.plateau_validations) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["plateau_drops", "plateau_validations"])
+def test_counts_of_a_plateau_that_no_run_has_are_refused(name: str) -> None:
+    for value in (-1, 99, 1.5):
+        with pytest.raises(DataError, match=name):
+            Progress.from_json(Progress(step=9).to_json() | {name: value})

@@ -49,7 +49,7 @@ def test_training_does_not_grow_with_the_number_of_steps() -> None:
                 world.optimizer,
                 world.objective,
                 next(world.updates),
-                memory=world.memory,
+                worker=world.worker,
                 clip_norm=None,
             )
 

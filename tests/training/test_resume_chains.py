@@ -1,53 +1,106 @@
 """A run that is stopped and continued any number of times, at any step (C2, C4, C10)."""
 
 import json
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from transformer_cli.checkpoint import Checkpoint
+from transformer_cli.checkpoint.stored import RAW
+from transformer_cli.config import TrainingConfig
 from transformer_cli.data.batches import updates
 from transformer_cli.model.dropout import Dropout
 from transformer_cli.training.meter import Meter
+from transformer_cli.training.optimization.moving_average import restore_tensors, tensors_to_save
 from transformer_cli.training.progress import Progress
 
-from .tiny_world import MACHINE, World, assert_equal, experiment, tensors_of, train
+from .tiny_world import MACHINE, World, assert_equal, experiment, train
 from .tiny_world import settings as training_settings
 
 TRAINING = training_settings(clip_norm=0.5, max_steps=12, log_every=5, patience=9)
-Found = tuple[dict[str, torch.Tensor], list[tuple[Any, ...]], Progress]
+WSD = {"schedule": "warmup_stable_decay", "decay_steps": 5, "min_learning_rate": 1e-3}
+VARIANTS = {
+    "adamw, cosine": {"optimizer": "adamw", "schedule": "cosine", "min_learning_rate": 1e-3},
+    "adafactor, linear": {"optimizer": "adafactor", "weight_decay": 0.1, "schedule": "linear"},
+    "muon, warm-up, stable, decay": {"optimizer": "muon", "weight_decay": 0.1, **WSD},
+    "plateau": {"schedule": "plateau", "plateau_patience": 1, "plateau_factor": 0.3},
+    "moving average": {"ema_decay": 0.9},
+    "moving average of muon": {"ema_decay": 0.5, "optimizer": "muon"},
+}
+Tensors = dict[str, torch.Tensor]
+Found = tuple[Tensors, list[tuple[Any, ...]], Progress]
 
 
-def trained_with_stops(cuts: list[int], *, forgets: str = "") -> Found:
+def trained_with_stops(
+    cuts: list[int], *, forgets: str = "", training: TrainingConfig = TRAINING
+) -> Found:
     """Train and stop after each of these steps; each continuation gets only the saved JSON and tensors.
 
     Args:
+        cuts: the steps.
         forgets: a part of the state that the continuation does not get.
+        training: the settings.
     """
-    progress, meter_state, tensors, moments = Progress(), Meter(MACHINE.device).to_json(), None, {}
+    progress, meter_state, saved = Progress(), Meter(MACHINE.device).to_json(), None
     reports: list[tuple[Any, ...]] = []
-    for cut in [*sorted(cuts), TRAINING.max_steps]:
+    for cut in [*sorted(cuts), training.max_steps]:
         assert cut is not None
-        one = experiment(TRAINING, tuple(progress.position))
-        if tensors is not None:
-            one.model.load_state_dict(tensors)
-            one.optimizer.restore(moments)
+        one = experiment(training, tuple(progress.position))
+        if saved is not None:
+            restore_tensors(cast(Checkpoint, saved), one.model, one.optimizer, one.average)
         meter = Meter(MACHINE.device)
         meter.restore(meter_state)
-        world = World(watch=lambda call, step, cut=cut: (call, step) == ("step", cut))
+        world = World(
+            values=lambda step: abs(4.0 - step),  # the first validation, after step 4, is the best
+            watch=lambda call, step, cut=cut: (call, step) == ("step", cut),
+        )
         progress = train(one, progress, meter, world)
         progress = Progress.from_json(json.loads(json.dumps(progress.to_json())))
         if forgets == "the position":
             progress = Progress.from_json(progress.to_json() | {"position": (0, 0)})
+        if forgets == "the plateau":
+            progress = replace(progress, plateau_drops=0)
         meter_state = json.loads(json.dumps(meter.to_json()))
-        tensors = {name: value.clone() for name, value in one.model.state_dict().items()}
-        moments = {n: value.clone() for n, value in one.optimizer.state().items()}
+        saved = Saved(*map(cloned, tensors_to_save(one.model, one.optimizer, one.average)))
         if forgets == "the moments":
-            moments = {name: torch.zeros_like(value) for name, value in moments.items()}
-        reports += [(r.step, r.epoch, r.loss, r.objective, r.gradient_norm) for r in world.reports]
-    return tensors_of(one), reports, progress
+            zeros = {name: torch.zeros_like(value) for name, value in saved.tensors[1].items()}
+            saved = Saved(saved.tensors[0], zeros)
+        if forgets == "the raw weights":
+            raw = {f"{name}{RAW}": value for name, value in saved.tensors[0].items()}
+            saved = Saved(saved.tensors[0], saved.tensors[1] | raw)
+        reports += [
+            (r.step, r.epoch, r.loss, r.objective, r.gradient_norm, r.learning_rate)
+            for r in world.reports
+        ]
+    return saved.tensors[0] | saved.tensors[1], reports, progress
+
+
+class Saved:
+    """The tensors of a checkpoint, without a disk."""
+
+    def __init__(self, model: Tensors, optimizer: Tensors) -> None:
+        self.tensors = model, optimizer
+
+    def model(self, expected: Tensors) -> Tensors:
+        return self._checked(self.tensors[0], expected)
+
+    def optimizer(self, expected: Tensors) -> Tensors:
+        return self._checked(self.tensors[1], expected)
+
+    def _checked(self, tensors: Tensors, expected: Tensors) -> Tensors:
+        shapes = [
+            {name: (t.shape, t.dtype) for name, t in one.items()} for one in (tensors, expected)
+        ]
+        assert shapes[0] == shapes[1]
+        return dict(tensors)
+
+
+def cloned(tensors: Tensors) -> Tensors:
+    return {name: value.clone() for name, value in tensors.items()}
 
 
 WHOLE = trained_with_stops([])
@@ -60,6 +113,29 @@ def test_a_run_stopped_anywhere_and_often_ends_bit_for_bit_alike(cuts: list[int]
     assert_equal(tensors, WHOLE[0])
     assert reports == WHOLE[1]
     assert progress == WHOLE[2]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_optimizer_schedule_and_average_continues_bit_for_bit(variant: str) -> None:
+    training = training_settings(**TRAINING.model_dump(exclude_unset=True) | VARIANTS[variant])
+    whole = trained_with_stops([], training=training)
+    for cuts in ([1], [4, 5, 9], [2, 3, 6, 8, 10, 11]):
+        tensors, reports, progress = trained_with_stops(cuts, training=training)
+        assert_equal(tensors, whole[0])
+        assert (reports, progress) == whole[1:]
+    assert any(not torch.equal(value, WHOLE[0][name]) for name, value in whole[0].items() if name in WHOLE[0])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("variant", "forgets"),
+    [("plateau", "the plateau"), ("moving average", "the raw weights"),
+     ("muon, warm-up, stable, decay", "the moments"), ("adafactor, linear", "the moments")],
+)  # fmt: skip
+def test_the_comparison_notices_what_a_variant_forgets(variant: str, forgets: str) -> None:
+    training = training_settings(**TRAINING.model_dump(exclude_unset=True) | VARIANTS[variant])
+    whole, _, _ = trained_with_stops([], training=training)
+    tensors, _, _ = trained_with_stops([3, 9], forgets=forgets, training=training)
+    assert any(not torch.equal(value, whole[name]) for name, value in tensors.items())
 
 
 @pytest.mark.parametrize("forgets", ["the position", "the moments"])

@@ -15,7 +15,8 @@ from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
 from transformer_cli.training.fitting import DeviceMemory
 from transformer_cli.training.objectives import build_objective
-from transformer_cli.training.optimizers import Optimizer
+from transformer_cli.training.optimization.optimizers import Optimizer
+from transformer_cli.training.processes.worker import Worker
 from transformer_cli.training.step import StepReport, train_step
 
 MACHINE = Machine(torch.device("cpu"), torch.float32)
@@ -58,7 +59,7 @@ def step(
         optimizer,
         build_objective(training, MACHINE),
         batches,
-        memory=memory or DeviceMemory(MACHINE.device),
+        worker=Worker(memory or DeviceMemory(MACHINE.device)),
         clip_norm=training.clip_norm,
     )
 
@@ -224,7 +225,7 @@ def test_an_update_in_parts_is_the_whole_one_unless_there_is_dropout(
     for max_cells in (None, 10):
         model, optimizer = model_and_optimizer(dropout)
         torch.manual_seed(5)
-        memory = DeviceMemory(MACHINE.device, max_cells)
+        memory = DeviceMemory(MACHINE.device, max_cells=max_cells)
         norms.append(float(step(model, optimizer, [batch(PAIRS)], memory).gradient_norm))
     assert (norms[1] == pytest.approx(norms[0], rel=1e-12)) == is_the_same
 

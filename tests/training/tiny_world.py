@@ -8,17 +8,20 @@ import torch
 
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.data.batches.grouping import UpdateSize
 from transformer_cli.data.batches.order import Budget, EpochOrder
 from transformer_cli.data.batches.updates import Updates
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
-from transformer_cli.training.alarms import Alarms
 from transformer_cli.training.callbacks import Callback, Callbacks
+from transformer_cli.training.callbacks.alarms import Alarms
 from transformer_cli.training.fitting import DeviceMemory
 from transformer_cli.training.loop import Experiment, run_loop
 from transformer_cli.training.meter import Meter, TrainingReport
 from transformer_cli.training.objectives import build_objective
-from transformer_cli.training.optimizers import Optimizer
+from transformer_cli.training.optimization.moving_average import MovingAverage
+from transformer_cli.training.optimization.optimizers import Optimizer
+from transformer_cli.training.processes.worker import Worker
 from transformer_cli.training.progress import Progress, Validated
 from transformer_cli.training.step import StepReport
 
@@ -40,18 +43,22 @@ def settings(**changes: Any) -> TrainingConfig:
 
 
 def experiment(
-    training: TrainingConfig, position: tuple[int, int] = (0, 0), pairs: list[TokenPair] = PAIRS
+    training: TrainingConfig,
+    position: tuple[int, int] = (0, 0),
+    pairs: list[TokenPair] = PAIRS,
+    *,
+    machine: Machine = MACHINE,
 ) -> Experiment:
     torch.manual_seed(0)
     model = Transformer(MODEL, 9, 9)
     known = PairList(pairs)
     budget = Budget(sentences=training.batch_sentences)
     order = EpochOrder(known.lengths, known.corpus_sizes, [1.0], budget, 7)
-    updates = Updates(known, order, accumulate=training.accumulate, position=position)
-    optimizer, objective = Optimizer(model, training), build_objective(training, MACHINE)
-    return Experiment(
-        model, optimizer, objective, updates, training, MACHINE, DeviceMemory(MACHINE.device), 7
-    )
+    updates = Updates(known, order, size=UpdateSize.of(training), position=position)
+    optimizer = Optimizer(model, training, machine.precision)
+    objective = build_objective(training, machine)
+    worker, average = Worker(DeviceMemory(machine.device)), MovingAverage.of(model, training)
+    return Experiment(model, optimizer, objective, updates, training, machine, worker, 7, average)
 
 
 @dataclass

@@ -1,14 +1,41 @@
 """The files of a run on disk: the layout of its folder, its checkpoints, and a model loaded from them."""
 
-from transformer_cli.checkpoint.checkpoints import Checkpoints as Checkpoints
-from transformer_cli.checkpoint.listing import list_checkpoints as list_checkpoints
-from transformer_cli.checkpoint.portable import portable_config as portable_config
-from transformer_cli.checkpoint.portable import portable_files as portable_files
-from transformer_cli.checkpoint.rotation import Retention as Retention
-from transformer_cli.checkpoint.runs import find_run as find_run
-from transformer_cli.checkpoint.stored import Checkpoint as Checkpoint
-from transformer_cli.checkpoint.stored import Snapshot as Snapshot
-from transformer_cli.checkpoint.stored import open_checkpoint as open_checkpoint
-from transformer_cli.checkpoint.trained_model import TrainedModel as TrainedModel
-from transformer_cli.checkpoint.trained_model import load_tokenizers as load_tokenizers
-from transformer_cli.checkpoint.trained_model import load_trained as load_trained
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transformer_cli.checkpoint.checkpoints import Checkpoints as Checkpoints
+    from transformer_cli.checkpoint.listing import list_checkpoints as list_checkpoints
+    from transformer_cli.checkpoint.portable import portable_config as portable_config
+    from transformer_cli.checkpoint.portable import portable_files as portable_files
+    from transformer_cli.checkpoint.rotation import Retention as Retention
+    from transformer_cli.checkpoint.runs import find_run as find_run
+    from transformer_cli.checkpoint.stored import Checkpoint as Checkpoint
+    from transformer_cli.checkpoint.stored import Snapshot as Snapshot
+    from transformer_cli.checkpoint.stored import open_checkpoint as open_checkpoint
+    from transformer_cli.checkpoint.trained_model import TrainedModel as TrainedModel
+    from transformer_cli.checkpoint.trained_model import load_tokenizers as load_tokenizers
+    from transformer_cli.checkpoint.trained_model import load_trained as load_trained
+
+# Imported when asked for: `tfm runs` must not wait for PyTorch.
+_MODULES = {
+    "Checkpoints": "checkpoints",
+    "list_checkpoints": "listing",
+    "portable_config": "portable",
+    "portable_files": "portable",
+    "Retention": "rotation",
+    "find_run": "runs",
+    "Checkpoint": "stored",
+    "Snapshot": "stored",
+    "open_checkpoint": "stored",
+    "TrainedModel": "trained_model",
+    "load_tokenizers": "trained_model",
+    "load_trained": "trained_model",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

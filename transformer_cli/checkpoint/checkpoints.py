@@ -12,7 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from transformer_cli import storage
-from transformer_cli.checkpoint.listing import REPLACED, Listing, list_checkpoints, list_run, ranked
+from transformer_cli.checkpoint.listing import (
+    REPLACED,
+    Listing,
+    list_averages,
+    list_checkpoints,
+    list_run,
+    ranked,
+)
 from transformer_cli.checkpoint.replacing import finish_replacements, place_aside
 from transformer_cli.checkpoint.rotation import Retention
 from transformer_cli.checkpoint.run_folder import RunFolder
@@ -69,7 +76,8 @@ class Checkpoints:
     def best(self) -> Checkpoint | None:
         """The valid checkpoint with the best score; None if no checkpoint has a score."""
         listing = list_checkpoints(self.folder)
-        return self._first_verified(ranked(listing.whole), listing)
+        averages = list_averages(self.folder).whole
+        return self._first_verified(ranked(listing.whole, averages), listing)
 
     def skipped(self) -> dict[str, str]:
         """The checkpoints that the last call of `newest_valid` skipped, each with the reason."""
@@ -117,8 +125,7 @@ class Checkpoints:
 
     def require_space(self, checkpoint_bytes: int) -> None:
         """Raise TryAgainError if the disk has no space for the checkpoints to come, each of this size."""
-        most = self.retention.keep_last + self.retention.keep_best + 1
-        still_to_come = max(1, most - len(list_checkpoints(self.folder).whole))
+        still_to_come = max(1, self.retention.most + 1 - len(list_checkpoints(self.folder).whole))
         storage.require_space(self.folder, still_to_come * checkpoint_bytes, fs=self._fs)
 
     def recognise_folder(self) -> None:
@@ -251,7 +258,7 @@ class Checkpoints:
         kept, superfluous = self._kept_and_superfluous()
         storage.remove([checkpoint.folder for checkpoint in superfluous], fs=self._fs)
         storage.point_link(self.folder / "last", kept[0].folder.name, fs=self._fs)
-        for best in ranked(kept)[:1]:
+        for best in ranked(kept, list_averages(self.folder).whole)[:1]:
             storage.point_link(self.folder / "best", best.folder.name, fs=self._fs)
 
     def _kept_and_superfluous(self) -> tuple[list[Checkpoint], list[Checkpoint]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from transformer_cli.checkpoint.rotation import best_first
+from transformer_cli.checkpoint.rotation import badness
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, open_checkpoint
 from transformer_cli.errors import StorageError
@@ -14,7 +14,9 @@ from transformer_cli.storage import DamagedError
 
 REPLACED = ".replaced-"
 """Prefix of the name of a checkpoint while a new one of the same step is written."""
-_NAME = re.compile(rf"(?P<replaced>{re.escape(REPLACED)})?step-(?P<step>[0-9]{{1,12}})")
+AVERAGE = "average-"
+"""Prefix of the name of the average that a run makes at its end; the number is that of its last step."""
+_NAME = rf"(?P<replaced>{re.escape(REPLACED)})?%s(?P<step>[0-9]{{1,12}})"
 
 
 @dataclass(slots=True)
@@ -42,8 +44,17 @@ class Listing:
 
 def list_checkpoints(folder: Path) -> Listing:
     """The checkpoints of a folder, which need not exist."""
+    return _listing(folder, "step-")
+
+
+def list_averages(folder: Path) -> Listing:
+    """The averages that runs made at their end: `tfm translate` can use them, but no training continues from them."""
+    return _listing(folder, AVERAGE)
+
+
+def _listing(folder: Path, prefix: str) -> Listing:
     listing = Listing()
-    for step, is_replaced, path in _candidates(folder):
+    for step, is_replaced, path in _candidates(folder, prefix):
         if is_replaced and any(checkpoint.step == step for checkpoint in listing.whole):
             continue
         try:
@@ -60,14 +71,24 @@ def list_checkpoints(folder: Path) -> Listing:
     return listing
 
 
-def ranked(checkpoints: Sequence[Checkpoint]) -> list[Checkpoint]:
-    """The checkpoints with a score, best first; only those with the run and metric of the newest one."""
-    if not checkpoints:
+def ranked(
+    checkpoints: Sequence[Checkpoint], averages: Sequence[Checkpoint] = ()
+) -> list[Checkpoint]:
+    """The checkpoints with a score, best first; only those with the run and metric of the newest one.
+
+    An average comes before a checkpoint only if it is better.
+    """
+    both = [(found, is_average) for is_average, part in enumerate((checkpoints, averages)) for found in part]  # fmt: skip
+    if not both:
         return []
-    newest = max(checkpoints, key=lambda checkpoint: checkpoint.step).manifest
-    own = {found.step: found for found in checkpoints if found.manifest.run_id == newest.run_id}
-    scored = [found.scored(newest.metric) for found in own.values()]
-    return [own[step] for step in best_first(scored, newest.metric)]
+    newest = max((found for found, _ in both), key=lambda found: found.step).manifest
+    keyed = [
+        (*key[:2], is_average, found.step, found)
+        for found, is_average in both
+        if found.manifest.run_id == newest.run_id
+        and (key := badness(found.scored(newest.metric), newest.metric)) is not None
+    ]
+    return [found for *_, found in sorted(keyed, key=lambda item: item[:-1])]
 
 
 def list_run(run_folder: Path) -> Listing:
@@ -79,7 +100,7 @@ def list_run(run_folder: Path) -> Listing:
         return Listing(skipped={folder.name: error.message})
 
 
-def _candidates(folder: Path) -> list[tuple[int, bool, Path]]:
+def _candidates(folder: Path, prefix: str) -> list[tuple[int, bool, Path]]:
     """Step, whether it is replaced, and path; highest step first; of equal steps, the replaced one last."""
     try:
         names = os.listdir(folder)
@@ -89,7 +110,7 @@ def _candidates(folder: Path) -> list[tuple[int, bool, Path]]:
         raise StorageError(f"{folder}: cannot be read: {error.strerror}") from error
     found = [
         (int(match["step"]), match["replaced"] is not None, folder / match[0])
-        for match in map(_NAME.fullmatch, names)
+        for match in map(re.compile(_NAME % prefix).fullmatch, names)
         if match is not None
     ]
     return sorted(found, key=lambda candidate: (-candidate[0], *candidate[1:]))

@@ -22,6 +22,9 @@ def portable_files(
 
 def portable_config(config: Config) -> Config:
     """The config with only the last part of each local path; the run's own config keeps the whole paths."""
+    if config.training.init_from is not None:
+        update = {"init_from": _last_part(config.training.init_from)}
+        config = config.model_copy(update={"training": config.training.model_copy(update=update)})
     data = config.data
     corpora: tuple[FileCorpus | HubCorpus, ...]
     if isinstance(data, FilesData):

@@ -34,11 +34,11 @@ class StateValues:
         """A whole number from 0 to `most`."""
         return self._checked_count(name, self._value(name), most)
 
-    def counts(self, name: str, *, length: int) -> list[int]:
-        """A list of `length` whole numbers."""
+    def counts(self, name: str, *, least: int) -> list[int]:
+        """A list of at least `least` whole numbers."""
         values = self._list(name)
-        if len(values) != length:
-            raise self.refusal(name, f"has {len(values)} values instead of {length}")
+        if len(values) < least:
+            raise self.refusal(name, f"has {len(values)} values instead of {least}")
         return [self._checked_count(name, value, MOST) for value in values]
 
     def number(self, name: str) -> float:
@@ -53,6 +53,13 @@ class StateValues:
             else self._checked_number(name, value)
             for value in self._list(name)
         ]
+
+    def text(self, name: str, *, most: int) -> str:
+        """A text of at most `most` characters."""
+        value = self._value(name)
+        if not isinstance(value, str) or len(value) > most:
+            raise self.refusal(name, f"is {_shown(value)} instead of a short text")
+        return value
 
     def refusal(self, name: str, problem: str) -> DataError:
         """The error for a field."""

@@ -4,21 +4,24 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from transformer_cli.checkpoint.rotation import Scored
 from transformer_cli.checkpoint.state_values import StateValues
 from transformer_cli.errors import DataError, StorageError, TrainingStoppedError
 from transformer_cli.storage import Content, Manifest, open_sealed
 from transformer_cli.storage.manifest import encode_json, is_bare_name, parse_json
-from transformer_cli.storage.tensors import read_tensors, require_finite, tensors_content
+
+if TYPE_CHECKING:  # a list of checkpoints needs no PyTorch, whose import takes seconds
+    from torch import Tensor
 
 MODEL_FILE = "model.safetensors"
 OPTIMIZER_FILE = "optimizer.safetensors"
 STATE_FILE = "state.json"
+NEVER_NEGATIVE = (".step", ".exp_avg_sq", ".row_var", ".col_var", ".variance")
+"""Suffixes of the names of counts and mean squares in the state of an optimizer."""
+RAW = ".raw"
+"""Suffix of the names of the raw weights, from which training goes on if model.safetensors holds averaged weights."""
 MAX_STATE_BYTES = 16 << 20
 
 
@@ -27,10 +30,10 @@ class Snapshot:
     """The state of training at one step: enough to resume and to translate."""
 
     step: int
-    model: Mapping[str, Tensor]
+    model: "Mapping[str, Tensor]"
     """`state_dict()` of the model; a tied tensor has one name."""
-    optimizer: Mapping[str, Tensor]
-    """Keys are the parameter's name, a dot, and the name of the optimizer's state."""
+    optimizer: "Mapping[str, Tensor]"
+    """Keys are the parameter's name, a dot, and the name of the optimizer's state, or `raw` for a weight."""
     state: Mapping[str, Any]
     """Values for JSON: the position in the data, the best score, counters."""
     files: Mapping[str, bytes]
@@ -38,9 +41,11 @@ class Snapshot:
 
     def contents(self) -> dict[str, Content]:
         """The files of the checkpoint."""
+        from transformer_cli.storage.tensors import require_finite, tensors_content
+
         assert all(map(is_bare_name, self.files)), "a file of a checkpoint has a plain name"
         try:
-            require_finite(self.model, f"step {self.step}")
+            require_finite({**self.model, **_raw(self.optimizer)}, f"step {self.step}")
         except DataError as error:
             raise TrainingStoppedError(
                 f"{error.message}; this step was not saved",
@@ -139,7 +144,15 @@ class Checkpoint:
             raise progress.refusal("step", f"is {step}, but the checkpoint is of step {self.step}")
         return state
 
-    def model(self, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def validation(self) -> StateValues:
+        """The figures of the last validation before this checkpoint; empty before the first.
+
+        Raises:
+            DataError: there is no such part of the state.
+        """
+        return StateValues(self.state(), str(self.folder / STATE_FILE)).part("validation")
+
+    def model(self, expected: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
         """The weights.
 
         Args:
@@ -149,25 +162,36 @@ class Checkpoint:
             DamagedError: the file has changed since it was saved.
             DataError: it has other tensors than expected, or values that are NaN or infinite.
         """
+        from transformer_cli.storage.tensors import require_finite
+
         weights = self._tensors(MODEL_FILE, expected)
         require_finite(weights, str(self.folder / MODEL_FILE))
         return weights
 
-    def optimizer(self, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def optimizer(self, expected: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
         """The optimizer's state, as in `Snapshot.optimizer`; raises the errors of `model`."""
+        from transformer_cli.storage.tensors import require_finite
+
         state = self._tensors(OPTIMIZER_FILE, expected)
+        require_finite(_raw(state), str(self.folder / OPTIMIZER_FILE))
         for name, tensor in state.items():
-            is_square = name.endswith((".step", ".exp_avg_sq"))
-            if bool(torch.isnan(tensor).any()) or (is_square and bool((tensor < 0).any())):
+            is_square = name.endswith(NEVER_NEGATIVE)
+            if bool(tensor.isnan().any()) or (is_square and bool((tensor < 0).any())):
                 raise DataError(
                     f"{self.folder / OPTIMIZER_FILE}: {name} has impossible values, NaN or negative",
                     hint="use another checkpoint, or start again with --from-scratch",
                 )
         return state
 
-    def _tensors(self, name: str, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def _tensors(self, name: str, expected: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
+        from transformer_cli.storage.tensors import read_tensors
+
         with open_sealed(self.folder) as sealed, sealed.open(name) as file:
             return read_tensors(file, expected, str(self.folder / name))
+
+
+def _raw(state: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
+    return {name: tensor for name, tensor in state.items() if name.endswith(RAW)}
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import torch
 
-from transformer_cli.checkpoint.listing import list_checkpoints, ranked
+from transformer_cli.checkpoint.listing import list_averages, list_checkpoints, ranked
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RunFolder
 from transformer_cli.checkpoint.stored import MODEL_FILE, Checkpoint, open_checkpoint
 from transformer_cli.config import Config
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 MAX_TOKENIZER_BYTES = 100 << 20
 Which = Literal["best", "last"]
-"""Which checkpoint of a run: the one with the best score, or the one of the highest step."""
+"""Which checkpoint of a run: the one with the best score, which may be an average, or the one of the highest step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,9 @@ def load_trained(folder: Path, *, which: Which = "best") -> TrainedModel:
             )
         return _load(folder)
     listing = list_checkpoints(checkpoints_folder)
-    order = ranked(listing.whole) if which == "best" else []
+    averages = list_averages(checkpoints_folder)
+    listing.skipped |= averages.skipped if which == "best" else {}
+    order = ranked(listing.whole, averages.whole) if which == "best" else []
     for checkpoint in [*order, *(found for found in listing.whole if found not in order)]:
         try:
             trained = _load(checkpoint.folder)

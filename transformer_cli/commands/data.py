@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
-from transformer_cli.commands.output import fitting, show
+from transformer_cli.commands.streams.output import fitting, show
 from transformer_cli.config import Config, SplitName, load_config
+from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import (
     NUM_EXAMPLES,
     PreparedData,
@@ -17,11 +19,13 @@ from transformer_cli.data.preparation import (
     prepare_data,
 )
 from transformer_cli.data.selection import held_out_pairs
+from transformer_cli.data.shared_data import take_over
 from transformer_cli.errors import CannotCreateError, StorageError, TryAgainError
 from transformer_cli.escaping import on_one_line
 from transformer_cli.signals import cleaned_up
 from transformer_cli.storage import RunLock, remove
-from transformer_cli.text import Tokenizer
+from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.training.initial_weights import load_initial_model
 
 logger = logging.getLogger(__name__)
 
@@ -35,13 +39,28 @@ def show_data(
     pairs = _first_pairs(prepared, split)
     report = prepared.report.to_json()
     del report["examples"]
-    shown = [{"source": source, "target": target} for source, target in pairs]
+    shown = [_as_json(pair, prepared) for pair in pairs]
     lines = [f"{split}, the first {len(pairs)} pairs:"]
-    for source, target in pairs:
-        lines += _text_and_tokens("SOURCE", source, prepared.source_tokenizer)
-        lines += _text_and_tokens("TARGET", target, prepared.target_tokenizer)
+    for pair in pairs:
+        lines += _lines(pair, prepared)
+    lines += _tag_lines(config)
     facts = {"report": report, "split": split, "pairs": shown}
     show(facts, [*lines, "", *fitting(prepared.report.lines())], as_json=as_json)
+
+
+def _tag_lines(config: Config) -> list[str]:
+    """Which tags the model reads before the tokens of a source; no line if it reads none."""
+    sequences = SequenceFormat.of(config.data)
+    of_languages = dict(zip(sequences.tags, config.data.directions, strict=False))
+    lines = [f"  {tag}  to translate into {one.target}" for tag, one in of_languages.items()]
+    lines += [
+        f"  {tag}  in the training pairs of data.corpora.{number}"
+        for number, tag in enumerate(sequences.corpus_tags)
+        if tag
+    ]
+    return (
+        ["", "tags, which the model reads before the tokens of a source:", *lines] if lines else []
+    )
 
 
 def _prepared(config: Config) -> PreparedData:
@@ -54,7 +73,10 @@ def _prepared(config: Config) -> PreparedData:
         place = _place_for_data(run, stack)
         if is_new and place == run.data_folder:
             stack.enter_context(_removed_on_failure(run.path))
-        prepared = prepare_data(config, place, has_begun=False)
+        initial = load_initial_model(config, run.path)
+        tokenizers = initial.tokenizers if initial else None
+        take_over(config, place, RUNS)
+        prepared = prepare_data(config, place, has_begun=False, tokenizers=tokenizers)
     if place == run.data_folder:
         logger.info("%s: kept for tfm train", place)
     return prepared
@@ -89,16 +111,35 @@ def _place_for_data(run: RunFolder, stack: ExitStack) -> Path:
     return Path(folder) / "data"
 
 
-def _first_pairs(prepared: PreparedData, split: SplitName) -> list[tuple[str, str]]:
+def _first_pairs(prepared: PreparedData, split: SplitName) -> list[SentencePair]:
     if found := prepared.report.examples.get(split):
         return found
     if split == "train":  # an earlier version prepared the data, and stored no examples
-        pairs = list(islice(prepared.train_text(), NUM_EXAMPLES))
-    else:
-        pairs = held_out_pairs(prepared.config, split)[:NUM_EXAMPLES]
-    return [(pair.source, pair.target) for pair in pairs]
+        return list(islice(prepared.train_text(), NUM_EXAMPLES))
+    return held_out_pairs(prepared.config, split)[:NUM_EXAMPLES]
 
 
-def _text_and_tokens(side: str, text: str, tokenizer: Tokenizer) -> list[str]:
-    tokens = tokenizer.tokens(tokenizer.encode(text))
+def _as_json(pair: SentencePair, prepared: PreparedData) -> dict[str, Any]:
+    """The texts; the direction if there are several; the tags before the source if it has some."""
+    facts: dict[str, Any] = {"source": pair.source, "target": pair.target}
+    if len(prepared.config.data.directions) > 1:
+        facts["direction"] = str(prepared.config.data.directions[pair.direction])
+    tags = SequenceFormat.of(prepared.config.data).tags_of(pair.corpus, pair.direction)
+    return facts | ({"tags": tags} if tags else {})
+
+
+def _lines(pair: SentencePair, prepared: PreparedData) -> list[str]:
+    facts = _as_json(pair, prepared)
+    direction = [f"  DIRECTION  {facts['direction']}"] if "direction" in facts else []
+    return [
+        *direction,
+        *_text_and_tokens("SOURCE", pair.source, prepared.source_tokenizer, facts.get("tags", [])),
+        *_text_and_tokens("TARGET", pair.target, prepared.target_tokenizer),
+    ]
+
+
+def _text_and_tokens(
+    side: str, text: str, tokenizer: Tokenizer, tags: Sequence[str] = ()
+) -> list[str]:
+    tokens = [*tags, *tokenizer.tokens(tokenizer.encode(text))]
     return [f"  {side}  {on_one_line(text)}", f"          {on_one_line(' | '.join(tokens))}"]

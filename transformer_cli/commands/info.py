@@ -7,13 +7,20 @@ from typing import Any
 
 import torch
 
-from transformer_cli.checkpoint import Checkpoint, Checkpoints, find_run, load_trained
+from transformer_cli.checkpoint import (
+    Checkpoint,
+    Checkpoints,
+    find_run,
+    load_trained,
+    open_checkpoint,
+)
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.commands.output import show
+from transformer_cli.commands.streams.output import show
 from transformer_cli.config import Config, SequencesData, load_config, to_yaml
 from transformer_cli.errors import UsageError
 from transformer_cli.model import Transformer
 from transformer_cli.text.word_split import SPECIALS
+from transformer_cli.training.initial_weights import checked_origin
 
 
 def show_info(
@@ -39,6 +46,8 @@ def show_info(
         if overrides:
             raise UsageError("--set goes with --config; the settings of a trained run are fixed")
         config, model, facts = _facts_of_run(find_run(run))
+    if len(config.data.directions) > 1:
+        facts["directions"] = list(map(str, config.data.directions))
     if parameters:
         tree = {name: list(value.shape) for name, value in model.named_parameters()}
         facts["parameter_tree"] = tree
@@ -56,6 +65,8 @@ def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
         "source_vocabulary": trained.source_tokenizer.vocab_size,
         "target_vocabulary": trained.target_tokenizer.vocab_size,
     }
+    if origin := checked_origin(open_checkpoint(trained.folder)):
+        facts["initial_weights"] = origin
     run_folder = RunFolder.of_checkpoint(trained.folder)
     if run_folder is None:
         return trained.config, trained.model, facts
@@ -81,7 +92,7 @@ def _validation_scores(checkpoint: Checkpoint) -> dict[str, float]:
     Raises:
         DataError: they are not names and numbers.
     """
-    validation = checkpoint.training_state().part("validation")
+    validation = checkpoint.validation()
     scores = validation.values.get("scores", [])
     try:
         return {str(score["name"]): round(float(score["value"]), 2) for score in scores}
@@ -107,6 +118,8 @@ def _lines(facts: dict[str, Any]) -> list[str]:
             lines += ["", *_parameter_rows(value)]
             continue
         shown = f"{value:,}" if isinstance(value, int) else str(value)
+        if isinstance(value, list):
+            shown = ", ".join(value)
         if isinstance(value, dict):
             shown = "  ".join(f"{key} {number}" for key, number in value.items())
         lines.append(f"{name.replace('_', ' '):<24}{shown}")

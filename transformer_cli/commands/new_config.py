@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformer_cli.commands.output import show
+from transformer_cli.commands.streams.output import show
 from transformer_cli.config import Config
 from transformer_cli.config.loading import check_settings
 from transformer_cli.config.recipe import (

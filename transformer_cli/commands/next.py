@@ -2,16 +2,15 @@
 
 import logging
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from torch import Tensor
 from tqdm.utils import disp_len
 
-from transformer_cli.commands.output import show
+from transformer_cli.commands.streams.output import show
 from transformer_cli.decoding import Translator
 from transformer_cli.errors import UsageError
 from transformer_cli.escaping import on_one_line
-from transformer_cli.inference import load_run
 from transformer_cli.messages import terminal_width
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import is_blank
@@ -21,11 +20,12 @@ logger = logging.getLogger(__name__)
 _PUNCTUATION = ".,;:!?…\"'()[]«»„“”¿¡"
 
 
-def show_next(
-    source: str, *, prefix: str, top: int, run: str | None, overrides: Sequence[str], as_json: bool
-) -> None:
-    """Print the `top` most probable next tokens, and the probability of all others together."""
-    translator = load_run(run, overrides, command="next").translator
+def show_next(translator: Translator, source: str, *, prefix: str, top: int, as_json: bool) -> None:
+    """Print the `top` most probable next tokens, and the probability of all others together.
+
+    Args:
+        translator: translates in one direction only.
+    """
     probabilities = next_token_probabilities(translator, source, prefix)
     best = probabilities.topk(min(top, len(probabilities)))
     tokens = translator.pipeline.target_tokenizer.tokens(best.indices.tolist())

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from transformer_cli.config import SequencesData, load_config
 from transformer_cli.console import ProgressBar
+from transformer_cli.torchrun import read_launch
 from transformer_cli.training.run import train
 
 logger = logging.getLogger(__name__)
@@ -17,7 +18,7 @@ def run_training(
     config = load_config(config_path, overrides)
     run = train(
         config,
-        callbacks=[ProgressBar()],
+        callbacks=[ProgressBar()] if read_launch().rank == 0 else [],
         from_scratch=from_scratch,
         accept_data_change=accept_data_change,
     )
@@ -29,8 +30,14 @@ def run_training(
             config.name, run.step, ", ".join(run.limits_reached), go_on,
         )  # fmt: skip
         return
+    if any(limit.startswith("training.max_minutes") for limit in run.limits_reached):
+        logger.info("the run is not finished: the same command continues it, with a new time limit")
     source = run.example if isinstance(config.data, SequencesData) else "a sentence"
+    directions = config.data.directions
+    options = f" --to {directions[0].target}" if len(directions) > 1 else ""
+    if len({one.source for one in directions if one.target == directions[0].target}) > 1:
+        options += f" --from {directions[0].source}"
     logger.info(
-        "next: tfm translate --run %s '%s', or tfm validate --run %s",
-        config.name, source, config.name,
+        "next: tfm translate --run %s%s '%s', or tfm validate --run %s",
+        config.name, options, source, config.name,
     )  # fmt: skip

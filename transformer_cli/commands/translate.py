@@ -9,16 +9,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from transformer_cli.commands.input_lines import check_input, opened_lines
-from transformer_cli.commands.open_descriptors import STANDARD
-from transformer_cli.commands.output_file import (
+from transformer_cli.commands.streams.input_lines import check_input, opened_lines
+from transformer_cli.commands.streams.open_descriptors import STANDARD
+from transformer_cli.commands.streams.output_file import (
     check_output,
     is_new_or_regular,
     opened_output,
     opened_output_of_typing,
     output_status,
 )
-from transformer_cli.commands.typed_lines import Conversation
+from transformer_cli.commands.streams.typed_lines import Conversation
 from transformer_cli.decoding import Translation, Translator, UnknownWords
 from transformer_cli.errors import UsageError
 from transformer_cli.escaping import escaped_in_json, for_output
@@ -34,16 +34,20 @@ def run_translation(
     *,
     run: str | None,
     overrides: Sequence[str],
+    languages: tuple[str | None, str | None] = (None, None),
     as_json: bool,
 ) -> None:
     """Translate sentences, a file, or standard input if `sentences` is None; to standard output or a file.
 
     The path `-` means standard input or standard output, too.
+
+    Args:
+        languages: the target and the source language; None: the only possible one.
     """
     given = None if sentences == STANDARD else sentences
     output = None if output_file == STANDARD else output_file
     _check_files(given, output)
-    translator = load_run(run, overrides).translator
+    translator = load_run(run, overrides).translator.towards(*languages)
     if translator.decoding.num_best > 1 and not as_json:
         logger.warning(
             "showing one translation per line; to see all %d (decoding.num_best), add --json",
@@ -96,7 +100,7 @@ def _conversation(
     given: Sequence[str] | Path | None, translator: Translator
 ) -> Conversation | None:
     is_typed = given is None and sys.stdin.isatty()
-    return Conversation(translator.pipeline.data) if is_typed else None
+    return Conversation(translator.pipeline) if is_typed else None
 
 
 @contextmanager

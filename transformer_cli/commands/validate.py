@@ -7,20 +7,21 @@ from pathlib import Path
 from typing import get_args
 
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.commands.output import fitting, show
-from transformer_cli.commands.pair_streams import is_stream, pairs_of_streams
+from transformer_cli.commands.streams.output import fitting, show
+from transformer_cli.commands.streams.pair_streams import is_stream, pairs_of_streams
 from transformer_cli.config import FilesData, SequencesData, SplitName
 from transformer_cli.config.data import FileCorpus
-from transformer_cli.config.training import ScoreName
+from transformer_cli.config.decoding import ScoreName
 from transformer_cli.data.fingerprint import changes, fingerprint
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.selection import held_out_pairs
+from transformer_cli.data.selection.held_out import first_pairs
 from transformer_cli.data.sources import has_split, read_pairs
 from transformer_cli.data.sources.lines import HOW_TO_CONVERT, NotUtf8Error
 from transformer_cli.errors import DataError
-from transformer_cli.escaping import on_one_line
 from transformer_cli.evaluation import ValidationReport, validate
 from transformer_cli.evaluation.exercises import exact_match_table, exact_matches
+from transformer_cli.evaluation.validation import DirectionReport
 from transformer_cli.inference import LoadedRun, load_run
 
 logger = logging.getLogger(__name__)
@@ -32,19 +33,31 @@ def run_validation(
     files: tuple[Path, Path] | None,
     *,
     overrides: Sequence[str],
+    languages: tuple[str | None, str | None] = (None, None),
     as_json: bool,
 ) -> None:
     """Validate a run on a split, or on given files (source, reference); print a table, or JSON.
 
     All pairs are scored, with all scores, unless an override of validation.max_sentences or validation.scores
     says otherwise; the run's config says what is measured during training.
+
+    Args:
+        languages: the target and the source language. If both are None, a split is measured in all its directions,
+            and files in the only direction of the model.
     """
     loaded = load_run(run, overrides, command="validate --source" if files else "validate")
+    translator = loaded.translator
+    if files or any(languages):
+        translator = translator.towards(*languages)
     pairs = _pairs_of_files(*files) if files else _pairs_of_split(loaded, split)
+    if any(languages) and not files:
+        pairs = [pair for pair in pairs if pair.direction == translator.pipeline.direction]
     settings, asked = loaded.config.validation, loaded.overridden
+    if "validation.max_sentences" in asked:
+        pairs = first_pairs(pairs, settings.max_sentences)
     report = validate(
-        loaded.translator,
-        pairs[: settings.max_sentences] if "validation.max_sentences" in asked else pairs,
+        translator,
+        pairs,
         scores=settings.scores if "validation.scores" in asked else get_args(ScoreName),
         num_samples=settings.num_samples,
     )
@@ -55,7 +68,7 @@ def run_validation(
     figures = {"run": name, "split": measured} | report.as_json()
     del figures["num_target_tokens"]
     if "validation.num_samples" in asked:
-        figures["samples"] = [sample._asdict() for sample in report.samples]
+        figures["samples"] = [sample.as_json() for sample in report.samples]
     if rows:
         figures["exact_match"] = [row._asdict() for row in rows]
     heading = (
@@ -129,7 +142,23 @@ def _table(report: ValidationReport) -> list[str]:
         *((score.name, f"{score.value:.2f}", score.signature) for score in report.scores),
     ]
     lines = fitting(f"{name:<12}{value:>10}  {note}".rstrip() for name, value, note in rows)
+    lines += _table_of_directions(report.directions)
     for sample in report.samples:
-        source, target, predicted = map(on_one_line, sample)
-        lines += ["", f"SOURCE     {source}", f"TARGET     {target}", f"PREDICTED  {predicted}"]
+        lines += ["", *sample.lines()]
+    return lines
+
+
+def _table_of_directions(reports: Sequence[DirectionReport]) -> list[str]:
+    """One row for each direction; nothing if there is only one."""
+    if not reports:
+        return []
+    names = [score.name for score in reports[0].scores]
+    lines = [
+        "",
+        f"{'direction':<12}{'sentences':>10}{'loss':>10}" + "".join(f"{n:>10}" for n in names),
+    ]
+    for report in reports:
+        values = [report.loss, *(score.value for score in report.scores)]
+        numbers = "".join(f"{value:>10.{2 if i else 4}f}" for i, value in enumerate(values))
+        lines.append(f"{report.direction!s:<12}{report.num_sentences:>10,}{numbers}")
     return lines

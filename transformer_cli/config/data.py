@@ -1,40 +1,40 @@
-"""The settings of corpora, cleaning and tokenizers."""
+"""The settings of corpora: where pairs come from, their languages, splits and weights."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Sequence
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from transformer_cli.config.section import Count, Positive, Section, Share, Switch
+from transformer_cli.config.section import Contradiction, Count, Section, Switch
+from transformer_cli.config.text_settings import CleaningConfig
 
 Text = Annotated[str, Field(min_length=1, max_length=4096)]
 Language = Annotated[str, Field(pattern=r"^[A-Za-z]{1,8}([-_][A-Za-z0-9]{1,8})*$")]
 Column = Annotated[int, Field(strict=True, ge=0, le=9999)] | Text
 SplitName = Literal["train", "validation", "test"]
+WeightFrom = tuple[
+    Annotated[int, Field(strict=True, ge=0, le=1_000_000)],
+    Annotated[float, Field(strict=True, ge=0.0, le=1000.0)],
+]
+Weight = (
+    Annotated[float, Field(strict=True, gt=0.0, le=1000.0)]
+    | Annotated[tuple[WeightFrom, ...], Field(min_length=1, max_length=1000)]
+)
+Tag = Annotated[str, Field(pattern=r"^<[A-Za-z][A-Za-z0-9_-]{0,29}>$")]
 
 
-class CleaningConfig(Section):
-    """Rules that drop or change pairs of the training corpus; each rule can be switched off."""
+class Direction(NamedTuple):
+    """A direction of translation: from one language into another."""
 
-    normalize_unicode: Switch = True
-    """Convert text to the Unicode normal form NFC."""
-    remove_control_characters: Switch = True
-    """Remove byte-order marks, and control characters other than white space, from the text; the pair is kept."""
-    drop_empty: Switch = True
-    """Drop pairs in which one side is empty or white space only."""
-    drop_equal: Switch = True
-    """Drop pairs whose source and target are equal."""
-    drop_duplicates: Switch = True
-    """Keep only the first of several equal pairs."""
-    min_words: Count | None = None
-    """Drop pairs in which one side has fewer words than this."""
-    max_words: Count | None = 250
-    """Drop pairs in which one side has more words than this."""
-    max_characters: Count | None = 2000
-    """Drop pairs in which one side has more characters than this."""
-    max_length_ratio: Positive | None = 3.0
-    """Drop pairs in which the longer side divided by the shorter side, in characters, is greater than this; 15 is added to both lengths first, so short sentences may differ more."""
-    max_dropped_share: Share = 0.5
-    """Refuse to train if the rules drop a larger share of the pairs than this."""
+    source: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.source}-{self.target}"
+
+    @property
+    def reverse(self) -> "Direction":
+        return Direction(self.target, self.source)
 
 
 class DataSection(Section):
@@ -47,8 +47,28 @@ class DataSection(Section):
     cleaning: CleaningConfig = CleaningConfig()
     """Rules that drop or change training pairs."""
 
+    def directions_of(self, corpus: int) -> tuple[Direction, ...]:
+        """The directions in which the pairs of a corpus are read, by its index."""
+        return (Direction(self.source_language, self.target_language),)
 
-class PhrasebookData(DataSection):
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """All directions of the corpora, each once, in the order of the corpora."""
+        return self.directions_of(0)
+
+
+class LanguageData(DataSection):
+    """The settings of every source of pairs in two languages."""
+
+    both_directions: Switch = False
+    """Read each pair also in the reverse direction, so that one model translates both ways; needs tokenizer.shared. A tag such as <2it> before the source says into which language to translate (Johnson et al. 2017)."""
+
+    def directions_of(self, corpus: int) -> tuple[Direction, ...]:
+        [written] = super().directions_of(corpus)
+        return (written, written.reverse) if self.both_directions else (written,)
+
+
+class PhrasebookData(LanguageData):
     """The built-in English-Italian corpus."""
 
     source: Literal["phrasebook"] = "phrasebook"
@@ -64,14 +84,48 @@ class PhrasebookData(DataSection):
 class _Corpus(Section):
     split: SplitName | None = None
     """The split of these pairs; absent: a hash of each pair decides its split."""
-    weight: Annotated[float, Field(strict=True, gt=0.0, le=1000.0)] = 1.0
-    """How often the model reads each training pair of this corpus per epoch; 0.5: in each epoch another random half of the pairs."""
+    weight: Weight = 1.0
+    """How often the model reads each training pair of this corpus per epoch; with 0.5, it reads another random half of the pairs in each epoch. Or a list of [epoch, weight]: this weight counts from this epoch on; the first epoch is 0, and weight 0 leaves the corpus out."""
+    source_language: Language | None = None
+    """Language of the source text of this corpus; absent: data.source_language. Corpora of several target languages give a model that translates into each of them."""
+    target_language: Language | None = None
+    """Language of the target text of this corpus; absent: data.target_language."""
+    tag: Tag | None = None
+    """A tag such as <BT>, which the model reads before each source text of this corpus: one token, with its own entry in the source vocabulary (Caswell et al. 2019). Only for corpora with split: train, because validation and translation use no tag."""
+
+    @model_validator(mode="after")
+    def _tag_is_for_training(self) -> Self:
+        if self.tag is not None and self.split != "train":
+            raise ValueError("tag needs split: train, because validation and translation use none")
+        return self
 
     @model_validator(mode="after")
     def _weight_has_an_effect(self) -> Self:
         if self.weight != 1.0 and self.split in ("validation", "test"):
             raise ValueError(f"weight has no effect on a corpus of split {self.split}")
+        if isinstance(self.weight, tuple):
+            epochs = [epoch for epoch, _ in self.weight]
+            if epochs[0] != 0 or epochs != sorted(set(epochs)):
+                raise Contradiction(
+                    f"weight: a list of [epoch, weight] begins with epoch 0, and the epochs rise; found {epochs}",
+                    hint="such as weight: [[0, 1], [5, 0.2]]: weight 1 in the epochs 0 to 4, then 0.2",
+                )
+            if not any(weight for _, weight in self.weight):
+                raise ValueError(
+                    "weight is 0 in each epoch, so this corpus is never read; leave it out"
+                )
         return self
+
+    def weight_in(self, epoch: int) -> float:
+        """The weight in an epoch; the first epoch is 0."""
+        if not isinstance(self.weight, tuple):
+            return self.weight
+        return [weight for start, weight in self.weight if start <= epoch][-1]
+
+    @property
+    def has_training_pairs(self) -> bool:
+        """Whether some of its pairs may be training pairs."""
+        return self.split in (None, "train")
 
 
 class FileCorpus(_Corpus):
@@ -121,18 +175,61 @@ class HubCorpus(_Corpus):
     target_field: Text | None = None
     """Field of the target text; absent: translation.TARGET_LANGUAGE or TARGET_LANGUAGE if there is such a field, else the second field."""
     streamed: Switch = False
-    """Read the data set while it is downloaded, without a copy in the cache of the hub. It is downloaded once: while the data are prepared, its pairs are kept in a file in the run folder, because each split is read separately."""
+    """Read the data set while it is downloaded, without a copy in the cache of the hub; the pairs are still prepared before the training, and the run folder keeps their ids. data.streaming keeps nothing. It is downloaded once: while the data are prepared, its pairs are kept in a file in the run folder, because each split is read separately."""
     max_pairs: Count | None = None
     """Stop after this many pairs."""
 
 
-class _DrawnSplits(DataSection):
+class _DrawnSplits(LanguageData):
     root: Text = "."
     """Relative paths of corpora start in this folder; a relative one starts in the current folder."""
     validation_share: Annotated[float, Field(strict=True, ge=0.0, le=0.5)] = 0.02
     """Share of the pairs without a split that become validation pairs; a hash of each pair decides."""
     test_share: Annotated[float, Field(strict=True, ge=0.0, le=0.5)] = 0.02
     """Share of the pairs without a split that become test pairs."""
+    temperature: Annotated[float, Field(strict=True, gt=1.0, le=1000.0)] | None = None
+    """Sampling temperature T of several corpora, instead of weights: the share of a corpus in an epoch is proportional to n^(1 / T), where n is the number of its training pairs; an epoch has as many pairs as all corpora together (Arivazhagan et al. 2019, who use 5). Absent: the weights decide."""
+    streaming: Switch = False
+    """For corpora that no disk holds: read the training pairs from the corpus while the model trains, in each epoch again, and keep no copy of them. They are shuffled, sorted by length and searched for duplicates among 50,000 pairs at a time, so the corpus should be in random order. Every corpus needs a split, and training.max_steps ends the run."""
+    tokenizer_pairs: Count | None = None
+    """With streaming: how many of the first training pairs the tokenizers are learned from; absent: 1,000,000."""
+    corpora: tuple[_Corpus, ...]
+
+    def directions_of(self, corpus: int) -> tuple[Direction, ...]:
+        given = self.corpora[corpus]
+        written = Direction(
+            given.source_language or self.source_language,
+            given.target_language or self.target_language,
+        )
+        return (written, written.reverse) if self.both_directions else (written,)
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        corpora = range(len(self.corpora))
+        return tuple(dict.fromkeys(one for index in corpora for one in self.directions_of(index)))
+
+    @model_validator(mode="after")
+    def _languages_fit_together(self) -> Self:
+        trained = [
+            direction
+            for index, corpus in enumerate(self.corpora)
+            if corpus.split in (None, "train")
+            for direction in self.directions_of(index)
+        ]
+        for index, corpus in enumerate(self.corpora):
+            for direction in self.directions_of(index):
+                if self.both_directions and direction.source == direction.target:
+                    raise ValueError(
+                        f"both_directions needs two languages, and both sides of corpora.{index} are "
+                        f"{direction.source}"
+                    )
+                sources, targets = {one.source for one in trained}, {one.target for one in trained}
+                if trained and not (direction.source in sources and direction.target in targets):
+                    raise ValueError(
+                        f"corpora.{index} is for {corpus.split} and translates {direction}, "
+                        f"but the training corpora translate {', '.join(map(str, dict.fromkeys(trained)))}"
+                    )
+        return self
 
 
 class FilesData(_DrawnSplits):
@@ -145,6 +242,11 @@ class FilesData(_DrawnSplits):
     undecodable: Literal["error", "skip", "replace"] = "error"
     """For text that is not UTF-8: error stops, skip drops the pair and counts it, replace puts U+FFFD in place of the bad bytes."""
 
+    @model_validator(mode="after")
+    def _corpora_can_be_mixed(self) -> Self:
+        _check_mixture(self.corpora, self.temperature)
+        return self
+
 
 class HubData(_DrawnSplits):
     """Data sets through the Hugging Face `datasets` library."""
@@ -154,21 +256,26 @@ class HubData(_DrawnSplits):
     corpora: Annotated[tuple[HubCorpus, ...], Field(min_length=1, max_length=1000)]
     """The data sets, each with its split and weight."""
 
-
-class TokenizerConfig(Section):
-    """How text becomes token ids."""
-
-    kind: Literal["wordlevel", "bpe", "unigram"] = "wordlevel"
-    """wordlevel: whole words and punctuation; bpe (Sennrich et al. 2016) and unigram (Kudo 2018): parts of words."""
-    vocab_size: Annotated[int, Field(strict=True, ge=8, le=1_000_000)] | None = None
-    """Largest number of entries of a vocabulary, special tokens included; absent: no limit for wordlevel, 8,000 for the others."""
-    min_frequency: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 1
-    """Leave out words (wordlevel) or merges (bpe) that occur less often in the training split; not for unigram."""
-    shared: Switch = False
-    """One vocabulary for both languages."""
-
     @model_validator(mode="after")
-    def _settings_have_an_effect(self) -> Self:
-        if self.kind == "unigram" and self.min_frequency != 1:
-            raise ValueError("min_frequency has no effect on a unigram tokenizer; leave it out")
+    def _corpora_can_be_mixed(self) -> Self:
+        _check_mixture(self.corpora, self.temperature)
         return self
+
+
+def _check_mixture(corpora: Sequence[_Corpus], temperature: float | None) -> None:
+    mixed = [corpus for corpus in corpora if corpus.has_training_pairs]
+    if temperature is not None:
+        if len(mixed) < 2:
+            raise ValueError("temperature has no effect on a single corpus of training pairs")
+        if any(corpus.weight != 1.0 for corpus in mixed):
+            raise Contradiction(
+                "both temperature and the weights of data.corpora decide how often each corpus is read",
+                hint="leave out data.temperature or every weight",
+            )
+    schedules = [corpus.weight for corpus in mixed if isinstance(corpus.weight, tuple)]
+    for epoch in sorted({epoch for schedule in schedules for epoch, _ in schedule}):
+        if not any(corpus.weight_in(epoch) for corpus in mixed):
+            raise Contradiction(
+                f"from epoch {epoch} on every corpus of training pairs has weight 0",
+                hint="give one of data.corpora a weight above 0 from this epoch on",
+            )

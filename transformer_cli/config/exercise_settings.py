@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from transformer_cli.config.data import CleaningConfig, DataSection
+from transformer_cli.config.data import DataSection
 from transformer_cli.config.section import Count, Positive, Section, Switch
+from transformer_cli.config.text_settings import CleaningConfig
 
 SequenceLength = Annotated[int, Field(strict=True, ge=1, le=1000)]
 _TASK_RULES = CleaningConfig(drop_equal=False, drop_duplicates=False, max_length_ratio=None)

@@ -52,6 +52,8 @@ class ModelConfig(Section):
     """Dropout rate of the inner activations of the feed-forward network."""
     embedding_dropout: Probability | None = None
     """Dropout rate of the sum of embedding and position; absent: the same as dropout."""
+    layer_dropout: Probability = 0.0
+    """LayerDrop: probability with which training skips a layer, drawn for each layer and batch; translation uses all layers (Fan et al. 2020)."""
     norm: Norm = "layernorm"
     """Normalisation. layernorm: g (x - mean) / sqrt(var + eps) + b (Ba et al. 2016); rmsnorm: g x / sqrt(mean(x^2) + eps) (Zhang and Sennrich 2019); std_layernorm: g (x - mean) / (std + eps) + b with the unbiased std; scalar_std_layernorm: the same with one number each for g and b."""
     norm_eps: Positive = 1e-5
@@ -127,6 +129,12 @@ class ModelConfig(Section):
     def has_final_norm(self) -> bool:
         """Whether encoder and decoder end with a norm."""
         return self.norm_placement != "post" if self.final_norm is None else self.final_norm
+
+    @property
+    def has_dropout(self) -> bool:
+        """Whether a dropout rate is above 0, so that two forward passes of a batch differ in training."""
+        shares = self.dropout, self.attention_dropout, self.ff_dropout, self.embedding_dropout_share
+        return any(share > 0.0 for share in shares)
 
     @property
     def embedding_dropout_share(self) -> float:

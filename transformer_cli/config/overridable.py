@@ -2,17 +2,23 @@
 
 from typing import Literal
 
-Command = Literal["translate", "validate", "validate --source", "next"]
-_ALL: tuple[Command, ...] = ("translate", "validate", "validate --source", "next")
+Command = Literal["translate", "validate", "validate --source", "next", "benchmark --decode"]
+_ALL: tuple[Command, ...] = (
+    "translate",
+    "validate",
+    "validate --source",
+    "next",
+    "benchmark --decode",
+)
 # What `--set` can change for a trained model: settings, or sections of them, and the commands on which they have
 # an effect. For each setting the longest matching name counts. Settings without a match are for training only.
 OVERRIDABLE: dict[str, tuple[Command, ...]] = {
-    "decoding": ("translate", "validate", "validate --source"),
+    "decoding": ("translate", "validate", "validate --source", "benchmark --decode"),
     "decoding.num_best": ("translate",),
     "runtime.device": _ALL,
     "runtime.precision": _ALL,
     "runtime.threads": _ALL,
-    "data.root": ("validate",),
+    "data.root": ("validate", "benchmark --decode"),
     "validation.max_sentences": ("validate", "validate --source"),
     "validation.scores": ("validate", "validate --source"),
     "validation.num_samples": ("validate", "validate --source"),

@@ -78,8 +78,12 @@ def _problems(error: ValidationError, settings: Any) -> list[_Problem]:
     problems: dict[Location, _Problem] = {}
     for problem in (_in_plain_words(one, settings) for one in error.errors()):
         known = problems.get(problem.location)
+        # For a setting that may be a number or a word, tell both.
+        if known and known.kind.endswith("_type") and problem.kind == "literal_error":
+            word = problem.reason.removeprefix("Input should be ")
+            problems[problem.location] = problem._replace(reason=f"{known.reason}, or {word}")
         # For a setting that may be a number or text, keep the reason that is not about the type.
-        if known is None or (known.kind.endswith("_type") and not problem.kind.endswith("_type")):
+        elif known is None or (known.kind.endswith("_type") and not problem.kind.endswith("_type")):
             problems[problem.location] = problem
     return [
         problem

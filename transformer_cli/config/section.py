@@ -1,6 +1,6 @@
-"""The base class of all sections, and the types of numbers with their bounds."""
+"""The base class of all sections, the types of numbers with their bounds, and a flat view of a tree of settings."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -34,3 +34,22 @@ Probability = Annotated[float, Field(strict=True, ge=0.0, lt=1.0)]
 Share = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
 Positive = Annotated[float, Field(strict=True, gt=0.0, le=1e6)]
 Switch = Annotated[bool, Field(strict=True)]
+
+
+def flat_settings(values: Any, name: str = "") -> dict[str, Any]:
+    """Map the dotted name of each setting to its value; an item of a list is named by its index.
+
+    An empty list or mapping has no entry.
+
+    Args:
+        values: mappings, lists and plain values, as `model_dump(mode="json")` returns them.
+        name: the dotted name of `values` itself.
+    """
+    if isinstance(values, list):
+        values = dict(enumerate(values))
+    if not isinstance(values, dict):
+        return {name: values}
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= flat_settings(value, f"{name}.{key}" if name else str(key))
+    return flat

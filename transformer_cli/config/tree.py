@@ -4,16 +4,14 @@ from typing import Annotated, Self
 
 from pydantic import Field, ValidationInfo, model_validator
 
-from transformer_cli.config.data import FilesData, HubData, PhrasebookData, TokenizerConfig
+from transformer_cli.config.data import FilesData, HubCorpus, HubData, PhrasebookData
+from transformer_cli.config.decoding import DecodingConfig, ValidationConfig
 from transformer_cli.config.exercise_settings import PublishedConfig, SequencesData
+from transformer_cli.config.machine import RuntimeConfig
 from transformer_cli.config.model import ModelConfig
-from transformer_cli.config.section import Section
-from transformer_cli.config.training import (
-    DecodingConfig,
-    RuntimeConfig,
-    TrainingConfig,
-    ValidationConfig,
-)
+from transformer_cli.config.section import Contradiction, Section
+from transformer_cli.config.text_settings import TokenizerConfig
+from transformer_cli.config.training import TrainingConfig
 
 DataConfig = Annotated[
     PhrasebookData | SequencesData | FilesData | HubData, Field(discriminator="source")
@@ -48,10 +46,20 @@ class Config(Section):
     def _sections_fit_together(self, info: ValidationInfo) -> Self:
         if self.model.tie_embeddings == "all" and not self.tokenizer.shared:
             raise ValueError("model.tie_embeddings: all needs tokenizer.shared: true")
+        sources, targets = map(set, zip(*self.data.directions, strict=True))
+        if len(targets) > 1 and not self.tokenizer.shared and (both := sorted(sources & targets)):
+            raise Contradiction(
+                f"the corpora translate from {both[0]} and into {both[0]}, so source and target need one vocabulary",
+                hint="set tokenizer.shared: true",
+            )
+        self._check_regularisation()
+        self._check_sharding()
         metric = self.training.best_metric
         is_trained = bool(info.context and info.context.get("is_trained"))
         if not is_trained and metric not in ("loss", "perplexity", *self.validation.scores):
             raise ValueError(f"training.best_metric: {metric} is not among validation.scores")
+        if isinstance(self.data, FilesData | HubData):
+            _check_streaming(self.data, self.training)
         lengths = self.validation.sequence_lengths
         if lengths is not None:
             if not isinstance(self.data, SequencesData):
@@ -61,3 +69,85 @@ class Config(Section):
                     "validation.sequence_lengths: task drop-first needs lengths of 2 or more"
                 )
         return self
+
+    def _check_regularisation(self) -> None:
+        has_dropout = self.model.has_dropout or self.training.word_dropout is not None
+        if self.training.r_drop is not None and not has_dropout:
+            raise ValueError(
+                "training.r_drop has no effect without dropout, because both forward passes of a batch are equal; "
+                "set model.dropout above 0, or training.word_dropout"
+            )
+        for setting, kind in (("bpe_dropout", "bpe"), ("unigram_alpha", "unigram")):
+            is_given = getattr(self.training, setting) is not None
+            if is_given and self.tokenizer.kind != kind:
+                raise Contradiction(
+                    f"training.{setting} is for tokenizer.kind: {kind}, but the kind is {self.tokenizer.kind}",
+                    hint=f"set tokenizer.kind: {kind}, or leave out training.{setting}",
+                )
+
+    def _check_sharding(self) -> None:
+        if self.runtime.sharding == "none":
+            return
+        if self.training.optimizer not in ("adam", "adamw"):
+            raise Contradiction(
+                f"training.optimizer: {self.training.optimizer} needs whole matrices, but runtime.sharding: full splits them",
+                hint="use adam or adamw, or runtime.sharding: none",
+            )
+        if self.model.layer_dropout:
+            raise Contradiction(
+                "model.layer_dropout skips layers, but runtime.sharding: full needs every layer in each update",
+                hint="leave out model.layer_dropout, or set runtime.sharding: none",
+            )
+
+
+def _check_streaming(data: FilesData | HubData, training: TrainingConfig) -> None:
+    if not data.streaming:
+        if data.tokenizer_pairs is not None:
+            raise ValueError("data.tokenizer_pairs has no effect without data.streaming: true")
+        return
+    if data.temperature is not None:
+        raise Contradiction(
+            "data.temperature needs the sizes of the corpora, and data.streaming does not know them",
+            hint="leave data.temperature out: data.streaming reads equal parts of all corpora",
+        )
+    for number in range(len(data.corpora)):
+        _check_streamed_corpus(data, number)
+    _check_training_on_a_stream(training)
+
+
+def _check_streamed_corpus(data: FilesData | HubData, number: int) -> None:
+    corpus, where = data.corpora[number], f"data.corpora.{number}"
+    if corpus.split is None:
+        raise Contradiction(
+            f"{where} has no split, and data.streaming cannot draw one: a corpus is not read to its end",
+            hint=f"set {where}.split: train, and give a small corpus with split: validation",
+        )
+    if corpus.weight != 1.0:
+        raise Contradiction(
+            f"{where}.weight has no effect with data.streaming: true",
+            hint=f"leave {where}.weight out: data.streaming reads equal parts of all corpora",
+        )
+    if isinstance(corpus, HubCorpus) and corpus.streamed:
+        raise Contradiction(
+            f"{where}.streamed copies the pairs to the run folder, and data.streaming: true copies none",
+            hint="leave one of the two out",
+        )
+
+
+def _check_training_on_a_stream(training: TrainingConfig) -> None:
+    if training.max_epochs is not None or training.max_steps is None:
+        raise Contradiction(
+            "data.streaming does not know how many pairs an epoch has, so training.max_epochs cannot end the run",
+            hint="set training.max_steps, and leave training.max_epochs out",
+        )
+    for setting in ("bpe_dropout", "unigram_alpha"):
+        if getattr(training, setting) is not None:
+            raise Contradiction(
+                f"training.{setting} cuts stored pairs anew in each epoch, and data.streaming stores none",
+                hint=f"leave out training.{setting}, or set data.streaming: false",
+            )
+    if training.batch_tokens == "auto":
+        raise Contradiction(
+            "training.batch_tokens: auto tries the longest pairs of the corpus, which data.streaming does not know",
+            hint="set training.batch_tokens to a number, such as 4096",
+        )

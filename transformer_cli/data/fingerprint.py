@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from transformer_cli.config import Config, SplitName
-from transformer_cli.config.flat_settings import flat_settings
+from transformer_cli.config.section import flat_settings
 from transformer_cli.data.sources import corpus
 from transformer_cli.data.sources.decompression import file_digest
 from transformer_cli.data.sources.hub import COMMIT_OF
@@ -15,7 +15,9 @@ from transformer_cli.errors import DataError, MissingInputError, TfmError, TryAg
 FILE_NAME = "fingerprint.json"
 VERSION = "1"  # of the preparation; raised if the same config would give other ids
 # These settings say where the corpus lies, or how the pairs are used later; they do not change the ids.
-_WITHOUT_EFFECT = ("root", "weight", "max_dropped_share")
+_WITHOUT_EFFECT = {"root", "weight", "temperature", "max_dropped_share"}
+# Settings that came later, each with the value at which the ids are the same as before.
+_ABSENT_AT = {"data.both_directions": "false", "data.streaming": "false"}
 _AGAIN = "run the command again when no program writes to the corpus"
 
 
@@ -35,8 +37,11 @@ def fingerprint(config: Config, *, split: SplitName | None = None) -> dict[str, 
     settings = {
         name: json.dumps(value)
         for name, value in flat.items()
-        if not name.endswith(_WITHOUT_EFFECT)
+        if _WITHOUT_EFFECT.isdisjoint(name.split(".")) and json.dumps(value) != _ABSENT_AT.get(name)
     }
+    training = config.training
+    initial = {"training.init_from": training.init_from, "training.add_words": training.add_words}
+    settings |= {name: json.dumps(value) for name, value in initial.items() if value is not None}
     sources = corpus.fingerprint(config.data, seed=config.seed, split=split)
     return {"version": VERSION} | settings | sources
 
@@ -130,6 +135,25 @@ def read_seal(folder: Path) -> dict[str, str] | None:
         return None
     is_text = isinstance(made_from, dict) and all(isinstance(v, str) for v in made_from.values())
     return made_from if is_whole and is_text else None
+
+
+def read_claim(folder: Path) -> dict[str, str] | None:
+    """As `read_seal`, but the files of the folder are not read, so that they may be missing or damaged."""
+    try:
+        made_from = json.loads((folder / FILE_NAME).read_bytes())["made_from"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    is_text = isinstance(made_from, dict) and all(isinstance(v, str) for v in made_from.values())
+    return made_from if is_text else None
+
+
+def sealed_files(folder: Path) -> list[str]:
+    """The names of the files of a folder that `seal` has finished, without any path in them."""
+    try:
+        names = list(json.loads((folder / FILE_NAME).read_bytes())["files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return [Path(name).name for name in names] + [FILE_NAME]
 
 
 def needs_other_tokenizers(before: Mapping[str, str], now: Mapping[str, str]) -> bool:

@@ -16,6 +16,8 @@ class SentencePair(NamedTuple):
     target: str
     corpus: int = 0
     """Index into `data.corpora`."""
+    direction: int = 0
+    """Index into `data.directions`."""
 
 
 def pair_digest(pair: SentencePair) -> bytes:

@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -11,15 +12,18 @@ from transformer_cli.config import Config, FilesData, HubData
 from transformer_cli.data import fingerprint as fingerprints
 from transformer_cli.data.batches.encoded import (
     EncodedCorpus,
-    TokenPair,
-    encode_pair,
+    EncodedPairs,
+    encode_pairs,
+    encode_short_pairs,
     write_encoded,
 )
 from transformer_cli.data.batches.order import epoch_order, padding_share
+from transformer_cli.data.extended_tokenizers import are_extended, extended_tokenizers, require_tags
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.report import DataReport
 from transformer_cli.data.selection import clean
 from transformer_cli.data.selection.cleaning import CleaningReport, check_dropped_share, excerpt
+from transformer_cli.data.selection.digest_set import DigestSet
 from transformer_cli.data.selection.held_out import (
     HeldOutSplits,
     all_held_out_pairs,
@@ -27,6 +31,7 @@ from transformer_cli.data.selection.held_out import (
 )
 from transformer_cli.data.sources import read_pairs
 from transformer_cli.data.sources.streams import streams_kept_in
+from transformer_cli.data.streaming.resumable import first_pairs, is_streaming
 from transformer_cli.data.text_file import (
     StoredText,
     read_text,
@@ -37,13 +42,14 @@ from transformer_cli.data.text_file import (
 from transformer_cli.errors import ConfigError, DataError
 from transformer_cli.storage import make_folders, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
-from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
+from transformer_cli.text.extension.added_entries import is_extension
 from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers, tokenizer_files
-from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
 
 logger = logging.getLogger(__name__)
 
 TRAIN, TEXT, VALIDATION, REPORT = "train.arrow", "text.arrow", "validation.jsonl", "report.json"
+TOKENIZER_PAIRS = 1_000_000
+"""Of a corpus that is streamed: the first pairs, from which the tokenizers are learned; only they are prepared."""
 NUM_EXAMPLES = 10
 """The number of pairs of each split that the report shows."""
 
@@ -59,6 +65,11 @@ class PreparedData:
     target_tokenizer: Tokenizer
     report: DataReport
     fingerprint: Mapping[str, str]
+
+    @property
+    def tokenizers(self) -> Tokenizers:
+        """Of source and target."""
+        return self.source_tokenizer, self.target_tokenizer
 
     def train_text(self) -> Iterator[SentencePair]:
         """The cleaned training pairs, read from the corpus again."""
@@ -81,9 +92,11 @@ def prepare_data(
         folder: runs/<name>/data.
         accept_change: if the corpus or the cleaning changed, prepare the data again, with the tokenizers of
             the run. They are not trained again, because the model was trained with their ids.
-        has_begun: whether a model was trained on the data in the folder; if not, any change is accepted.
+        has_begun: whether a model was trained on the data in the folder; if not, any change is accepted, and
+            given tokenizers get the entries of `training.add_words` and of the tags.
         is_finished: whether the run is finished: no step will be trained, so changed data are not prepared.
-        tokenizers: the tokenizers of the model; used also if the folder was lost.
+        tokenizers: the tokenizers of the model, or those with which fine-tuning begins; used also if the folder
+            was lost. None: they are in the folder, or are learned.
 
     Raises:
         ConfigError: a change is accepted for a run that is finished.
@@ -95,7 +108,8 @@ def prepare_data(
     found = fingerprints.read_seal(folder)
     if found is not None:
         changed = fingerprints.changes(found, sought)
-        if not changed and _are_those_of(folder, tokenizers):
+        is_extended = not has_begun and are_extended(config)
+        if not changed and _are_those_of(folder, tokenizers, is_extended=is_extended):
             return _open(config, folder, sought)
         if has_begun:
             is_acceptable = accept_change and not fingerprints.needs_other_tokenizers(found, sought)
@@ -109,7 +123,7 @@ def prepare_data(
     make_folders(folder.parent)
     with staged_folder(folder) as partial:
         with watched.unchanged(sought), streams_kept_in(partial):
-            _build(config, partial, tokenizers if has_begun else None)
+            _build(config, partial, tokenizers, has_begun=has_begun)
         fingerprints.seal(partial, sought)
     return _open(config, folder, sought)
 
@@ -123,6 +137,11 @@ def open_prepared(config: Config, folder: Path) -> PreparedData | None:
     return _open(config, folder, sought)
 
 
+def open_shared(config: Config, folder: Path, made_from: Mapping[str, str]) -> PreparedData:
+    """The data that another process has just prepared in a folder, with their fingerprint."""
+    return _open(config, folder, made_from)
+
+
 def _nothing_to_train(folder: Path, changed: Sequence[str]) -> ConfigError:
     lines = "".join(f"\n    {line}" for line in changed)
     return ConfigError(
@@ -132,65 +151,77 @@ def _nothing_to_train(folder: Path, changed: Sequence[str]) -> ConfigError:
     )
 
 
-def _build(config: Config, folder: Path, tokenizers: Tokenizers | None) -> None:
+def write_report(folder: Path, report: DataReport) -> None:
+    """Write the report to its file in a folder of prepared data."""
+    (folder / REPORT).write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")
+
+
+def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_begun: bool) -> None:
     report = DataReport()
     held_out = all_held_out_pairs(config)
     report.num_pairs = {split: len(found.pairs) for split, found in held_out.items()}
     report.held_out = {split: found.table() for split, found in held_out.items()}
     text = folder / TEXT
     reading, cleaning = ReadingReport(), CleaningReport()
-    report.examples = {
-        split: _sides(found.pairs[:NUM_EXAMPLES]) for split, found in held_out.items()
-    }
-    pairs = _cleaned(config, held_out, reading, cleaning)
-    first = list(islice(pairs, NUM_EXAMPLES))
-    report.examples["train"] = _sides(first)
-    write_text(text, chain(first, pairs))
+    report.examples = {split: found.pairs[:NUM_EXAMPLES] for split, found in held_out.items()}
+    with closing(DigestSet(folder)) as seen:
+        pairs = _cleaned(config, held_out, reading, cleaning, seen)
+        first = list(islice(pairs, NUM_EXAMPLES))
+        report.examples["train"] = first
+        write_text(text, chain(first, pairs))
     check_dropped_share(cleaning, config.data.cleaning, reading)
     report.reading, report.cleaning = reading.table(), cleaning.table()
     if tokenizers is None:
-        tokenizers = _train_tokenizers(config, text)
+        tokenizers = extended_tokenizers(config, text, _train_tokenizers(config, text))
+    elif not has_begun:
+        tokenizers = extended_tokenizers(config, text, tokenizers)
+    require_tags(config, tokenizers)
     vocab_sizes = [tokenizer.vocab_size for tokenizer in tokenizers]
     report.source.vocab_size, report.target.vocab_size = vocab_sizes
     chunks = _encoded(read_text(text), tokenizers, config, report)
     write_encoded(folder / TRAIN, chunks, vocab_size=max(vocab_sizes))
     text.unlink()
-    _check_lengths(config, report)
+    check_lengths(config, report)
     report.num_pairs = {"train": report.source.train.num_sentences, **report.num_pairs}
     validation = held_out["validation"].pairs
     sequence_format = SequenceFormat.of(config.data)
-    encoded = (encode_pair(pair, *tokenizers, sequence_format) for pair in validation)
-    report.count(encoded, "validation")
-    train = EncodedCorpus.open(folder / TRAIN, num_corpora=_num_corpora(config))
+    report.count(encode_pairs(validation, *tokenizers, sequence_format), "validation")
+    train = EncodedCorpus.open(folder / TRAIN, num_corpora=num_corpora(config))
     order = epoch_order(train.lengths, train.corpus_sizes, config)
     report.padding_share = padding_share(order)
     write_validation_pairs(folder / VALIDATION, validation)
     _write_tokenizers(config, folder, tokenizers)
-    (folder / REPORT).write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")
-
-
-def _sides(pairs: Iterable[SentencePair]) -> list[tuple[str, str]]:
-    return [(pair.source, pair.target) for pair in pairs]
+    write_report(folder, report)
 
 
 def _cleaned(
-    config: Config, held_out: HeldOutSplits, reading: ReadingReport, cleaning: CleaningReport
+    config: Config,
+    held_out: HeldOutSplits,
+    reading: ReadingReport,
+    cleaning: CleaningReport,
+    seen: DigestSet | None = None,
 ) -> Iterator[SentencePair]:
-    pairs = read_pairs(config.data, "train", seed=config.seed, report=reading)
+    if is_streaming(config.data):
+        num_pairs = config.data.tokenizer_pairs or TOKENIZER_PAIRS
+        pairs = first_pairs(config.data, num_pairs, reading)
+    else:
+        pairs = read_pairs(config.data, "train", seed=config.seed, report=reading)
     digests = held_out_digests(config, held_out)
-    return clean(pairs, config.data.cleaning, cleaning, held_out=digests)
+    return clean(pairs, config.data.cleaning, cleaning, held_out=digests, seen=seen)
 
 
 def _train_tokenizers(config: Config, text: Path) -> Tokenizers:
     composes = config.data.cleaning.normalize_unicode
+    tags = tuple(dict.fromkeys(SequenceFormat.of(config.data).tags))
 
-    def train(*sides: str) -> Tokenizer:
-        return train_tokenizer(StoredText(text, sides), config.tokenizer, composes=composes)
+    def train(*sides: str, tags: tuple[str, ...] = tags) -> Tokenizer:
+        texts = StoredText(text, sides)
+        return train_tokenizer(texts, config.tokenizer, composes=composes, tags=tags)
 
     if config.tokenizer.shared:
         shared = train("source", "target")
         return shared, shared
-    return train("source"), train("target")
+    return train("source"), train("target", tags=())
 
 
 def _encoded(
@@ -198,28 +229,21 @@ def _encoded(
     tokenizers: Tokenizers,
     config: Config,
     report: DataReport,
-) -> Iterator[tuple[list[TokenPair], list[int]]]:
-    """Pairs as ids, and the number of their corpus; pairs that are too long are left out."""
+) -> Iterator[EncodedPairs]:
+    """Pairs as ids; pairs that are too long are left out."""
     sequence_format, max_length = SequenceFormat.of(config.data), config.model.max_length
-    # A line with more characters counts as too long: to encode it would take seconds and gigabytes.
-    max_characters = max(MAX_LEARNED_CHARACTERS, MAX_CHARACTERS_PER_TOKEN * max_length)
     for pairs in chunks:
-        kept, corpora = [], []
-        for pair in pairs:
-            ids = None
-            if max(len(pair.source), len(pair.target)) <= max_characters:
-                ids = encode_pair(pair, *tokenizers, sequence_format)
-            if ids and max(len(ids.source_ids), len(ids.target_ids)) <= max_length:
-                kept.append(ids)
-                corpora.append(pair.corpus)
-            else:
-                report.num_too_long += 1
-                report.longest_example = report.longest_example or excerpt(pair)
-        report.count(kept, "train")
-        yield kept, corpora
+        encoded, is_kept = encode_short_pairs(pairs, tokenizers, sequence_format, max_length)
+        if not is_kept.all():
+            report.num_too_long += len(pairs) - int(is_kept.sum())
+            first = pairs[int(is_kept.argmin())]
+            report.longest_example = report.longest_example or excerpt(first)
+        report.count(encoded, "train")
+        yield encoded
 
 
-def _check_lengths(config: Config, report: DataReport) -> None:
+def check_lengths(config: Config, report: DataReport) -> None:
+    """Raise DataError if too many of the training pairs were too long."""
     num_kept, limit = report.source.train.num_sentences, config.data.cleaning.max_dropped_share
     num_pairs = num_kept + report.num_too_long
     if not num_kept or report.num_too_long > limit * num_pairs:
@@ -234,7 +258,7 @@ def _open(config: Config, folder: Path, made_from: Mapping[str, str]) -> Prepare
     source_tokenizer, target_tokenizer = _read_tokenizers(folder)
     return PreparedData(
         config=config,
-        train=EncodedCorpus.open(folder / TRAIN, num_corpora=_num_corpora(config)),
+        train=EncodedCorpus.open(folder / TRAIN, num_corpora=num_corpora(config)),
         validation=read_validation_pairs(folder / VALIDATION),
         source_tokenizer=source_tokenizer,
         target_tokenizer=target_tokenizer,
@@ -256,12 +280,15 @@ def _read_tokenizers(folder: Path) -> Tokenizers:
     )
 
 
-def _are_those_of(folder: Path, tokenizers: Tokenizers | None) -> bool:
+def _are_those_of(folder: Path, tokenizers: Tokenizers | None, *, is_extended: bool) -> bool:
     if tokenizers is None:
         return True
-    both = zip(tokenizers, _read_tokenizers(folder), strict=True)
+    both = list(zip(tokenizers, _read_tokenizers(folder), strict=True))
+    if is_extended:
+        return all(is_extension(there, of=given) for given, there in both)
     return all(given.to_json() == there.to_json() for given, there in both)
 
 
-def _num_corpora(config: Config) -> int:
+def num_corpora(config: Config) -> int:
+    """How many corpora the config has."""
     return len(config.data.corpora) if isinstance(config.data, FilesData | HubData) else 1

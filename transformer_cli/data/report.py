@@ -1,14 +1,15 @@
 """The numbers of a corpus on its way to token ids: pairs read, dropped and kept, tokens, padding."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from transformer_cli.data.batches.encoded import TokenPair
-from transformer_cli.data.pairs import Row, table_lines
+from transformer_cli.data.batches.encoded import EncodedPairs
+from transformer_cli.data.pairs import Row, SentencePair, table_lines
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.id_lists import IdLists
 
 
 @dataclass(slots=True)
@@ -19,11 +20,10 @@ class TokenCount:
     num_tokens: int = 0
     num_unknown: int = 0
 
-    def add(self, ids: Iterable[int]) -> None:
-        listed = list(ids)
-        self.num_sentences += 1
-        self.num_tokens += len(listed) - listed.count(Tokenizer.eos_id)
-        self.num_unknown += listed.count(Tokenizer.unk_id)
+    def add(self, sentences: IdLists) -> None:
+        self.num_sentences += len(sentences.lengths)
+        self.num_tokens += int((sentences.ids != Tokenizer.eos_id).sum())
+        self.num_unknown += int((sentences.ids == Tokenizer.unk_id).sum())
 
     @property
     def tokens_per_sentence(self) -> float:
@@ -64,15 +64,20 @@ class DataReport:
     target: SideReport = field(default_factory=SideReport)
     padding_share: float = 0.0
     """Share of padding among the tokens of training batches."""
-    examples: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    """Split -> its first pairs after cleaning, source and target."""
+    examples: dict[str, list[SentencePair]] = field(default_factory=dict)
+    """Split -> its first pairs after cleaning."""
 
-    def count(self, pairs: Iterable[TokenPair], split: str) -> None:
+    def count(self, pairs: EncodedPairs, split: str) -> None:
         """Add encoded pairs to the numbers of a split."""
-        counts: list[TokenCount] = [getattr(side, split) for side in (self.source, self.target)]
-        for pair in pairs:
-            for tokens, ids in zip(counts, pair, strict=True):
-                tokens.add(ids)
+        getattr(self.source, split).add(pairs.source)
+        getattr(self.target, split).add(pairs.target)
+
+    def dropped_share(self) -> float:
+        """The share (0 to 1) of the training pairs that reading skipped or cleaning dropped."""
+        skipped = sum(count for what, count, _ in self.reading if what.startswith("skipped:"))
+        dropped = sum(count for what, count, _ in self.cleaning if what.startswith("dropped:"))
+        num_read = sum(count for what, count, _ in self.cleaning if what == "pairs read")
+        return (skipped + dropped) / max(1, skipped + num_read)
 
     def lines(self) -> list[str]:
         """Lines for people."""

@@ -20,7 +20,8 @@ def write_text(path: Path, pairs: Iterable[SentencePair]) -> None:
     """Write pairs to an Arrow file, 10,000 at a time."""
     import pyarrow as pa
 
-    schema = pa.schema({"source": pa.string(), "target": pa.string(), "corpus": pa.uint16()})
+    numbers = {"corpus": pa.uint16(), "direction": pa.uint16()}
+    schema = pa.schema({"source": pa.string(), "target": pa.string(), **numbers})
     remaining = iter(pairs)
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
         while chunk := list(islice(remaining, PAIRS_AT_ONCE)):
@@ -57,7 +58,7 @@ def _read_batches(path: Path) -> Iterator[Any]:
 
 
 def write_validation_pairs(path: Path, pairs: Iterable[SentencePair]) -> None:
-    """Write one JSON list per line: source, target, number of the corpus."""
+    """Write one JSON list per line: source, target, number of the corpus, number of the direction."""
     lines = (json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs)
     path.write_text("".join(lines), encoding="utf-8", newline="\n")
 

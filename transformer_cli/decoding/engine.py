@@ -23,11 +23,14 @@ class SpecialIds(NamedTuple):
     pad_id: int
     sos_id: int
     eos_id: int
+    tag_ids: Sequence[int] = ()
+    """The tags of the target languages, which stand in sources only."""
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "SpecialIds":
         """The special tokens of a tokenizer."""
-        return cls(tokenizer.unk_id, tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id)
+        ids = tokenizer.unk_id, tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id
+        return cls(*ids, tag_ids=tokenizer.tag_ids)
 
 
 class Hypothesis(NamedTuple):

@@ -11,7 +11,7 @@ from transformer_cli.decoding.engine import SpecialIds
 from transformer_cli.decoding.hooks import SearchHook
 from transformer_cli.decoding.hypotheses import Beams, Hypotheses, length_penalties, rows_to_keep
 from transformer_cli.decoding.top_k import largest
-from transformer_cli.model.norms import at_least_float32
+from transformer_cli.model.precision import at_least_float32
 
 
 class Scorer(Protocol):

@@ -1,11 +1,13 @@
 """The text pipeline: a line to the token ids that an engine reads, and hypotheses back to a line."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from transformer_cli.config import DataConfig
+from transformer_cli.config import DataConfig, Direction, SequencesData
+from transformer_cli.decoding.chosen_direction import chosen_direction
 from transformer_cli.decoding.engine import Hypothesis, TokenIds
+from transformer_cli.errors import UsageError
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.long_lines import split_line
 from transformer_cli.text.normalization import is_blank, normalize
@@ -74,16 +76,45 @@ class TextPipeline:
     """The largest number of tokens of a part, [EOS] included."""
     splits_sentences: bool = False
     """Whether each sentence of a line is translated by itself."""
+    direction: int | None = None
+    """Index into `data.directions`; None: not chosen yet, which is an error if there are several."""
+
+    def towards(self, to: str | None, from_: str | None = None) -> "TextPipeline":
+        """The pipeline of one direction.
+
+        Args:
+            to: the target language; None: keep the direction, or take the only one.
+            from_: the source language.
+
+        Raises:
+            UsageError: the model has no such direction, or several.
+        """
+        if to is None and from_ is None and self.direction is not None:
+            return self
+        if isinstance(self.data, SequencesData) and (to or from_):
+            raise UsageError(
+                f"the model of task {self.data.task} translates no language",
+                hint="leave out --to and --from",
+            )
+        return replace(self, direction=chosen_direction(self.data.directions, to=to, from_=from_))
+
+    @property
+    def languages(self) -> Direction:
+        """The languages of the chosen direction."""
+        return self.data.directions[self._number]
+
+    @property
+    def _number(self) -> int:
+        return chosen_direction(self.data.directions) if self.direction is None else self.direction
 
     def prepare(self, line: str) -> PreparedLine:
         """Normalise a line, split it into sentences, and tokenise them."""
         text = self.normalize(line.rstrip("\r\n"))
         if is_blank(text):
             return PreparedLine(line, ())
-        language = self.data.source_language
-        sentences = (
-            split_sentences(text, language) if self.splits_sentences else [Sentence(text, "")]
-        )
+        sentences = [Sentence(text, "")]
+        if self.splits_sentences:
+            sentences = split_sentences(text, self.languages.source)
         parts: list[TokenIds] = []
         gaps: list[str] = []
         for sentence in sentences:
@@ -123,20 +154,17 @@ class TextPipeline:
         return normalize(text, self.data.cleaning)
 
     def source_ids(self, text: str) -> TokenIds:
-        """The token ids of normalised source text, with [EOS] if the model reads one."""
-        return self._with_end(text, self.source_tokenizer)
+        """The token ids of normalised source text, with a tag and [EOS] if the model reads these."""
+        sequence_format, tokenizer = SequenceFormat.of(self.data), self.source_tokenizer
+        return tuple(sequence_format.source(tokenizer.encode(text), tokenizer, self._number))
 
     def target_ids(self, text: str) -> TokenIds:
         """The token ids of normalised target text, with [EOS] if the model predicts one."""
-        return self._with_end(text, self.target_tokenizer)
-
-    def _with_end(self, text: str, tokenizer: Tokenizer) -> TokenIds:
-        sequence_format = SequenceFormat.of(self.data)
-        return tuple(sequence_format.with_end(tokenizer.encode(text), tokenizer.eos_id))
+        ids = self.target_tokenizer.encode(text)
+        return tuple(SequenceFormat.of(self.data).with_end(ids, self.target_tokenizer.eos_id))
 
     def _gap(self, of_source: str) -> str:
-        gap = gap_between(of_source, self.data.source_language, self.data.target_language)
-        return gap.translate(_LINE_BREAKS)
+        return gap_between(of_source, *self.languages).translate(_LINE_BREAKS)
 
     def _unknown_words(self, text: str, parts: Sequence[TokenIds]) -> tuple[str, ...]:
         if not any(self.source_tokenizer.unk_id in part for part in parts):

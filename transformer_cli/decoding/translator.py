@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from transformer_cli.config import DecodingConfig
@@ -28,11 +28,29 @@ class Translator:
     engine: Engine
     decoding: DecodingConfig
 
-    def translate(self, lines: Iterable[str]) -> Iterator[Translation]:
-        """One translation per line, in order; reads `WINDOW_LINES` lines ahead."""
+    def translate(
+        self, lines: Iterable[str], *, to: str | None = None, from_: str | None = None
+    ) -> Iterator[Translation]:
+        """One translation per line, in order; reads `WINDOW_LINES` lines ahead.
+
+        Args:
+            to: the target language, for a model that translates into several.
+            from_: the source language, for a model that translates from several into `to`.
+
+        Raises:
+            UsageError: no direction of the model has these languages, or several have them.
+        """
         if isinstance(lines, str | bytes):
             raise TypeError(f"give a list of lines, not {_described(lines)}")
-        return self._translations(iter(lines))
+        return self.towards(to, from_)._translations(iter(lines))
+
+    def towards(self, to: str | None, from_: str | None = None) -> "Translator":
+        """The translator of one direction; see `TextPipeline.towards`."""
+        return replace(self, pipeline=self.pipeline.towards(to, from_))
+
+    def in_direction(self, number: int) -> "Translator":
+        """The translator of the direction with this index in `data.directions`."""
+        return replace(self, pipeline=replace(self.pipeline, direction=number))
 
     def _translations(self, lines: Iterator[str]) -> Iterator[Translation]:
         num_before = 0

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from transformer_cli.config import Direction
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import TextPipeline, TokenIds, Translator, UnknownWords
 from transformer_cli.errors import DataError
+from transformer_cli.escaping import on_one_line
 from transformer_cli.evaluation.metrics import Score, score_corpus
 
 logger = logging.getLogger(__name__)
@@ -23,6 +25,46 @@ class Sample(NamedTuple):
     source: str
     target: str
     predicted: str
+    direction: Direction | None = None
+    """None if the model has only one direction."""
+
+    def as_json(self) -> dict[str, str]:
+        """The texts, and the direction if the model has several."""
+        texts = {"source": self.source, "target": self.target, "predicted": self.predicted}
+        return texts | ({"direction": str(self.direction)} if self.direction else {})
+
+    def lines(self) -> list[str]:
+        """The texts, each on one line after its name; and the direction if the model has several."""
+        source, target, predicted = map(on_one_line, self[:3])
+        lines = [f"SOURCE     {source}", f"TARGET     {target}", f"PREDICTED  {predicted}"]
+        return [f"DIRECTION  {self.direction}", *lines] if self.direction else lines
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionReport:
+    """The results of a validation in one direction."""
+
+    direction: Direction
+    negative_log_likelihood: float
+    """Of all target tokens together, in nats."""
+    scores: list[Score]
+    num_sentences: int
+    num_target_tokens: int
+
+    @property
+    def loss(self) -> float:
+        """In nats per target token; NaN if there is no token."""
+        return _mean_loss([self])
+
+    def as_json(self) -> dict[str, Any]:
+        """A dictionary for `json.dump`, with None for NaN."""
+        return {
+            "direction": str(self.direction),
+            "num_sentences": self.num_sentences,
+            "num_target_tokens": self.num_target_tokens,
+            "loss": self.loss if math.isfinite(self.loss) else None,
+            "scores": [score._asdict() for score in self.scores],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +76,14 @@ class ValidationReport:
     perplexity: float
     """exp(loss); infinity if that is too large for a float."""
     scores: list[Score]
+    """If the model has several directions: the mean of the scores of the directions."""
     num_sentences: int
     num_target_tokens: int
     samples: list[Sample]
     unknown_words: UnknownWords = field(default_factory=UnknownWords)
     """Of the sources that were translated."""
+    directions: list[DirectionReport] = field(default_factory=list)
+    """The same figures for each direction; empty if the model has only one."""
 
     def metric(self, name: str) -> float:
         """A number by its name: loss, perplexity, or the name of a score; upper or lower case."""
@@ -48,13 +93,15 @@ class ValidationReport:
 
     def as_json(self) -> dict[str, Any]:
         """A dictionary for `json.dump`; None for infinity and NaN, which JSON does not have."""
-        return {
+        figures = {
             "num_sentences": self.num_sentences,
             "num_target_tokens": self.num_target_tokens,
             "loss": self.loss if math.isfinite(self.loss) else None,
             "perplexity": self.perplexity if math.isfinite(self.perplexity) else None,
             "scores": [score._asdict() for score in self.scores],
         }
+        of_directions = [report.as_json() for report in self.directions]
+        return figures | ({"directions": of_directions} if of_directions else {})
 
 
 def validate(
@@ -69,7 +116,8 @@ def validate(
     It changes neither the weights nor the state of the random number generators.
 
     Args:
-        translator: its engine gives the loss and the translations; a PyTorch model must be in eval mode.
+        translator: its engine gives the loss and the translations; a PyTorch model must be in eval mode. If no
+            direction is chosen for it, each pair is translated in its own direction.
         pairs: held-out text; the targets, unchanged, are the references.
         scores: names out of bleu, chrf, ter, cer, wer; if empty, only the samples are translated.
         num_samples: how many pairs, evenly spread, the report shows with their translations.
@@ -79,38 +127,98 @@ def validate(
     """
     if not pairs:
         raise DataError("there are no pairs to validate on", hint="check the split and its corpora")
-    loss, num_target_tokens = _loss(translator, pairs)
     num_samples = min(num_samples, len(pairs))
     shown = [i * len(pairs) // num_samples for i in range(num_samples)]
-    translated = range(len(pairs)) if scores else shown
-    texts, unknown_words = [], UnknownWords()
-    for translation in translator.translate(pairs[i].source for i in translated):
-        texts.append(translation.text)
-        unknown_words.add(translation)
-    references = [pairs[i].target for i in translated]
-    language = translator.pipeline.data.target_language
-    predicted = dict(zip(translated, texts, strict=True))
+    reports: list[DirectionReport] = []
+    samples: list[Sample] = []
+    unknown_words = UnknownWords()
+    num_before = 0
+    for of_direction, group in _by_direction(translator, pairs):
+        here = [i - num_before for i in shown if 0 <= i - num_before < len(group)]
+        num_before += len(group)
+        translated = range(len(group)) if scores else here
+        translations = list(of_direction.translate(group[i].source for i in translated))
+        for translation in translations:
+            unknown_words.add(translation)
+        texts = [translation.text for translation in translations]
+        reports.append(_report(of_direction, group, texts, scores))
+        predicted = dict(zip(translated, texts, strict=True))
+        samples += [_sample(of_direction, group[i], predicted[i]) for i in here]
+    loss = _mean_loss(reports)
     return ValidationReport(
         loss=loss,
         perplexity=math.inf if loss > MAX_EXPONENT else math.exp(loss),
-        scores=score_corpus(texts, references, scores, target_language=language) if scores else [],
+        scores=_mean_scores(reports),
         num_sentences=len(pairs),
-        num_target_tokens=num_target_tokens,
-        samples=[Sample(pairs[i].source, pairs[i].target, predicted[i]) for i in shown],
+        num_target_tokens=sum(report.num_target_tokens for report in reports),
+        samples=samples,
         unknown_words=unknown_words,
+        directions=reports if len(reports) > 1 else [],
     )
 
 
+def _by_direction(
+    translator: Translator, pairs: Sequence[SentencePair]
+) -> list[tuple[Translator, Sequence[SentencePair]]]:
+    """The pairs of each direction, and the translator of this direction."""
+    if translator.pipeline.direction is not None:
+        return [(translator, pairs)]
+    groups: dict[int, list[SentencePair]] = {}
+    for pair in pairs:
+        groups.setdefault(pair.direction, []).append(pair)
+    return [(translator.in_direction(number), groups[number]) for number in sorted(groups)]
+
+
+def _report(
+    translator: Translator,
+    pairs: Sequence[SentencePair],
+    texts: Sequence[str],
+    scores: Sequence[str],
+) -> DirectionReport:
+    total, num_target_tokens = _loss(translator, pairs)
+    languages, references = translator.pipeline.languages, [pair.target for pair in pairs]
+    scored = (
+        score_corpus(texts, references, scores, target_language=languages.target) if scores else []
+    )
+    return DirectionReport(languages, total, scored, len(pairs), num_target_tokens)
+
+
+def _sample(translator: Translator, pair: SentencePair, predicted: str) -> Sample:
+    has_several = len(translator.pipeline.data.directions) > 1
+    direction = translator.pipeline.languages if has_several else None
+    return Sample(pair.source, pair.target, predicted, direction)
+
+
+def _mean_loss(reports: Sequence[DirectionReport]) -> float:
+    """Nats per target token of all directions; NaN if there is no token."""
+    num_tokens = sum(report.num_target_tokens for report in reports)
+    total = sum(report.negative_log_likelihood for report in reports)
+    return total / num_tokens if num_tokens else math.nan
+
+
+def _mean_scores(reports: Sequence[DirectionReport]) -> list[Score]:
+    """The mean over the directions of each score, each direction with the same weight."""
+    if len(reports) == 1:
+        return reports[0].scores
+    means = []
+    for of_score in zip(*(report.scores for report in reports), strict=True):
+        value = sum(score.value for score in of_score) / len(of_score)
+        signatures = dict.fromkeys(score.signature for score in of_score)
+        directions = ",".join(str(report.direction) for report in reports)
+        signature = f"mean of {directions}|{' / '.join(signatures)}"
+        means.append(Score(of_score[0].name, value, signature))
+    return means
+
+
 def _loss(translator: Translator, pairs: Sequence[SentencePair]) -> tuple[float, int]:
-    """Nats per target token (NaN if there is no token), and the number of target tokens."""
+    """Nats of all target tokens together, and the number of target tokens."""
     encoded = _encode(translator.pipeline, pairs)
     total = translator.engine.negative_log_likelihood(
         [source_ids for source_ids, _ in encoded],
         [target_ids for _, target_ids in encoded],
         batch_tokens=translator.decoding.batch_tokens,
     )
-    num_tokens = sum(len(target_ids) for _, target_ids in encoded)
-    return (total / num_tokens if num_tokens else math.nan), num_tokens
+    return total, sum(len(target_ids) for _, target_ids in encoded)
 
 
 def _encode(

@@ -14,17 +14,23 @@ The masks are in masks.py.
 """
 
 import math
+from collections.abc import Callable
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer_cli.config import ModelConfig
+from transformer_cli.model.cpu import trains_on_cpu
+from transformer_cli.model.cpu.fused_attention import attend_on_cpu
 from transformer_cli.model.dropout import Dropout
 from transformer_cli.model.masks import Mask, is_fused_on, lowest
-from transformer_cli.model.norms import RMSNorm, at_least_float32
+from transformer_cli.model.norms import RMSNorm
 from transformer_cli.model.positions import Rotation, rotate
+from transformer_cli.model.precision import at_least_float32
+from transformer_cli.model.projection import Projection, project
 
 KeysValues = tuple[Tensor, Tensor]
+Attention = Callable[[Tensor, Tensor, Tensor, Mask | None, Dropout], Tensor]
 
 
 class MultiHeadAttention(nn.Module):
@@ -42,10 +48,10 @@ class MultiHeadAttention(nn.Module):
         width, has_bias = config.head_width, config.attention_bias
         self.num_heads = config.num_heads
         self.num_kv_heads = config.kv_heads
-        self.query = nn.Linear(config.d_model, config.num_heads * width, bias=has_bias)
-        self.key = nn.Linear(config.d_model, config.kv_heads * width, bias=has_bias)
-        self.value = nn.Linear(config.d_model, config.kv_heads * width, bias=has_bias)
-        self.output = nn.Linear(config.num_heads * width, config.d_model, bias=has_bias)
+        self.query = Projection(config.d_model, config.num_heads * width, bias=has_bias)
+        self.key = Projection(config.d_model, config.kv_heads * width, bias=has_bias)
+        self.value = Projection(config.d_model, config.kv_heads * width, bias=has_bias)
+        self.output = Projection(config.num_heads * width, config.d_model, bias=has_bias)
         self.query_norm = RMSNorm(width, config.norm_eps) if config.qk_norm else nn.Identity()
         self.key_norm = RMSNorm(width, config.norm_eps) if config.qk_norm else nn.Identity()
         self.dropout = Dropout(config.attention_dropout)
@@ -62,13 +68,17 @@ class MultiHeadAttention(nn.Module):
                 mask is all False gets zeros from every head.
             rotation: turns queries and keys, in self-attention with rotary positions.
         """
-        return self.attend(x, self.keys_and_values(context, rotation), mask, rotation)
+        if x is not context:
+            return self.attend(x, self.keys_and_values(context, rotation), mask, rotation)
+        queries, keys, values = project(x, self.query, self.key, self.value)
+        return self._attend(
+            self._queries(queries, rotation), self._keys_and_values(keys, values, rotation), mask
+        )
 
     def keys_and_values(self, context: Tensor, rotation: Rotation | None = None) -> KeysValues:
         """(B, C, D) to keys and values, both (B, G, C, K)."""
-        keys = _split_heads(self.key(context), self.num_kv_heads)
-        values = _split_heads(self.value(context), self.num_kv_heads)
-        return rotate(self.key_norm(keys), rotation), values
+        keys, values = project(context, self.key, self.value)
+        return self._keys_and_values(keys, values, rotation)
 
     def attend(
         self,
@@ -78,28 +88,44 @@ class MultiHeadAttention(nn.Module):
         rotation: Rotation | None = None,
     ) -> Tensor:
         """The same as `forward`, from given keys and values."""
-        queries = self._queries(x, rotation)
-        keys, values = (self._repeat_for_groups(heads) for heads in keys_values)
-        attention = attend_fused if is_fused_on(x.device) else attend_explicitly
-        heads = attention(queries, keys, values, mask, self.dropout)  # (B, H, Q, K)
-        return self.output(heads.transpose(1, 2).flatten(2))  # the heads joined: (B, Q, H K)
+        return self._attend(self._queries(self.query(x), rotation), keys_values, mask)
 
     def weights(
         self, x: Tensor, context: Tensor, mask: Mask | None, rotation: Rotation | None = None
     ) -> Tensor:
         """(B, H, Q, C): the attention weights of `forward`, before dropout, for pictures."""
         keys, _ = self.keys_and_values(context, rotation)
-        queries = self._queries(x, rotation)
+        queries = self._queries(self.query(x), rotation)
         return attention_weights(queries, self._repeat_for_groups(keys), mask)
 
-    def _queries(self, x: Tensor, rotation: Rotation | None) -> Tensor:
-        """(B, Q, D) to (B, H, Q, K)."""
-        return rotate(self.query_norm(_split_heads(self.query(x), self.num_heads)), rotation)
+    def _queries(self, queries: Tensor, rotation: Rotation | None) -> Tensor:
+        """(B, Q, H K) to (B, H, Q, K), normalised and rotated if the config says so."""
+        return rotate(self.query_norm(_split_heads(queries, self.num_heads)), rotation)
+
+    def _keys_and_values(
+        self, keys: Tensor, values: Tensor, rotation: Rotation | None
+    ) -> KeysValues:
+        """(B, C, G K) both to (B, G, C, K); the keys are normalised and rotated as the queries are."""
+        keys = rotate(self.key_norm(_split_heads(keys, self.num_kv_heads)), rotation)
+        return keys, _split_heads(values, self.num_kv_heads)
+
+    def _attend(self, queries: Tensor, keys_values: KeysValues, mask: Mask | None) -> Tensor:
+        """(B, H, Q, K), and keys and values as of `keys_and_values`, to (B, Q, D)."""
+        keys, values = (self._repeat_for_groups(heads) for heads in keys_values)
+        heads = attention_for(queries)(queries, keys, values, mask, self.dropout)  # (B, H, Q, K)
+        return self.output(heads.transpose(1, 2).flatten(2))  # the heads joined: (B, Q, H K)
 
     def _repeat_for_groups(self, heads: Tensor) -> Tensor:
         """(B, G, C, K) to (B, H, C, K): each head once for each query head of its group."""
         group_size = self.num_heads // self.num_kv_heads
         return heads if group_size == 1 else heads.repeat_interleave(group_size, dim=1)
+
+
+def attention_for(queries: Tensor) -> Attention:
+    """The fastest form of attention for the device of the queries; all forms compute the same."""
+    if is_fused_on(queries.device):
+        return attend_fused
+    return attend_on_cpu if trains_on_cpu(queries) else attend_explicitly
 
 
 def attend_explicitly(

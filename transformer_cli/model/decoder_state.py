@@ -6,7 +6,7 @@ from torch import Tensor
 
 from transformer_cli.model.cache import LayerCache
 from transformer_cli.model.masks import padding_mask
-from transformer_cli.model.norms import at_least_float32
+from transformer_cli.model.precision import at_least_float32
 
 if TYPE_CHECKING:
     from transformer_cli.model.layers import DecoderLayer

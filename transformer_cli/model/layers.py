@@ -12,6 +12,7 @@ from transformer_cli.model.dropout import Dropout
 from transformer_cli.model.masks import Mask
 from transformer_cli.model.norms import build_norm
 from transformer_cli.model.positions import Rotation
+from transformer_cli.model.projection import Projection
 
 Function = Callable[[Tensor], Tensor]
 
@@ -34,9 +35,9 @@ class FeedForward(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         width, has_bias = config.d_model, config.feed_forward_bias
-        self.up = nn.Linear(width, config.d_ff, bias=has_bias)
-        self.gate = nn.Linear(width, config.d_ff, bias=has_bias) if config.is_gated else None
-        self.down = nn.Linear(config.d_ff, width, bias=has_bias)
+        self.up = Projection(width, config.d_ff, bias=has_bias)
+        self.gate = Projection(width, config.d_ff, bias=has_bias) if config.is_gated else None
+        self.down = Projection(config.d_ff, width, bias=has_bias)
         self.activation = _ACTIVATIONS[config.activation]
         self.dropout = Dropout(config.ff_dropout)
 

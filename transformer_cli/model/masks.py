@@ -5,6 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from transformer_cli.model.precision import product_dtype
+
 
 class Mask(NamedTuple):
     """The positions that attention may read; None instead of a mask means all positions."""
@@ -12,10 +14,10 @@ class Mask(NamedTuple):
     visible: Tensor
     """Bool, broadcast to (B, H, Q, C); True means that attention may read the position."""
     bias: Tensor | None = None
-    """For fused kernels, of the same shape: 0 where `visible` is True, else a large negative number. None if the
-    mask is causal, or if attention is explicit."""
+    """For kernels, of the same shape: 0 where `visible` is True, else a large negative number. None if no kernel
+    needs it."""
     reads_any: Tensor | None = None
-    """For fused kernels, (..., 1) bool: whether a position may read anything. None as for `bias`."""
+    """For kernels, (..., 1) bool: whether a position may read anything. None as for `bias`."""
     is_causal: bool = False
     """Whether each position reads itself and all earlier ones, and nothing else."""
 
@@ -36,7 +38,9 @@ def causal_mask(num_positions: int, device: torch.device) -> Mask:
     A fused kernel gets the flag `is_causal` and no bias, so that PyTorch can choose its fastest kernel.
     """
     visible = torch.ones(num_positions, num_positions, dtype=torch.bool, device=device).tril()
-    return Mask(visible, is_causal=True)
+    if is_fused_on(device):
+        return Mask(visible, is_causal=True)
+    return added_mask(visible)._replace(is_causal=True)
 
 
 def padding_mask(source_mask: Tensor | None, x: Tensor) -> Mask | None:
@@ -49,7 +53,7 @@ def padding_mask(source_mask: Tensor | None, x: Tensor) -> Mask | None:
     if source_mask is None:
         return None
     visible = source_mask[:, None, None, :]
-    return fused_mask(visible, _query_dtype(x)) if is_fused_on(x.device) else Mask(visible)
+    return fused_mask(visible, product_dtype(x)) if is_fused_on(x.device) else added_mask(visible)
 
 
 def fused_mask(visible: Tensor, dtype: torch.dtype) -> Mask:
@@ -60,15 +64,13 @@ def fused_mask(visible: Tensor, dtype: torch.dtype) -> Mask:
     return Mask(visible, bias, visible.any(-1, keepdim=True))
 
 
+def added_mask(visible: Tensor) -> Mask:
+    """The mask with the bias that a CPU adds to scores; without `reads_any` if all positions may read something."""
+    mask = fused_mask(visible, torch.float32)
+    is_needed = mask.reads_any is not None and not mask.reads_any.all()
+    return mask if is_needed else mask._replace(reads_any=None)
+
+
 def lowest(dtype: torch.dtype) -> float:
     """The score of hidden positions; half of the dtype's minimum, so that a sum with it stays finite."""
     return torch.finfo(dtype).min / 2
-
-
-def _query_dtype(x: Tensor) -> torch.dtype:
-    kind = x.device.type
-    return torch.get_autocast_dtype(kind) if _is_autocast(kind) else x.dtype
-
-
-def _is_autocast(kind: str) -> bool:
-    return kind != "meta" and torch.is_autocast_enabled(kind)

@@ -9,13 +9,19 @@ from torch.nn import functional as F
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.errors import ConfigError
+from transformer_cli.model.cpu import trains_on_cpu
 from transformer_cli.model.decoder_state import DecoderState
 from transformer_cli.model.dropout import Dropout
 from transformer_cli.model.initialization import initialize
+from transformer_cli.model.layer_dropout import applied
 from transformer_cli.model.layers import DecoderLayer, EncoderLayer
 from transformer_cli.model.masks import Mask, causal_mask, padding_mask
 from transformer_cli.model.norms import build_norm
 from transformer_cli.model.positions import Rotation, build_positions, rotation_at
+from transformer_cli.model.precision import product_dtype
+from transformer_cli.model.prediction import Head, logits
+from transformer_cli.model.projection import Projection
+from transformer_cli.model.word_dropout import WordDropout
 
 
 class Encoder(nn.Module):
@@ -23,13 +29,14 @@ class Encoder(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        self.layer_dropout = config.layer_dropout
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
         self.norm = build_norm(config) if config.has_final_norm else nn.Identity()
 
     def forward(self, x: Tensor, mask: Mask | None, rotation: Rotation | None) -> Tensor:
         """(B, S, D) to the same shape."""
         for layer in self.layers:
-            x = layer(x, mask, rotation)
+            x = applied(layer, x, mask, rotation, share=self.layer_dropout)
         return self.norm(x)
 
 
@@ -38,6 +45,7 @@ class Decoder(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        self.layer_dropout = config.layer_dropout
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         self.norm = build_norm(config) if config.has_final_norm else nn.Identity()
 
@@ -51,7 +59,8 @@ class Decoder(nn.Module):
     ) -> Tensor:
         """(B, T, D) to the same shape; arguments as in `DecoderLayer.forward`."""
         for layer in self.layers:
-            x = layer(x, memory, target_mask, source_mask, rotation)
+            masks = target_mask, source_mask
+            x = applied(layer, x, memory, *masks, rotation, share=self.layer_dropout)
         return self.norm(x)
 
 
@@ -70,33 +79,42 @@ class Transformer(nn.Module):
             )
         self.config = config
         width, tied = config.d_model, config.tie_embeddings
-        # A tied embedding is None: `_embed` uses the weights of `output` instead.
+        # A tied embedding is None: `_looked_up` uses the weights of `output` instead.
         self.source_embedding = None if tied == "all" else nn.Embedding(source_vocab_size, width)
         self.target_embedding = nn.Embedding(target_vocab_size, width) if tied == "none" else None
         self.source_positions = build_positions(config)
         self.target_positions = build_positions(config)
+        # Training sets these two.
+        self.source_word_dropout: WordDropout | None = None
+        self.target_word_dropout: WordDropout | None = None
         self.embedding_dropout = Dropout(config.embedding_dropout_share)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self.output = nn.Linear(width, target_vocab_size, bias=config.output_bias)
+        self.output = Projection(width, target_vocab_size, bias=config.output_bias)
         initialize(self, config)
         nn.Module.register_load_state_dict_pre_hook(self, _drop_copies_of_tied_tables)
 
     def forward(
-        self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
-    ) -> Tensor:
-        """The logits of the next token at each target position.
+        self,
+        source_ids: Tensor,
+        source_mask: Tensor | None,
+        decoder_input_ids: Tensor,
+        head: Head = logits,
+    ) -> Any:
+        """The logits of the next token at each target position, or what else `head` makes.
 
         Args:
             source_ids: (B, S) int64.
             source_mask: (B, S) bool, True where there is a token; None: there is no padding, and a GPU may use
                 a faster kernel.
             decoder_input_ids: (B, T) int64, [SOS] and then the target; padding, if any, on the right.
+            head: what it computes is returned.
 
         Returns:
-            (B, T, V), in the precision of matrix products; `sum_loss` widens them to float32.
+            Logits: (B, T, V), in the precision of matrix products; `sum_loss` widens them to float32.
         """
-        return self.decode(decoder_input_ids, self.encode(source_ids, source_mask), source_mask)
+        memory = self.encode(source_ids, source_mask)
+        return head(self.output, self._decoded(decoder_input_ids, memory, source_mask))
 
     def encode(self, source_ids: Tensor, source_mask: Tensor | None) -> Tensor:
         """Source ids (B, S) int64 and their mask (B, S) bool, or None, to the encoder output (B, S, D)."""
@@ -110,10 +128,7 @@ class Transformer(nn.Module):
 
         The causal mask is enough: padding is on the right, so no token can see it, and the loss leaves it out.
         """
-        x = self.embed_target(decoder_input_ids)
-        masks = causal_mask(x.size(1), x.device), padding_mask(source_mask, x)
-        x = self.decoder(x, memory, *masks, self.rotation(x))
-        return self.output(x)
+        return logits(self.output, self._decoded(decoder_input_ids, memory, source_mask))
 
     def start_decoding(self, memory: Tensor, source_mask: Tensor | None) -> DecoderState:
         """The state of decoding before the first token, with one row for each sentence."""
@@ -121,11 +136,13 @@ class Transformer(nn.Module):
 
     def embed_source(self, source_ids: Tensor) -> Tensor:
         """(B, S) int64 to (B, S, D)."""
-        return self._embed(source_ids, self.source_embedding, self.source_positions, 0)
+        x = self._looked_up(source_ids, self.source_embedding, self.source_word_dropout)
+        return self._with_positions(x, self.source_positions, 0)
 
     def embed_target(self, decoder_input_ids: Tensor, start: int = 0) -> Tensor:
         """(B, T) int64 to (B, T, D); the first of the T positions is number `start`."""
-        return self._embed(decoder_input_ids, self.target_embedding, self.target_positions, start)
+        x = self._looked_up(decoder_input_ids, self.target_embedding, self.target_word_dropout)
+        return self._with_positions(x, self.target_positions, start)
 
     def rotation(self, x: Tensor, start: int = 0) -> Rotation | None:
         """The rotation of the positions of x (B, T, D); None unless positions are rotary."""
@@ -133,13 +150,29 @@ class Transformer(nn.Module):
             return None
         return rotation_at(start, x.size(1), self.config.head_width, x)
 
-    def _embed(
-        self, ids: Tensor, embedding: nn.Embedding | None, positions: nn.Module, start: int
+    def _decoded(
+        self, decoder_input_ids: Tensor, memory: Tensor, source_mask: Tensor | None
+    ) -> Tensor:
+        """What the output layer reads, (B, T, D); arguments as in `decode`."""
+        x = self.embed_target(decoder_input_ids)
+        masks = causal_mask(x.size(1), x.device), padding_mask(source_mask, x)
+        decoded: Tensor = self.decoder(x, memory, *masks, self.rotation(x))
+        return decoded
+
+    def _looked_up(
+        self, ids: Tensor, embedding: nn.Embedding | None, word_dropout: WordDropout | None
     ) -> Tensor:
         x = F.embedding(ids, (self.output if embedding is None else embedding).weight)
         if self.config.scale_embeddings:
             x = x * math.sqrt(self.config.d_model)
-        return self.embedding_dropout(positions(x, start))
+        return x if word_dropout is None else word_dropout(x, ids)
+
+    def _with_positions(self, x: Tensor, positions: nn.Module, start: int) -> Tensor:
+        x = positions(x, start)
+        if trains_on_cpu(x):
+            # Activations in the precision of matrix products: half the memory to read, and nothing to convert.
+            x = x.to(product_dtype(x))
+        return self.embedding_dropout(x)
 
 
 def _drop_copies_of_tied_tables(

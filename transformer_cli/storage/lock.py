@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 _UNSUPPORTED = frozenset(
     {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 )
+# The holder of a lock changes the file's time every four seconds; a loaded machine may be late.
+_SILENCE_SECONDS = 20.0
 
 
 class RunLock:
@@ -37,8 +39,11 @@ class RunLock:
     heartbeat, so only its `lock_descriptor` is used, on a file that this class opens.
     """
 
-    def __init__(self, run_folder: Path, *, heartbeat_seconds: float = 4.0) -> None:
+    def __init__(
+        self, run_folder: Path, *, instead: str | None = None, heartbeat_seconds: float = 4.0
+    ) -> None:
         self.path = run_folder / ".lock"
+        self._instead = instead  # what else a command can do if the folder is in use
         self._heartbeat_seconds = heartbeat_seconds
         self._released = threading.Event()
         self._heart = threading.Thread(target=self._beat, name="run lock heartbeat", daemon=True)
@@ -91,7 +96,8 @@ class RunLock:
     def _refusal(self, holder: dict[str, Any]) -> TryAgainError:
         return TryAgainError(
             f"{self.path.parent}: in use by {_name(holder)}",
-            hint="wait until that process has ended, or stop it; or give another name: --set name=...",
+            hint="wait until that process has ended, or stop it"
+            + (f"; or {self._instead}" if self._instead else ""),
         )
 
     def _beat(self) -> None:
@@ -104,16 +110,52 @@ class RunLock:
 
 def is_locked_here(run_folder: Path) -> bool:
     """Whether the lock file of a run folder names this process as its holder."""
+    return read_holder(run_folder) == _own_record()
+
+
+def read_holder(run_folder: Path) -> dict[str, Any]:
+    """The process (`pid`, `host`) that the lock file of a run folder names; empty if it names none."""
+    try:
+        file = system_calls.open_file(run_folder / ".lock", system_calls.READ)
+    except OSError:
+        return {}
+    try:
+        return _read_record(file)
+    except OSError:
+        return {}
+    finally:
+        os.close(file)
+
+
+def is_running(run_folder: Path) -> bool:
+    """Whether another process or this one holds the lock of a run, by its record and its heartbeat; takes no lock."""
     try:
         file = system_calls.open_file(run_folder / ".lock", system_calls.READ)
     except OSError:
         return False
     try:
-        return _read_record(file) == _own_record()
+        holder, beat_at = _read_record(file), os.fstat(file).st_mtime
     except OSError:
         return False
     finally:
         os.close(file)
+    if not holder or abs(time.time() - beat_at) > _SILENCE_SECONDS:
+        return False
+    return holder.get("host") != socket.gethostname() or _is_alive(holder.get("pid"))
+
+
+def _is_alive(process_id: Any) -> bool:
+    if type(process_id) is not int or process_id <= 0:
+        return False
+    if os.name == "nt":  # on Windows os.kill would end the process, so only the heartbeat decides
+        return True
+    try:
+        os.kill(process_id, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # a process of another user
+        return True
+    return True
 
 
 def _own_record() -> dict[str, Any]:

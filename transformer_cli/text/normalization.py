@@ -4,7 +4,7 @@ import re
 import unicodedata
 from itertools import chain
 
-from transformer_cli.config.data import CleaningConfig
+from transformer_cli.config.text_settings import CleaningConfig
 
 # White space stays, also U+0085 and U+001C..U+001F: removing it would join two words into one. A
 # byte-order mark inside a text comes from files that were concatenated.

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer_cli.config import DataConfig, SequencesData
+from transformer_cli.config import DataConfig, FilesData, HubData, SequencesData
+from transformer_cli.text.tokenizer import Tokenizer
+from transformer_cli.text.word_split import tag_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +28,49 @@ class SequenceFormat:
     """Whether the decoder reads [SOS] and then the target; if not, it reads the target itself."""
     length_change: int = 0
     """Without [EOS]: the number of target tokens minus the number of source tokens."""
+    tags: tuple[str, ...] = ()
+    """For each of `data.directions`, the tag before its sources; empty if there is only one target language."""
+    corpus_tags: tuple[str | None, ...] = ()
+    """In training, the tag before each source of the corpus of this number; empty: no corpus has one."""
 
     @classmethod
     def of(cls, data: DataConfig) -> "SequenceFormat":
         """The format for the settings under `data`."""
         if not isinstance(data, SequencesData):
-            return cls()
+            tags = tuple(tag_of(direction.target) for direction in data.directions)
+            corpora = data.corpora if isinstance(data, FilesData | HubData) else ()
+            of_corpora = tuple(corpus.tag for corpus in corpora)
+            return cls(
+                tags=tags if len(set(tags)) > 1 else (),
+                corpus_tags=of_corpora if any(of_corpora) else (),
+            )
         length_change = -1 if data.task == "drop-first" else 0
         return cls(data.end_symbol, data.shift_target, length_change)
 
     def with_end(self, ids: Sequence[int], eos_id: int) -> list[int]:
         """The ids of a text, followed by [EOS] if the format has one."""
         return [*ids, eos_id] if self.has_end else [*ids]
+
+    def source(self, ids: Sequence[int], tokenizer: Tokenizer, direction: int) -> list[int]:
+        """The ids of a source text, with the tag of the target language before them and [EOS] behind them.
+
+        Args:
+            direction: index into `data.directions`.
+
+        Source: Johnson et al. 2017, section 3.
+        """
+        ended = self.with_end(ids, tokenizer.eos_id)
+        return [tokenizer.tag_id(self.tags[direction]), *ended] if self.tags else ended
+
+    def tags_of(self, corpus: int, direction: int) -> list[str]:
+        """The tags before the source of a training pair, in their order.
+
+        Args:
+            corpus: index into `data.corpora`.
+            direction: index into `data.directions`.
+        """
+        of_corpus = self.corpus_tags[corpus] if self.corpus_tags else None
+        return [*([of_corpus] if of_corpus else []), *self.tags[direction : direction + 1]]
 
     def fixed_length(self, source_length: int) -> int | None:
         """The number of tokens of a translation if the format has no [EOS], else None."""

@@ -1,6 +1,6 @@
 """The tokenizer: text to token ids, and token ids to text."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 
@@ -8,12 +8,12 @@ from transformer_cli.config import TokenizerConfig
 from transformer_cli.errors import DataError, TfmError, TryAgainError, is_out_of_memory
 from transformer_cli.text import tokenizer_file
 from transformer_cli.text.byte_pieces import BytePieces
+from transformer_cli.text.id_lists import IdLists
 from transformer_cli.text.tokenizer_layout import BYTE_TOKENS
 from transformer_cli.text.vocabulary import learn_model
-from transformer_cli.text.word_split import SPECIALS, UNK, can_be_encoded_alone
+from transformer_cli.text.word_cache import WordCache, as_bytes
+from transformer_cli.text.word_split import SPECIALS, UNK, is_corpus_tag
 
-MAX_CACHED_WORDS = 500_000
-MAX_CACHED_CHARACTERS = 40
 # A text with more characters per token of `max_length` than this counts as too long and is not encoded.
 MAX_CHARACTERS_PER_TOKEN = 64
 
@@ -29,30 +29,38 @@ class Tokenizer:
         self._engine = tokenizer_file.build(parts)
         self.vocab_size: int = self._engine.get_vocab_size()
         self._pieces = [self._engine.id_to_token(i) or "" for i in range(self.vocab_size)]
+        self.special_tokens = parts.layout.specials
+        """[UNK], [PAD], [SOS], [EOS] and the tags of the target languages, in the order of their ids."""
         # [UNK] is shown with a space before it: most unknown tokens are words.
-        self._shown = ["" if piece in SPECIALS else piece for piece in self._pieces]
+        num_special = len(self.special_tokens)
+        corpus_tags = (
+            i for i in range(num_special, self.vocab_size) if is_corpus_tag(self._pieces[i])
+        )
+        self.tag_ids = (*range(len(SPECIALS), num_special), *corpus_tags)
+        """The ids of all tags, of languages and of corpora; they stand before sources only."""
+        hidden = {*self.special_tokens, *(self._pieces[index] for index in self.tag_ids)}
+        self._shown = ["" if piece in hidden else piece for piece in self._pieces]
         self._shown[self.unk_id] = f" {UNK}"
         is_of_words = parts.layout.kind == "WordLevel"
         self._is_word = [is_of_words and any(map(str.isalnum, piece)) for piece in self._pieces]
-        self._is_word[: len(SPECIALS)] = [False] * len(SPECIALS)
-        self._first_words = _WordCache(self._encode_whole)
-        self._later_words = _WordCache(self._encode_later_word)
+        self._is_word[: len(self.special_tokens)] = [False] * len(self.special_tokens)
+        self._words = WordCache(self._encode_whole, self._encode_piece)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without special tokens; the string `[EOS]` in a text is ordinary text."""
-        # The ids of words are cached; joined, they are the ids that `_encode_whole` gives.
-        first, *others = text.split(" ")
-        known = self._later_words
-        try:
-            ids = self._first_words[first].copy()
-            for word in others:
-                ids += known[word]
-        except KeyError:
-            return self._encode_whole(text)
-        return ids
+        return memoryview(self._words.encode(text)).cast("I").tolist()
+
+    def encode_batch(self, texts: Iterable[str], *, with_end: bool = False) -> IdLists:
+        """The ids of each text, as `encode` gives them.
+
+        Args:
+            with_end: whether [EOS] follows the ids of each text.
+        """
+        end = as_bytes([self.eos_id]) if with_end else b""
+        return IdLists.from_bytes(self._words.encode_batch(texts, end))
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids; [PAD], [SOS] and [EOS] are left out, [UNK] is shown."""
+        """The text of ids; [PAD], [SOS], [EOS] and tags are left out, [UNK] is shown."""
         shown = self._shown
         return self._engine.decoder.decode([shown[index] for index in ids])
 
@@ -66,12 +74,36 @@ class Tokenizer:
 
     def unknown_words(self, text: str) -> list[str]:
         """The words and marks of a text that have no entry in the vocabulary, in order."""
+        unknown = (word for word in self.words(text) if self._engine.token_to_id(word) is None)
+        return [word for word in map(str.strip, unknown) if word]
+
+    def words(self, text: str) -> list[str]:
+        """The words and marks of a text, in the spelling of the vocabulary, with the space before them."""
         normalizer, splitter = self._engine.normalizer, self._engine.pre_tokenizer
         assert normalizer is not None
         assert splitter is not None
         pieces = splitter.pre_tokenize_str(normalizer.normalize_str(_without_surrogates(text)))
-        words = (piece.strip() for piece, _ in pieces if self._engine.token_to_id(piece) is None)
-        return [word for word in words if word]
+        return [piece for piece, _ in pieces]
+
+    def pieces(self, word: str) -> list[str]:
+        """The entries of the vocabulary that make up one of `words`; an unknown word is [UNK]."""
+        return [token.value for token in self._engine.model.tokenize(word)]
+
+    def id_of(self, entry: str) -> int:
+        """The id of an entry, which the vocabulary has."""
+        index = self._engine.token_to_id(entry)
+        assert index is not None, entry
+        return index
+
+    @property
+    def entries(self) -> list[str]:
+        """The vocabulary in the order of the ids."""
+        return self._pieces
+
+    @property
+    def parts(self) -> tokenizer_file.TokenizerParts:
+        """The layout, and the model with its vocabulary; not to be changed."""
+        return self._parts
 
     @cached_property
     def byte_pieces(self) -> BytePieces | None:
@@ -79,6 +111,20 @@ class Tokenizer:
         if self._parts.layout.kind == "WordLevel":
             return None
         return BytePieces.of([self._parts.layout.bytes_of(piece) for piece in self._pieces])
+
+    def tag_id(self, tag: str) -> int:
+        """The id of the tag of a target language, such as <2it>.
+
+        Raises:
+            DataError: the tokenizer does not know this tag.
+        """
+        if tag not in self.special_tokens[len(SPECIALS) :]:
+            raise DataError(
+                f"the tokenizer of the source has no tag {tag}",
+                hint="another set of target languages needs a new run: another name, or --from-scratch; "
+                "if the model was copied from elsewhere, copy its whole checkpoint folder",
+            )
+        return self.special_tokens.index(tag)
 
     def to_json(self) -> str:
         """The content of a tokenizer.json, which the `tokenizers` library can load as well."""
@@ -98,12 +144,14 @@ class Tokenizer:
         text = _without_surrogates(text)
         return self._engine.encode_batch_fast([text], add_special_tokens=False)[0].ids
 
-    def _encode_later_word(self, word: str) -> list[int]:
-        return self._encode_whole(f"a {word}")[len(self._first_words["a"]) :]
+    def _encode_piece(self, piece: str) -> list[int]:
+        return [
+            token.id for token in self._engine.model.tokenize(self._parts.layout.spelled(piece))
+        ]
 
     def _name(self, index: int) -> str:
-        if index < len(SPECIALS):
-            return SPECIALS[index]
+        if index < len(self.special_tokens):
+            return self.special_tokens[index]
         if self._pieces[index] in BYTE_TOKENS:
             return self._pieces[index]
         text: str = self._engine.decoder.decode([" ", self._pieces[index]])
@@ -115,24 +163,12 @@ def _without_surrogates(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-class _WordCache(dict[str, list[int]]):
-    """A cache from words to ids; KeyError for a word that must be encoded together with its text."""
-
-    def __init__(self, encode: Callable[[str], list[int]]) -> None:
-        super().__init__()
-        self._encode = encode
-
-    def __missing__(self, word: str) -> list[int]:
-        if not 0 < len(word) <= MAX_CACHED_CHARACTERS or not can_be_encoded_alone(word):
-            raise KeyError(word)
-        if len(self) >= MAX_CACHED_WORDS:
-            self.clear()
-        ids = self[word] = self._encode(word)
-        return ids
-
-
 def train_tokenizer(
-    texts: Iterable[str], config: TokenizerConfig, *, composes: bool = True
+    texts: Iterable[str],
+    config: TokenizerConfig,
+    *,
+    composes: bool = True,
+    tags: Sequence[str] = (),
 ) -> Tokenizer:
     """A tokenizer whose vocabulary is learned from texts; the same texts give the same tokenizer.
 
@@ -141,14 +177,15 @@ def train_tokenizer(
             twice, so an iterator is refused.
         config: the kind of tokenizer, and the limits of its vocabulary.
         composes: whether the tokenizer converts text to the Unicode normal form NFC.
+        tags: special tokens that name target languages, such as <2it>.
 
     Raises:
         ConfigError: `vocab_size` is too small for this kind of tokenizer.
         DataError: the texts give an empty vocabulary.
     """
     with tokenizer_errors_explained("no vocabulary can be learned from this text"):
-        tokenizer = Tokenizer(learn_model(texts, config, composes=composes))
-    if tokenizer.vocab_size <= len(SPECIALS):
+        tokenizer = Tokenizer(learn_model(texts, config, composes=composes, tags=tags))
+    if tokenizer.vocab_size <= len(tokenizer.special_tokens):
         raise DataError(
             "the training text gives an empty vocabulary",
             hint="check the corpus, and tokenizer.min_frequency against the size of the corpus",

@@ -14,7 +14,7 @@ from transformer_cli.errors import DataError
 from transformer_cli.escaping import shortened
 from transformer_cli.storage.manifest import without_duplicates
 from transformer_cli.text.tokenizer_layout import BYTE_TOKENS, KINDS, Layout, layouts_of
-from transformer_cli.text.word_split import SPECIALS
+from transformer_cli.text.word_split import SPECIALS, TAG
 
 MAX_CHARACTERS = 150_000_000
 MAX_ENTRIES = 1_000_000
@@ -69,10 +69,10 @@ def read(text: str) -> TokenizerParts:
     }
     _check_equal(expected, model, "model.")
     if kind == "Unigram":
-        _check_scores(model["vocab"])
+        _check_scores(model["vocab"], layout)
         pieces = [piece for piece, _ in model["vocab"]]
     else:
-        _check_vocabulary(model["vocab"])
+        _check_vocabulary(model["vocab"], layout)
         pieces = list(model["vocab"])
     if kind == "BPE":
         _check_merges(model["merges"], model["vocab"])
@@ -83,13 +83,21 @@ def read(text: str) -> TokenizerParts:
 
 def _layout_of(kind: str, found: dict[str, Any]) -> Layout:
     """The layout that equals all fixed parts; if none does, the error is about the most similar one."""
-    layouts = layouts_of(kind)
+    layouts = layouts_of(kind, _tags_in(found.get("added_tokens")))
     fixed = {name: value for name, value in found.items() if name != "model"}
     wanted = [layout.components() for layout in layouts]
     similar = [sum(fixed.get(name) == parts[name] for name in parts) for parts in wanted]
     best = similar.index(max(similar))
     _check_equal(wanted[best], fixed, "")
     return layouts[best]
+
+
+def _tags_in(added_tokens: Any) -> tuple[str, ...]:
+    """The tags of a file; none if anything else follows the special tokens."""
+    added = added_tokens[len(SPECIALS) :] if isinstance(added_tokens, list) else []
+    contents = [token.get("content") if isinstance(token, dict) else None for token in added]
+    tags = tuple(text for text in contents if isinstance(text, str) and TAG.fullmatch(text))
+    return tags if len(tags) == len(set(tags)) == len(added) else ()
 
 
 def _check_equal(expected: dict[str, Any], found: dict[str, Any], where: str) -> None:
@@ -105,7 +113,7 @@ def _is_same_json(left: Any, right: Any) -> bool:
     return left is right or json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
-def _check_vocabulary(vocabulary: Any) -> None:
+def _check_vocabulary(vocabulary: Any, layout: Layout) -> None:
     if not isinstance(vocabulary, dict):
         raise _refusal("model.vocab is not a mapping of pieces to ids")
     if any(type(index) is not int for index in vocabulary.values()):
@@ -113,10 +121,10 @@ def _check_vocabulary(vocabulary: Any) -> None:
     ids = sorted(vocabulary.values())
     if ids != list(range(len(ids))):
         raise _refusal("the ids of model.vocab are not 0, 1, 2, ... without gaps and duplicates")
-    _check_pieces(sorted(vocabulary, key=vocabulary.__getitem__))
+    _check_pieces(sorted(vocabulary, key=vocabulary.__getitem__), layout)
 
 
-def _check_scores(vocabulary: Any) -> None:
+def _check_scores(vocabulary: Any, layout: Layout) -> None:
     if not isinstance(vocabulary, list):
         raise _refusal("model.vocab is not a list of pieces with scores")
     for entry in vocabulary:
@@ -127,13 +135,13 @@ def _check_scores(vocabulary: Any) -> None:
     pieces = [piece for piece, _ in vocabulary]
     if len(set(pieces)) != len(pieces):
         raise _refusal("model.vocab holds a piece twice")
-    _check_pieces(pieces)
+    _check_pieces(pieces, layout)
 
 
-def _check_pieces(pieces: list[str]) -> None:
+def _check_pieces(pieces: list[str], layout: Layout) -> None:
     """Check the pieces, which are in the order of their ids."""
-    if tuple(pieces[: len(SPECIALS)]) != SPECIALS:
-        raise _refusal(f"the first entries are not {' '.join(SPECIALS)}")
+    if tuple(pieces[: len(layout.specials)]) != layout.specials:
+        raise _refusal(f"the first entries are not {' '.join(layout.specials)}")
     if len(pieces) > MAX_ENTRIES:
         raise _refusal(f"{len(pieces):,} entries are more than the {MAX_ENTRIES:,} allowed")
     for piece in pieces:

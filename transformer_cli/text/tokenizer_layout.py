@@ -19,6 +19,7 @@ _HIDDEN = [byte for byte in range(256) if byte not in _VISIBLE]
 _BYTES = {chr(byte): byte for byte in _VISIBLE}
 _BYTES |= {chr(0x100 + place): byte for place, byte in enumerate(_HIDDEN)}
 BYTE_LEVEL_ALPHABET = sorted(_BYTES)
+_CHARACTERS = {byte: character for character, byte in _BYTES.items()}
 _BYTE_LEVEL = {
     "type": "ByteLevel",
     "add_prefix_space": False,
@@ -39,6 +40,13 @@ class Layout:
     """Whether the tokenizer converts text to the Unicode normal form NFC."""
     has_spaced_words: bool = False
     """Whether Chinese, Japanese or Thai text has spaces between its words; not in the byte-level layout."""
+    tags: tuple[str, ...] = ()
+    """The tags of the target languages, such as <2it>: special tokens that no text contains."""
+
+    @property
+    def specials(self) -> tuple[str, ...]:
+        """The special tokens, which are the first entries of the vocabulary."""
+        return (*SPECIALS, *self.tags)
 
     @property
     def is_byte_level(self) -> bool:
@@ -96,7 +104,7 @@ class Layout:
             "padding": None,
             "added_tokens": [
                 {"id": index, "content": text, **matching, "special": True}
-                for index, text in enumerate(SPECIALS)
+                for index, text in enumerate(self.specials)
             ],
             "normalizer": {"type": "Sequence", "normalizers": normalizers},
             "pre_tokenizer": to_bytes if self.is_byte_level else split,
@@ -106,13 +114,19 @@ class Layout:
 
     def bytes_of(self, piece: str) -> bytes:
         """The bytes for which an entry of the vocabulary stands; special tokens stand for none."""
-        if piece in SPECIALS:
+        if piece in self.specials:
             return b""
         if self.is_byte_level and all(character in _BYTES for character in piece):
             return bytes(_BYTES[character] for character in piece)
         if self.has_byte_fallback and piece in _BYTE_OF_TOKEN:
             return bytes([_BYTE_OF_TOKEN[piece]])
         return piece.encode()
+
+    def spelled(self, piece: str) -> str:
+        """A piece of text, spelled with the characters of the vocabulary."""
+        if not self.is_byte_level:
+            return piece
+        return piece.encode().decode("latin-1").translate(_CHARACTERS)
 
     def _joining(self) -> list[dict[str, Any]]:
         """The decoders that make one text of the tokens."""
@@ -123,11 +137,12 @@ class Layout:
         return [{"type": "ByteFallback"}, fuse] if self.has_byte_fallback else [fuse]
 
 
-def layouts_of(kind: str) -> list[Layout]:
+def layouts_of(kind: str, tags: tuple[str, ...] = ()) -> list[Layout]:
     """All layouts of a kind that a file may have, the first one for messages."""
-    fallback = Layout(kind, has_byte_fallback=kind != "WordLevel")
+    plain = Layout(kind, tags=tags)
+    fallback = replace(plain, has_byte_fallback=kind != "WordLevel")
     spaced = replace(fallback, has_spaced_words=True)
-    layouts = list(dict.fromkeys([Layout(kind), fallback, spaced]))
+    layouts = list(dict.fromkeys([plain, fallback, spaced]))
     return [*layouts, *(replace(layout, composes=False) for layout in layouts)]
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from transformer_cli.text.tokenizer_file import TokenizerParts, build
 from transformer_cli.text.tokenizer_layout import BYTE_TOKENS, Layout
-from transformer_cli.text.word_split import SPECIALS
 
 # Of the candidates beyond the vocabulary, each round keeps this share; the last round keeps none.
 KEPT_SHARES = (0.5, 0.2, 0.0, 0.0)
@@ -35,9 +34,9 @@ def learn_scores(
     """
     layout = replace(candidates.layout, kind="Unigram")
     vocabulary = candidates.model["vocab"]
-    subwords = sorted(vocabulary.keys() - {*SPECIALS, *BYTE_TOKENS})
+    subwords = sorted(vocabulary.keys() - {*layout.specials, *BYTE_TOKENS})
     counts = _count_tokens(candidates, texts)
-    max_subwords = vocab_size - len(SPECIALS) - len(BYTE_TOKENS)
+    max_subwords = vocab_size - len(layout.specials) - len(BYTE_TOKENS)
     for kept_share in KEPT_SHARES:
         num_extra = max(0, len(vocabulary) - vocab_size) * kept_share
         subwords = _most_frequent(subwords, counts, max_subwords + int(num_extra))
@@ -59,7 +58,9 @@ def _model(layout: Layout, subwords: list[str], counts: Counter[str]) -> dict[st
         for piece in subwords
     }
     lowest = round(_RARER - log_total, 4)
-    fixed = [[special, 0.0] for special in SPECIALS] + [[token, lowest] for token in BYTE_TOKENS]
+    fixed = [[special, 0.0] for special in layout.specials] + [
+        [token, lowest] for token in BYTE_TOKENS
+    ]
     order = sorted(scores, key=lambda piece: (-scores[piece], piece))
     entries = [[piece, scores[piece]] for piece in order]
     return layout.empty_model() | {"vocab": fixed + entries}

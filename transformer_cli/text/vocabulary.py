@@ -3,7 +3,8 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tokenizers import trainers
@@ -31,7 +32,6 @@ MAX_BEYOND_ASCII = 0.1
 # are given as bytes.
 COVERED_SHARE = 0.9995
 _PIECES = re.compile(r"(?s).{1,999}(?:\s|\Z)|.{1,1000}")  # ends at white space if possible
-_TRAINER: dict[str, Any] = {"special_tokens": list(SPECIALS), "show_progress": False}
 # The entries of a subword vocabulary that are not learned: the bytes and the special tokens.
 NUM_FIXED_ENTRIES = len(BYTE_TOKENS) + len(SPECIALS)
 # Replaces each character that is not in the alphabet; it is split off as a piece, so no subword contains it.
@@ -39,7 +39,11 @@ _SEPARATOR = "\n"
 
 
 def learn_model(
-    texts: Iterable[str], config: TokenizerConfig, *, composes: bool = True
+    texts: Iterable[str],
+    config: TokenizerConfig,
+    *,
+    composes: bool = True,
+    tags: Sequence[str] = (),
 ) -> TokenizerParts:
     """A tokenizer as a value, learned from texts; the same texts give the same value.
 
@@ -47,35 +51,33 @@ def learn_model(
         texts: read twice.
         config: the kind of tokenizer, and the limits of its vocabulary.
         composes: whether the tokenizer converts text to the Unicode normal form NFC.
+        tags: special tokens that name target languages, such as <2it>.
 
     Raises:
         ConfigError: `vocab_size` is too small for this kind of tokenizer.
     """
     if isinstance(texts, Iterator):
         raise TypeError("give a list of texts, or another collection that can be read twice")
+    plain = Layout("BPE", composes=composes, tags=tuple(tags))
     if config.kind == "wordlevel":
-        return _learn_words(texts, config, composes=composes)
+        return _learn_words(texts, config, replace(plain, kind="WordLevel"))
     vocab_size = config.vocab_size or SUBWORD_VOCAB_SIZE
-    if vocab_size < NUM_FIXED_ENTRIES:
+    num_fixed = len(BYTE_TOKENS) + len(plain.specials)
+    if vocab_size < num_fixed:
         raise ConfigError(
-            f"tokenizer.vocab_size ({vocab_size}) is below {NUM_FIXED_ENTRIES}: a {config.kind} vocabulary "
-            f"holds all {len(BYTE_TOKENS)} bytes and {len(SPECIALS)} special tokens",
+            f"tokenizer.vocab_size ({vocab_size}) is below {num_fixed}: a {config.kind} vocabulary "
+            f"holds all {len(BYTE_TOKENS)} bytes and {len(plain.specials)} special tokens",
             hint="raise tokenizer.vocab_size, or set tokenizer.kind: wordlevel",
         )
     counts = _count_characters(texts, composes=composes)
     num_ascii = sum(number for character, number in counts.items() if character.isascii())
     if num_ascii >= (1.0 - MAX_BEYOND_ASCII) * counts.total():
         learn = _learn_merges_of_bytes if config.kind == "bpe" else _learn_scores_of_bytes
-        return learn(texts, config, composes=composes)
-    num_free = vocab_size - NUM_FIXED_ENTRIES
+        return learn(texts, config, plain)
+    num_free = vocab_size - num_fixed
     alphabet = [" ", _SEPARATOR, *_most_frequent(counts, max_size=num_free // 2)][:num_free]
     known = _WithoutOthers(texts, set(alphabet), composes=composes)
-    layout = Layout(
-        "BPE",
-        has_byte_fallback=True,
-        composes=composes,
-        has_spaced_words=_has_spaced_words(texts),
-    )
+    layout = replace(plain, has_byte_fallback=True, has_spaced_words=_has_spaced_words(texts))
     if config.kind == "bpe":
         return _learn_merges(known, layout, vocab_size, config.min_frequency)
     candidates = _learn_merges(known, layout, 2 * vocab_size, 1)
@@ -107,27 +109,29 @@ def _most_frequent(counts: Counter[str], *, max_size: int) -> list[str]:
     return frequent[:max_size]
 
 
-def _learn_words(
-    texts: Iterable[str], config: TokenizerConfig, *, composes: bool
-) -> TokenizerParts:
-    layout = Layout("WordLevel", composes=composes, has_spaced_words=_has_spaced_words(texts))
+def _learn_words(texts: Iterable[str], config: TokenizerConfig, plain: Layout) -> TokenizerParts:
+    layout = replace(plain, has_spaced_words=_has_spaced_words(texts))
     trainer = trainers.WordLevelTrainer(
-        vocab_size=config.vocab_size or MAX_ENTRIES, min_frequency=config.min_frequency, **_TRAINER
+        vocab_size=config.vocab_size or MAX_ENTRIES,
+        min_frequency=config.min_frequency,
+        special_tokens=list(layout.specials),
+        show_progress=False,
     )
     return _learn(layout, trainer, texts)
 
 
 def _learn_merges_of_bytes(
-    texts: Iterable[str], config: TokenizerConfig, *, composes: bool
+    texts: Iterable[str], config: TokenizerConfig, layout: Layout
 ) -> TokenizerParts:
     """Byte-pair encoding (Sennrich et al. 2016) of bytes (Radford et al. 2019); no token reaches beyond a word."""
     trainer = trainers.BpeTrainer(
         vocab_size=config.vocab_size or SUBWORD_VOCAB_SIZE,
         min_frequency=config.min_frequency,
         initial_alphabet=BYTE_LEVEL_ALPHABET,
-        **_TRAINER,
+        special_tokens=list(layout.specials),
+        show_progress=False,
     )
-    return _learn(Layout("BPE", composes=composes), trainer, texts)
+    return _learn(layout, trainer, texts)
 
 
 def _learn_merges(
@@ -139,14 +143,14 @@ def _learn_merges(
         min_frequency=min_frequency,
         initial_alphabet=texts.alphabet,
         limit_alphabet=len(texts.alphabet),
-        special_tokens=[*SPECIALS, *BYTE_TOKENS],
+        special_tokens=[*layout.specials, *BYTE_TOKENS],
         show_progress=False,
     )
     return _learn(layout, trainer, texts)
 
 
 def _learn_scores_of_bytes(
-    texts: Iterable[str], config: TokenizerConfig, *, composes: bool
+    texts: Iterable[str], config: TokenizerConfig, plain: Layout
 ) -> TokenizerParts:
     """A unigram language model over subwords (Kudo 2018); no subword reaches beyond a word.
 
@@ -158,12 +162,13 @@ def _learn_scores_of_bytes(
         vocab_size=config.vocab_size or SUBWORD_VOCAB_SIZE,
         initial_alphabet=BYTE_LEVEL_ALPHABET,
         unk_token=UNK,
-        **_TRAINER,
+        special_tokens=list(plain.specials),
+        show_progress=False,
     )
-    layout = Layout("Unigram", composes=composes)
+    layout = replace(plain, kind="Unigram")
     learned = _learn(layout, trainer, _then_each_word_with_a_mark(texts)).model
     pieces = {piece: score for piece, score in learned["vocab"] if is_one_piece(piece)}
-    learned["vocab"] = [[special, 0.0] for special in SPECIALS] + _rounded_scores(pieces)
+    learned["vocab"] = [[special, 0.0] for special in layout.specials] + _rounded_scores(pieces)
     return TokenizerParts(layout, learned)
 
 

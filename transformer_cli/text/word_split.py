@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from tokenizers import Regex, decoders, pre_tokenizers
 
 UNK, PAD, SOS, EOS = SPECIALS = ("[UNK]", "[PAD]", "[SOS]", "[EOS]")
+TAG = re.compile(r"<2[A-Za-z0-9_-]{1,99}>")
+"""A tag before the source, which names the target language (Johnson et al. 2017, section 3)."""
 
 # Scripts without spaces between words; U+30FC and U+FF70 are the long-vowel marks of Japanese kana.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30FC\uFF70"
@@ -92,6 +94,19 @@ class SplitPatterns:
             insert_space=rf"(?:{no_space_inside}){before_word}",
             remove_space=rf"(?:\A|{no_space_inside}) {before_word}",
         )
+
+
+def tag_of(language: str) -> str:
+    """The tag for translation into a language, such as <2it>."""
+    return f"<2{language}>"
+
+
+_CORPUS_TAG = re.compile("<[A-Za-z][A-Za-z0-9_-]*>")
+
+
+def is_corpus_tag(entry: str) -> bool:
+    """Whether an entry of a vocabulary is the tag of a corpus, such as <BT>; no word and no subword looks like that."""
+    return _CORPUS_TAG.fullmatch(entry) is not None
 
 
 _SUBWORD_CUT = pre_tokenizers.Split(

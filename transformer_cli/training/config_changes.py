@@ -2,21 +2,26 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from transformer_cli.config import Config
-from transformer_cli.config.flat_settings import flat_settings
+from transformer_cli.config import Config, TrainingConfig
+from transformer_cli.config.section import flat_settings
+from transformer_cli.config.training import ENDS_AT_MAX_STEPS
 from transformer_cli.errors import ConfigError
+from transformer_cli.training.optimization.schedules import last_stable_step
 
 # These settings do not influence the updates done so far, so they may change when a run is resumed.
 HARMLESS = (
     "name",  # the folder of the run was renamed or copied
     "training.max_steps",
     "training.max_epochs",
+    "training.max_minutes",
     "training.log_every",
     "training.validate_every",
     "training.save_every",
     "training.keep_last",
+    "training.average_last",
+    "training.average_of",
     "training.patience",
     "training.max_skipped_in_a_row",
     "validation",
@@ -26,14 +31,21 @@ HARMLESS = (
     "data.root",
     "data.cleaning.max_dropped_share",
 )
+# With some schedules, past learning rates depend on these.
+_SETTINGS_OF_RATES = ("training.max_steps", "training.decay_steps")
 # The fields that say where a corpus lies.
 _PLACES = ("path", "source_path", "target_path", "dataset", "config", "data_files")
 
 
-def accept_changes(before: Config, now: Config, *, accept_data_change: bool = False) -> list[str]:
+def accept_changes(
+    before: Config, now: Config, *, step: int = 0, accept_data_change: bool = False
+) -> list[str]:
     """Compare the config of a run with the one that it is resumed with; return the changes, one line each.
 
     Args:
+        before: the config of the run.
+        now: the config that it is resumed with.
+        step: number of updates done so far.
         accept_data_change: whether changes of corpora and cleaning count as harmless.
 
     Raises:
@@ -41,9 +53,10 @@ def accept_changes(before: Config, now: Config, *, accept_data_change: bool = Fa
     """
     changes = _changes(before, now)
     harmless = (*HARMLESS, "data") if accept_data_change else HARMLESS
-    harmful = [key for key in changes if not _is_harmless(key, now, harmless)]
+    past = _PastRates(before.training, now.training, step)
+    harmful = [key for key in changes if not _is_harmless(key, past, harmless)]
     if harmful:
-        lines = "".join(f"\n    {changes[key]}{_reason(key)}" for key in harmful)
+        lines = "".join(f"\n    {changes[key]}{past.reason(key)}" for key in harmful)
         raise ConfigError(
             f"runs/{now.name}: this run was started with other settings:{lines}",
             hint=_hint(harmful),
@@ -80,19 +93,46 @@ def _changes(before: Config, now: Config) -> dict[str, str]:
     return changes
 
 
-def _is_harmless(key: str, now: Config, harmless: Sequence[str]) -> bool:
-    if key == "training.max_steps" and now.training.schedule == "cosine":
-        # The cosine curve ends at max_steps, so the learning rate of every past step depends on it.
+def _is_harmless(key: str, past: "_PastRates", harmless: Sequence[str]) -> bool:
+    if key in _SETTINGS_OF_RATES and past.is_of_stable_phase():
+        return True
+    if past.reason(key):
         return False
     return any(key == prefix or key.startswith(prefix + ".") for prefix in harmless)
 
 
-def _reason(key: str) -> str:
-    return (
-        " (the learning rate of each past step depends on it, with schedule: cosine)"
-        if key == "training.max_steps"
-        else ""
-    )
+class _PastRates(NamedTuple):
+    """The learning rates of past updates, which a changed setting must not alter."""
+
+    before: TrainingConfig
+    now: TrainingConfig
+    step: int
+
+    def is_of_stable_phase(self) -> bool:
+        """Whether all past updates of a warm-up-stable-decay run are before the decay, in the old and the new config.
+
+        The rates of such updates do not depend on where the decay begins, so the run may be made longer.
+        """
+        configs = self.before, self.now
+        return all(
+            one.schedule == "warmup_stable_decay" and self.step <= last_stable_step(one)
+            for one in configs
+        )
+
+    def reason(self, key: str) -> str:
+        """Why a changed setting would alter past learning rates; empty if it would not."""
+        schedule = self.now.schedule
+        if key not in _SETTINGS_OF_RATES or schedule not in ENDS_AT_MAX_STEPS:
+            return ""
+        if schedule != "warmup_stable_decay" or self.before.schedule != schedule:
+            return (
+                f" (the learning rate of each past step depends on it, with schedule: {schedule})"
+            )
+        begins_at = min(last_stable_step(self.before), last_stable_step(self.now))
+        return (
+            f" (with schedule: {schedule} it may change up to step {begins_at:,}, before the learning rate "
+            f"falls; the run is at step {self.step:,})"
+        )
 
 
 def _corpora_changes(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> dict[str, str]:

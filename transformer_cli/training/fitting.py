@@ -6,11 +6,12 @@ from typing import TypeVar
 
 import torch
 
-from transformer_cli.config import ModelConfig
+from transformer_cli.config import Config
 from transformer_cli.data.batches.batch import Batch
 from transformer_cli.errors import TryAgainError, is_out_of_memory
 from transformer_cli.memory import require_memory
-from transformer_cli.model.size import parameter_bytes
+from transformer_cli.model import Transformer
+from transformer_cli.training.optimization.optimizers import Optimizer
 
 Result = TypeVar("Result")
 
@@ -28,6 +29,8 @@ class DeviceMemory:
     """
 
     device: torch.device
+    may_cut: bool = True
+    """False if the processes exchange weights during an update: then all must run the same number of batches."""
     max_cells: int | None = None
     """The largest batch that fitted after a larger one did not, as `Batch.num_cells`; None: all batches fitted."""
 
@@ -52,6 +55,10 @@ class DeviceMemory:
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
+                if not self.may_cut:
+                    raise _out_of_memory(
+                        "and with runtime.sharding: full, batches cannot be cut in halves"
+                    ) from error
                 batches = _halves_of_all(batches, error)
                 num_halvings += 1
                 has_failed = True
@@ -83,30 +90,46 @@ class DeviceMemory:
 def _halves_of_all(batches: Sequence[Batch], error: Exception) -> list[Batch]:
     halves = [half for batch in batches for half in batch.halves()]
     if len(halves) == len(batches):
-        raise TryAgainError(
-            "out of memory, even with a single sentence at a time",
-            hint="lower training.batch_tokens or model.max_length, or close other programs",
-        ) from error
+        raise _out_of_memory("even with a single sentence at a time") from error
     return halves
 
 
+def _out_of_memory(when: str) -> TryAgainError:
+    return TryAgainError(
+        f"out of memory, {when}",
+        hint="lower training.batch_tokens or model.max_length, or close other programs",
+    )
+
+
 def require_memory_for_training(
-    config: ModelConfig, vocab_sizes: tuple[int, int], device: torch.device
+    config: Config, vocab_sizes: tuple[int, int], device: torch.device
 ) -> None:
-    """Refuse a model whose training cannot fit into memory: parameters, gradients and Adam's two moments.
+    """Refuse a model whose training cannot fit into memory: parameters, gradients and the optimizer's state.
 
     Activations need further memory; how much depends on the batches, which can be cut.
 
     Raises:
         TryAgainError: they do not fit; the message has the numbers, and nothing was allocated.
     """
-    of_parameters = parameter_bytes(config, *vocab_sizes)
-    for place, copies in ((torch.device("cpu"), 1), (device, 4)):  # the model is built on the CPU
+    with torch.device("meta"):
+        model = Transformer(config.model, *vocab_sizes)
+    of_parameters = sum(parameter.nbytes for parameter in model.parameters())
+    what = f"model: {of_parameters // 4:,} parameters"
+    average = 0 if config.training.ema_decay is None else of_parameters
+    needed = 2 * of_parameters + state_bytes(Optimizer(model, config.training)) + average
+    with_state = f"{what} with gradients and the state of {config.training.optimizer}"
+    with_all = with_state + (" and the moving average" if average else "")
+    # The model is built on the CPU.
+    places = (torch.device("cpu"), of_parameters, what), (device, needed, with_all)
+    for place, num_bytes, description in places:
         require_memory(
-            copies * of_parameters,
+            num_bytes,
             place,
-            f"model: {of_parameters // 4:,} parameters with gradients and the two moments of Adam"
-            if copies > 1
-            else f"model: {of_parameters // 4:,} parameters",
+            description,
             hint="lower model.d_model, model.d_ff, the number of layers or tokenizer.vocab_size, or use a machine with more memory",
         )
+
+
+def state_bytes(optimizer: Optimizer) -> int:
+    """The bytes of the state that an optimizer will have after its first update."""
+    return sum(tensor.nbytes for tensor in optimizer.expected_state().values())

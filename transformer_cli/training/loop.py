@@ -2,40 +2,48 @@
 
 One update, in the order in which it happens:
 
-1.  The learning rate of this step is set; it is a pure function of the step (schedules.py).
-2.  Dropout's random numbers are seeded with (seed, step), so no random state needs saving.
+1.  The learning rate of this step is set; it is a pure function of the step and, for the schedule plateau, of
+    a count that `Progress` holds (schedules.py).
+2.  Dropout's random numbers are seeded with (seed, step) and the number of the micro-batch, so no random state needs
+    saving.
 3.  `Updates` hands over the micro-batches of the update: sentence pairs as padded token ids. A thread
     has prepared them ahead of time (data/batches/updates.py).
 4.  For each micro-batch: its tensors go to the device; the objective runs the model forward and sums
-    the loss over the target tokens (objectives.py, model/transformer.py, model/loss.py); the sum is divided
+    the loss over the target tokens (objectives/, model/transformer.py, model/loss.py); the sum is divided
     by the number of target tokens of the whole update; the backward pass adds to the gradients (step.py).
-5.  The gradient norm is measured, then clipped to `training.clip_norm`.
-6.  The optimizer changes the weights, unless the gradient has a NaN or an infinity (optimizers.py).
+5.  Several processes sum their gradients and losses (processes/gradients.py). In float16 the losses were multiplied
+    by a scale, and the gradients are now divided by it (gradient_scale.py). The gradient norm is measured, then
+    clipped to `training.clip_norm`.
+6.  The optimizer changes the weights, unless the gradient has a NaN or an infinity (optimizers.py). With
+    `training.ema_decay`, the moving average of the weights follows (moving_average.py).
 7.  `Progress` counts the step and takes over the position in the data; the `Meter` adds up losses on
     the device, and the CPU does not wait (progress.py, meter.py).
 8.  Every `log_every` steps the sums are read and reported; every `save_every` steps a checkpoint is written;
     every `validate_every` steps the model is validated, and for each new best score a checkpoint is written
-    (session.py). Callbacks are told of each of these (callbacks.py).
+    (session.py). Each of these calls the callbacks (callbacks/callback.py).
 
-Where a save and a validation are due at one step, the save comes first: a validation may take long, and a
-process that is killed in it has lost nothing. The resumed run then does the validation again, with the same
-result. If the validation is among the best, a checkpoint with its result replaces the one of this step; if
-not, only the next checkpoint has its result: after a kill before that, the validation is repeated.
+If a save and a validation are due at the same step, the save comes first: a validation may take long, and a
+process that is killed during it has lost nothing. The resumed run then does the validation again, with the same
+result. If the validation is among the best, a checkpoint with its result replaces the one of this step. If it is
+not, only the next checkpoint has its result; a run that is killed before it repeats the validation.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from transformer_cli.config import TrainingConfig
-from transformer_cli.data.batches.updates import Position, Updates
+from transformer_cli.data.batches.updates import AnyPosition, Updates
 from transformer_cli.errors import TrainingStoppedError
 from transformer_cli.model import Transformer
 from transformer_cli.runtime import Machine, seed_everything
 from transformer_cli.training.callbacks import Callbacks
-from transformer_cli.training.fitting import DeviceMemory
 from transformer_cli.training.meter import Meter, TrainingReport
 from transformer_cli.training.objectives import Objective
-from transformer_cli.training.optimizers import Optimizer
+from transformer_cli.training.optimization.moving_average import MovingAverage
+from transformer_cli.training.optimization.optimizers import Optimizer
+from transformer_cli.training.optimization.schedules import learning_rate
+from transformer_cli.training.processes.process_group import Processes
+from transformer_cli.training.processes.worker import Worker
 from transformer_cli.training.progress import (
     Progress,
     Validated,
@@ -43,7 +51,6 @@ from transformer_cli.training.progress import (
     is_validation_due,
     reaches_limit,
 )
-from transformer_cli.training.schedules import learning_rate
 from transformer_cli.training.step import StepReport, train_step
 
 
@@ -57,8 +64,14 @@ class Experiment:
     updates: Updates
     training: TrainingConfig
     machine: Machine
-    memory: DeviceMemory
+    worker: Worker
     seed: int
+    average: MovingAverage | None = None
+
+    @property
+    def validated_model(self) -> Transformer:
+        """The model that is validated and that translates: the moving average of the weights, if there is one."""
+        return self.model if self.average is None else self.average.model
 
 
 def run_loop(
@@ -85,7 +98,9 @@ def run_loop(
         TrainingStoppedError: too many updates in a row had a gradient that is not finite.
     """
     training = experiment.training
-    state = _State(progress, meter, training, validate, save, callbacks)
+    state = _State(
+        progress, meter, training, validate, save, callbacks, experiment.worker.processes
+    )
     meter.start_lap()
     while True:
         with meter.paused():
@@ -96,7 +111,7 @@ def run_loop(
         if state.is_saved and state.ends_here():
             return state.progress
         step = state.progress.step + 1
-        report = _update(experiment, step)
+        report = _update(experiment, step, num_drops=state.progress.plateau_drops)
         state.after_step(experiment.updates.position)
         meter.add(report)
         callbacks.on_step(step, report)
@@ -119,10 +134,11 @@ class _State:
     validate: Callable[[int, Callable[[], bool]], Validated | None]
     save: Callable[[Progress, Meter], None]
     callbacks: Callbacks
+    processes: Processes
     is_saved: bool = True
     is_stopped: bool = False  # a callback stopped the run during a validation
 
-    def after_step(self, position: Position) -> None:
+    def after_step(self, position: AnyPosition) -> None:
         self.progress = self.progress.after_step(position)
         self.is_saved = False
 
@@ -139,41 +155,49 @@ class _State:
         if validated is None:
             self.is_stopped = True
             return
-        keep_best = self.training.keep_best
+        keep_best = self.training.num_kept_best
         is_among_best = self.progress.is_among_best(validated, keep_best=keep_best)
-        self.progress = self.progress.after_validation(validated, keep_best=keep_best)
+        self.progress = self.progress.after_validation(
+            validated, keep_best=keep_best, plateau_patience=self.training.patience_of_plateau
+        )
         self.is_saved = False
         self.save_if(is_among_best)
 
     def must_stop(self) -> bool:
-        """Whether a callback asks to stop; if one asks for a checkpoint, this writes it."""
-        self.save_if(self.callbacks.should_save())
-        return self.callbacks.should_stop()
+        """Whether a callback asks to stop, in any process; if one asks for a checkpoint, this writes it."""
+        asked = self.callbacks.should_save(), self.callbacks.should_stop()
+        wants_save, wants_stop = self.processes.any_of(*asked)
+        self.save_if(wants_save)
+        return wants_stop
 
     def must_stop_now(self) -> bool:
-        """As `must_stop`, but between the batches of a validation."""
-        self.save_if(self.callbacks.should_save())
+        """As `must_stop`, but between the batches of a validation; several processes then save after it."""
+        if self.processes.is_alone:
+            self.save_if(self.callbacks.should_save())
         return self.callbacks.should_stop_now()
 
     def ends_here(self) -> bool:
         return is_finished(self.progress, self.training) or self.is_stopped or self.must_stop()
 
 
-def _update(experiment: Experiment, step: int) -> StepReport:
+def _update(experiment: Experiment, step: int, *, num_drops: int) -> StepReport:
     training = experiment.training
     experiment.model.train()
     experiment.optimizer.learning_rate = learning_rate(
-        step, training, d_model=experiment.model.config.d_model
+        step, training, d_model=experiment.model.config.d_model, num_drops=num_drops
     )
     seed_everything(experiment.seed, "step", step)
-    return train_step(
+    report = train_step(
         experiment.model,
         experiment.optimizer,
         experiment.objective,
         next(experiment.updates),
-        memory=experiment.memory,
+        worker=experiment.worker,
         clip_norm=training.clip_norm,
     )
+    if experiment.average is not None:
+        experiment.average.update(step, report.is_finite)
+    return report
 
 
 def _training_report(
@@ -191,6 +215,7 @@ def _training_report(
         target_tokens_per_second=target_speed,
         source_tokens_per_second=source_speed,
         num_skipped=int(meter.sums["num_skipped"].item()),
+        gradient_scale=experiment.optimizer.scale.value(),
     )
 
 

@@ -29,6 +29,7 @@ class TrainingReport:
     num_skipped: (
         int  # updates of the whole run that were skipped, because the gradient was not finite
     )
+    gradient_scale: float | None = None  # of the next update, in float16; None in other precisions
 
 
 class Meter:
@@ -59,7 +60,10 @@ class Meter:
         self.sums["num_target_tokens"] += report.num_target_tokens * report.is_finite
         self.sums["num_skipped"] += is_skipped
         in_a_row = self.sums["num_skipped_in_a_row"]
-        self.sums["num_skipped_in_a_row"] = (in_a_row + 1) * is_skipped
+        # While float16 searches for its scale, skipped updates say nothing about the training.
+        may_be_scale = report.is_scale_too_large
+        is_bad = is_skipped if may_be_scale is None else is_skipped & ~may_be_scale
+        self.sums["num_skipped_in_a_row"] = (in_a_row + is_bad) * is_skipped
         self.num_source_tokens_seen += report.num_source_tokens
         self.num_target_tokens_seen += report.num_target_tokens
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 
 from transformer_cli.checkpoint.state_values import StateValues
 from transformer_cli.config import LOWER_IS_BETTER, TrainingConfig
-from transformer_cli.data.batches.updates import Position
+from transformer_cli.data.batches.updates import AnyPosition, Position, StreamPosition
 
 
 class Validated(NamedTuple):
@@ -33,33 +33,50 @@ class Progress:
     """Plain numbers, which a checkpoint holds beside weights and moments."""
 
     step: int = 0  # updates done, skipped ones included
-    position: Position = Position(0, 0)  # of the next batch  # noqa: RUF009 - frozen
+    position: AnyPosition = Position(0, 0)  # of the next batch  # noqa: RUF009 - frozen
     validated_at: int = 0  # step of the last validation; 0 before the first
     best_goodness: tuple[float, ...] = ()  # `goodness` of the best validations, best first
     best_losses: tuple[float, ...] = ()  # of the same validations
     validations_without_best: int = 0
+    plateau_drops: int = 0  # how often the learning rate has fallen, with schedule plateau
+    # Validations in a row without a new best score since then, with schedule plateau.
+    plateau_validations: int = 0
+    # Micro-batches of one update, over all processes; None: training.accumulate.
+    num_micro_batches: int | None = None
 
-    def after_step(self, position: Position) -> Self:
+    def after_step(self, position: AnyPosition) -> Self:
         """After one more update; `position` is that of the next batch."""
         return replace(self, step=self.step + 1, position=position)
 
-    def after_validation(self, validated: Validated, *, keep_best: int) -> Self:
+    def after_validation(
+        self, validated: Validated, *, keep_best: int, plateau_patience: int | None = None
+    ) -> Self:
         """After a validation at this step; NaN is never among the best.
 
         Among equal values of the metric the lowest loss is the best, and of equal losses the earliest. For
         `patience` only the metric itself counts: a tie is no new best.
+
+        Args:
+            validated: the result of the validation.
+            keep_best: how many of the best results are remembered.
+            plateau_patience: after so many validations in a row without a new best, the learning rate falls; None:
+                it depends on the step alone.
         """
         goodness, best = validated.goodness, self._best()
         is_best = not math.isnan(goodness) and goodness > max(self.best_goodness, default=-math.inf)
         if not math.isnan(goodness):
             best.insert(self._place(validated), validated)
         kept = best[:keep_best]
+        num_waited = 0 if is_best or plateau_patience is None else self.plateau_validations + 1
+        has_dropped = plateau_patience is not None and num_waited >= plateau_patience
         return replace(
             self,
             validated_at=self.step,
             best_goodness=tuple(one.goodness for one in kept),
             best_losses=tuple(one.loss for one in kept),
             validations_without_best=0 if is_best else self.validations_without_best + 1,
+            plateau_drops=self.plateau_drops + has_dropped,
+            plateau_validations=0 if has_dropped else num_waited,
         )
 
     def is_among_best(self, validated: Validated, *, keep_best: int) -> bool:
@@ -74,7 +91,10 @@ class Progress:
         return sum(one.rank >= validated.rank for one in self._best())
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        values = asdict(self)
+        if isinstance(self.position, StreamPosition):
+            values["position"] = self.position.numbers()
+        return values
 
     @classmethod
     def from_json(cls, values: StateValues | Mapping[str, Any]) -> Self:
@@ -85,7 +105,11 @@ class Progress:
         """
         state = values if isinstance(values, StateValues) else StateValues(values, "state.json")
         step = state.count("step")
-        epoch, batch = state.counts("position", length=2)
+        numbers = state.counts("position", least=2)
+        # A streamed corpus adds the number of a buffer and two numbers for each corpus.
+        if len(numbers) not in (2, *range(5, len(numbers) + 1, 2)):
+            raise state.refusal("position", f"has {len(numbers)} values instead of 2")
+        epoch, batch, *stream = numbers
         if epoch > step or (batch and not step):
             raise state.refusal("position", f"is [{epoch}, {batch}] after {step} steps")
         best = state.numbers("best_goodness")
@@ -96,13 +120,22 @@ class Progress:
         )
         if len(losses) != len(best):
             raise state.refusal("best_losses", f"has {len(losses)} values instead of {len(best)}")
+        # Earlier checkpoints do not have these counts: they know one process, and no schedule plateau.
+        drops, waited = (
+            state.count(name, most=step + 1) if name in state.values else 0
+            for name in ("plateau_drops", "plateau_validations")
+        )
+        is_recorded = state.values.get("num_micro_batches") is not None
         return cls(
             step=step,
-            position=Position(epoch, batch),
+            position=StreamPosition.of(numbers) if stream else Position(epoch, batch),
             validated_at=state.count("validated_at", most=step),
             best_goodness=tuple(best),
             best_losses=tuple(losses),
             validations_without_best=state.count("validations_without_best", most=step + 1),
+            num_micro_batches=state.count("num_micro_batches") if is_recorded else None,
+            plateau_drops=drops,
+            plateau_validations=waited,
         )
 
 

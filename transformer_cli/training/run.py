@@ -1,34 +1,39 @@
 """A whole training run: from a config, or from its last checkpoint, to a trained model in a folder."""
 
-import json
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, load_tokenizers
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
-from transformer_cli.config import Config, load_config, to_yaml
-from transformer_cli.data.preparation import PreparedData, prepare_data
+from transformer_cli.config import Config
 from transformer_cli.errors import InterruptedBySignal, TryAgainError
 from transformer_cli.evaluation.exercises import summary_lines
 from transformer_cli.inference import load_translator
 from transformer_cli.messages import log_to_file
-from transformer_cli.runtime import environment, prepare_machine
+from transformer_cli.runtime import prepare_machine
 from transformer_cli.signals import SignalRequests, signals_as_requests
-from transformer_cli.storage import RunLock, replace_file
-from transformer_cli.training.alarms import Alarms
+from transformer_cli.storage import RunLock
+from transformer_cli.torchrun import read_launch
+from transformer_cli.training.averaging import average_at_end
 from transformer_cli.training.callbacks import Callback, Callbacks
-from transformer_cli.training.config_changes import accept_changes
+from transformer_cli.training.callbacks.alarms import Alarms
+from transformer_cli.training.callbacks.announcer import Announcer
+from transformer_cli.training.callbacks.recorders import Recorder
+from transformer_cli.training.callbacks.time_limit import TimeLimit
+from transformer_cli.training.callbacks.watchdog import Watchdog
 from transformer_cli.training.fitting import require_memory_for_training
-from transformer_cli.training.plan import Announcer
-from transformer_cli.training.progress import Progress, is_finished, limits_reached
-from transformer_cli.training.recorders import Recorder
+from transformer_cli.training.opening import open_run
+from transformer_cli.training.processes.joining import joined, place_on_device
+from transformer_cli.training.processes.process_group import Processes
+from transformer_cli.training.processes.sharing import (
+    with_accumulated,
+)
+from transformer_cli.training.progress import is_finished, limits_reached
 from transformer_cli.training.session import TrainingSession
-from transformer_cli.training.watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +52,8 @@ class TrainedRun:
     was_finished: bool
     """Whether the run was finished already, so that this call trained nothing."""
     limits_reached: tuple[str, ...]
-    """The settings that ended the run, such as training.max_steps=1500; none if a callback ended it."""
+    """The settings that ended the run, such as training.max_steps=1500, or that ended this call only, such as
+    training.max_minutes=60; empty if a callback ended it."""
     example: str
     """A source sentence of the validation split, for trying out the model."""
 
@@ -66,6 +72,9 @@ def train(
     SIGTERM or SIGHUP saves and ends the training; a second one ends the process at once. SIGUSR1 saves, and the
     training goes on. A process can run only one training at a time, and its current folder must not change meanwhile.
 
+    Several processes that torchrun has started train one model together. Rank 0 writes the run folder; every process
+    calls the callbacks.
+
     Args:
         config: from `load_config`.
         callbacks: your own code, called while it trains.
@@ -81,36 +90,54 @@ def train(
             ended, and its loss is not finite or far above that of guessing. Checkpoints were saved.
         InterruptedBySignal: a signal asked to stop; the state is saved.
     """
-    callbacks = _checked(callbacks)
-    machine = prepare_machine(config.runtime)
+    callbacks, time_limit = _checked(callbacks), TimeLimit(config.training.max_minutes)
+    launch = read_launch()
+    machine = place_on_device(prepare_machine(config.runtime), launch, config.runtime)
     # Before the corpus is read: with any vocabulary, the model is at least this large.
-    require_memory_for_training(config.model, (1, 1), machine.device)
+    require_memory_for_training(config, (1, 1), machine.device)
     folder, here = RunFolder(RUNS / config.name), Path.cwd()
     folder.require_own_files()
-    with _one_training(), RunLock(folder.path), log_to_file(folder.log_file):
-        data = _prepared_data(folder, config, from_scratch, accept_data_change)
-        replace_file(folder.config_file, to_yaml(config).encode())
-        described = environment() | {"device": machine.describe(), "data": dict(data.fingerprint)}
-        replace_file(folder.environment_file, json.dumps(described, indent=1).encode())
-        session = TrainingSession.open(folder, config, data, machine)
+    with _one_training(), joined(launch, machine.device) as processes, _writing(folder, processes):
+        session = open_run(
+            folder, config, machine, processes,
+            from_scratch=from_scratch, accept_data_change=accept_data_change,
+        )  # fmt: skip
         was_finished = is_finished(session.progress, config.training)
         if not was_finished:
-            _train_in(session, folder, callbacks)
-        is_done = is_finished(session.progress, config.training)
-        if is_done:
-            make_translator = partial(load_translator, folder.path)
-            for line in summary_lines(config, folder.metrics_file, make_translator):
-                logger.info("%s", line)
-        if not was_finished:
-            how = "finished" if is_done else "stopped by a callback"
-            logger.info("%s after %d steps: %s", how, session.progress.step, folder.path)
+            _train_in(session, folder, (*callbacks, time_limit))
+        limits = _limits_reached(session, time_limit)
+        if processes.is_main:
+            _end(session, folder, limits, was_finished=was_finished)
     return TrainedRun(
         folder=here / folder.path,
         step=session.progress.step,
         was_finished=was_finished,
-        limits_reached=tuple(limits_reached(session.progress, config.training)),
-        example=data.validation[0].source,
+        limits_reached=tuple(limits),
+        example=session.data.validation[0].source,
     )
+
+
+def _limits_reached(session: TrainingSession, time_limit: TimeLimit) -> list[str]:
+    training = session.config.training
+    limits = limits_reached(session.progress, training)
+    if time_limit.is_reached and not is_finished(session.progress, training):
+        limits.append(f"training.max_minutes={training.max_minutes:g}")
+    return limits
+
+
+def _end(
+    session: TrainingSession, folder: RunFolder, limits: Sequence[str], *, was_finished: bool
+) -> None:
+    is_done = is_finished(session.progress, session.config.training)
+    if is_done:
+        average_at_end(session)
+        make_translator = partial(load_translator, folder.path)
+        for line in summary_lines(session.config, folder.metrics_file, make_translator):
+            logger.info("%s", line)
+    if not was_finished:
+        how = "finished" if is_done else f"stopped by {', '.join(limits) or 'a callback'}"
+        step = session.progress.step
+        logger.info("%s after %d step%s: %s", how, step, "" if step == 1 else "s", folder.path)
 
 
 def _checked(callbacks: Callback | Iterable[Callback]) -> tuple[Callback, ...]:
@@ -119,6 +146,17 @@ def _checked(callbacks: Callback | Iterable[Callback]) -> tuple[Callback, ...]:
     if wrong := [one for one in found if not isinstance(one, Callback)]:
         raise TypeError(f"callbacks: {wrong[0]!r} is no instance of a subclass of Callback")
     return found
+
+
+@contextmanager
+def _writing(folder: RunFolder, processes: Processes) -> Iterator[None]:
+    """Rank 0 locks the run folder and writes the log."""
+    if processes.is_main:
+        another_name = "give another name: --set name=..."
+        with RunLock(folder.path, instead=another_name), log_to_file(folder.log_file):
+            yield
+    else:
+        yield
 
 
 @contextmanager
@@ -134,49 +172,18 @@ def _one_training() -> Iterator[None]:
         _one_at_a_time.release()
 
 
-def _prepared_data(
-    folder: RunFolder, config: Config, from_scratch: bool, accept_data_change: bool
-) -> PreparedData:
-    """The data that the newest checkpoint was trained on, or newly prepared data."""
-    checkpoints = Checkpoints(folder.path, Retention.of(config.training))
-    checkpoints.sweep()
-    if from_scratch:
-        place = checkpoints.move_away(along=[path.name for path in folder.records()])
-        if place is not None:
-            logger.info("the earlier checkpoints are now in %s", place)
-    newest = checkpoints.newest_valid()
-    if newest is not None and folder.config_file.exists():
-        before = load_config(folder.config_file)
-        for change in accept_changes(before, config, accept_data_change=accept_data_change):
-            logger.info("changed since the run began: %s", change)
-    data = prepare_data(
-        config,
-        folder.data_folder,
-        accept_change=accept_data_change,
-        has_begun=newest is not None,
-        is_finished=newest is not None and is_finished(_progress_of(newest), config.training),
-        tokenizers=load_tokenizers(newest) if newest else None,
-    )
-    if newest is None or accept_data_change:
-        for line in data.report.lines():
-            logger.info("%s", line, extra={"is_table": True})
-    return data
-
-
-def _progress_of(checkpoint: Checkpoint) -> Progress:
-    return Progress.from_json(checkpoint.training_state().part("progress"))
-
-
 def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[Callback]) -> None:
-    config = session.config
+    config, processes = session.config, session.experiment.worker.processes
     with signals_as_requests() as request:
         own = Watchdog(config.runtime.stuck_after_seconds), _SignalsObeyed(request)
         alarms = Alarms(session.data.target_tokenizer.vocab_size)
-        told = Announcer(config, session.data), Recorder(folder), alarms
-        progress = session.run(Callbacks([*own, *callbacks, *told]))
-    if request.signal_number is not None and not is_finished(progress, config.training):
+        planned = with_accumulated(config, session.progress)
+        records = (Announcer(planned, session.data), Recorder(folder)) if processes.is_main else ()
+        progress = session.run(Callbacks([*own, *callbacks, *records, alarms]))
+    [signal_number] = processes.maxima(request.signal_number or 0)  # of any process
+    if signal_number and not is_finished(progress, config.training):
         what = f"stopped and saved at step {progress.step}" if progress.step else "stopped before the first step"  # fmt: skip
-        raise InterruptedBySignal(request.signal_number, what)
+        raise InterruptedBySignal(signal_number, what)
     if is_finished(progress, config.training):
         alarms.require_convergence(progress.step)
 

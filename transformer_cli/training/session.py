@@ -1,34 +1,49 @@
 """A training session: one process' part of a run, from the newest checkpoint to the end of the loop."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Self
 
 import torch
+from torch import Tensor
 
-from transformer_cli.checkpoint import Checkpoints, Retention, Snapshot, portable_files
+from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, Snapshot, portable_files
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
-from transformer_cli.data.batches.order import epoch_order
-from transformer_cli.data.batches.updates import Updates
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import PreparedData
-from transformer_cli.data.selection.held_out import pairs_to_validate
 from transformer_cli.decoding import Translator
 from transformer_cli.evaluation import validate
 from transformer_cli.inference import build_translator
 from transformer_cli.memory import return_freed_memory
 from transformer_cli.model import Transformer
-from transformer_cli.runtime import Machine, seed_everything
-from transformer_cli.text import SequenceFormat
+from transformer_cli.runtime import Machine
 from transformer_cli.training.callbacks import Callbacks
-from transformer_cli.training.fitting import DeviceMemory, require_memory_for_training
+from transformer_cli.training.compiled_layers import compile_layers
+from transformer_cli.training.fitting import (
+    DeviceMemory,
+    require_memory_for_training,
+    state_bytes,
+)
+from transformer_cli.training.initial_weights import INIT_FROM, InitialModel, new_model
 from transformer_cli.training.loop import Experiment, run_loop
 from transformer_cli.training.meter import Meter
 from transformer_cli.training.objectives import build_objective
-from transformer_cli.training.optimizers import Optimizer
+from transformer_cli.training.optimization.gradient_scale import GRADIENT_SCALE
+from transformer_cli.training.optimization.moving_average import (
+    MovingAverage,
+    restore_tensors,
+    tensors_to_save,
+)
+from transformer_cli.training.optimization.optimizers import Optimizer
+from transformer_cli.training.processes.process_group import Processes
+from transformer_cli.training.processes.sharded_model import gathered, shard, whole_copy
+from transformer_cli.training.processes.shared_engine import SharedEngine, StoppedError
+from transformer_cli.training.processes.sharing import micro_batches_of_an_update
+from transformer_cli.training.processes.worker import Worker
 from transformer_cli.training.progress import (
     Progress,
     Validated,
@@ -36,6 +51,7 @@ from transformer_cli.training.progress import (
     goodness,
     is_finished,
 )
+from transformer_cli.training.session_data import updates_of, validation_pairs
 
 logger = logging.getLogger(__name__)
 
@@ -52,13 +68,24 @@ class TrainingSession:
     checkpoints: Checkpoints
     validation_pairs: list[SentencePair]
     validation: dict[str, Any] = field(default_factory=dict)  # the last one: its step and figures
+    origin: dict[str, Any] = field(default_factory=dict)  # of the initial weights; empty: random
     callbacks: Callbacks = field(default_factory=Callbacks)
 
     @classmethod
-    def open(cls, folder: RunFolder, config: Config, data: PreparedData, machine: Machine) -> Self:
-        """A new session, or the continuation of the newest valid checkpoint.
+    def open(
+        cls,
+        folder: RunFolder,
+        config: Config,
+        data: PreparedData,
+        machine: Machine,
+        processes: Processes,
+        *,
+        initial: InitialModel | None = None,
+    ) -> Self:
+        """A new session, from random weights or from `initial`; or the continuation of the newest valid checkpoint.
 
         Raises:
+            ConfigError: the processes cannot share out the batches of an update.
             StorageError: there are checkpoints, and none is valid.
             DataError: the newest checkpoint is not of this model.
             TryAgainError: there is no room on the disk for a checkpoint, or in memory for the model.
@@ -67,42 +94,42 @@ class TrainingSession:
         checkpoints = Checkpoints(folder.path, retention, data_fingerprint=data.fingerprint)
         checkpoints.recognise_folder()
         vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
-        require_memory_for_training(config.model, vocab_sizes, machine.device)
-        seed_everything(config.seed, "weights")
-        model = Transformer(config.model, *vocab_sizes).to(machine.device)
-        optimizer = Optimizer(model, config.training)
-        newest = checkpoints.newest_valid()
-        for name, reason in checkpoints.skipped().items():
-            logger.warning("skipped %s: %s", name, reason)
-        progress, meter, validation = Progress(), Meter(machine.device), {}
+        require_memory_for_training(config, vocab_sizes, machine.device)
+        model = new_model(config, data.tokenizers, initial).to(machine.device)
+        average = MovingAverage.of(model, config.training)
+        if config.runtime.sharding == "full":
+            for one in (model, *([average.model] if average else [])):
+                shard(one, machine.device, processes)
+        optimizer = Optimizer(model, config.training, machine.precision)
+        newest = _newest(checkpoints)
+        progress, meter = Progress(), Meter(machine.device)
+        validation: dict[str, Any] = {}
         if newest is None:
-            checkpoints.require_space(3 * sum(p.nbytes for p in model.parameters()))
-            num_parameters = sum(p.numel() for p in model.parameters())
-            logger.info("model: %s parameters; %s", f"{num_parameters:,}", machine.describe())
+            _require_space(checkpoints, tensors_to_save(model, optimizer, average), optimizer)
+            count = sum(p.numel() for p in model.parameters())
+            logger.info("model: %s parameters; %s", f"{count:,}", machine.describe())
         else:
-            state = newest.training_state()
-            progress = Progress.from_json(state.part("progress"))
-            meter.restore(state.part("meter"))
-            validation = checked_validation(state.part("validation"), progress)
-            model.load_state_dict(newest.model(model.state_dict()))
-            optimizer.restore(newest.optimizer(optimizer.expected_state()))
+            progress, validation = _restore(newest, model, optimizer, average, meter)
             if not is_finished(progress, config.training):
                 described = folder.path, progress.step, machine.describe()
                 logger.info("resuming %s at step %d; %s", *described)
+        num_micro = micro_batches_of_an_update(progress, config.training, processes)
+        progress = replace(progress, num_micro_batches=num_micro)
         if config.runtime.compile:
-            for layer in (*model.encoder.layers, *model.decoder.layers):
-                layer.compile()
+            compile_layers(model)
+        may_cut = config.runtime.sharding == "none"
         experiment = Experiment(
             model=model,
             optimizer=optimizer,
             objective=build_objective(config.training, machine),
-            updates=_updates(config, data, progress, machine),
+            updates=updates_of(config, data, progress, machine, processes),
             training=config.training,
             machine=machine,
-            memory=DeviceMemory(machine.device),
+            worker=Worker(DeviceMemory(machine.device, may_cut=may_cut), processes),
             seed=config.seed,
+            average=average,
         )
-        pairs = _validation_pairs(config, data)
+        pairs = validation_pairs(config, data)
         return cls(config, data, experiment, progress, meter, checkpoints, pairs, validation)
 
     def run(self, callbacks: Callbacks) -> Progress:
@@ -124,23 +151,23 @@ class TrainingSession:
         training = self.config.training
         limits = [] if training.max_steps is None else [training.max_steps]
         if training.max_epochs is not None:
-            batches = self.experiment.updates.num_batches
-            limits.append(training.max_epochs * -(-batches // training.accumulate))
+            limits.append(training.max_epochs * self.experiment.updates.num_updates)
         return min(limits)
 
     def _validate(self, step: int, must_stop_now: Callable[[], bool]) -> Validated | None:
         settings = self.config.validation
-        self.experiment.model.eval()  # each training step switches it back
-        translator = self._translator()
+        self.experiment.validated_model.eval()  # each training step switches it back
+        model = self._whole_model()
+        translator = self.translator(model)
         try:
-            with _between_batches(self.experiment.model, must_stop_now):
+            with _between_batches(model, must_stop_now):
                 report = validate(
-                    translator,
+                    self._shared(translator),
                     self.validation_pairs,
                     scores=settings.scores,
                     num_samples=settings.num_samples,
                 )
-        except _StoppedError:
+        except StoppedError:
             logger.info("step %d  validation: stopped; the resumed run repeats it", step)
             return None
         self.callbacks.on_validation(step, report, translator)
@@ -150,7 +177,15 @@ class TrainingSession:
         self.validation = {"step": step, "value": value} | report.as_json()
         return Validated(goodness(value, metric), report.loss)
 
-    def _translator(self) -> Translator:
+    def _whole_model(self) -> Transformer:
+        """The model that is validated, with all its weights in each process."""
+        model = self.experiment.validated_model
+        if self.config.runtime.sharding == "none":
+            return model
+        return whole_copy(model, self.experiment.machine.device)
+
+    def translator(self, model: Transformer) -> Translator:
+        """A translator with a model of this run, as validations use it."""
         settings = self.config.decoding
         decoding = settings.model_copy(
             update={"beam_size": self.config.validation.beam_size, "num_best": 1}
@@ -158,65 +193,82 @@ class TrainingSession:
         tokenizers = self.data.source_tokenizer, self.data.target_tokenizer
         experiment = self.experiment
         return build_translator(
-            experiment.model, *tokenizers, self.config, experiment.machine, decoding=decoding
+            model, *tokenizers, self.config, experiment.machine, decoding=decoding
         )
 
+    def _shared(self, translator: Translator) -> Translator:
+        """A translator whose work all processes share out; the callbacks get the one of this process."""
+        processes = self.experiment.worker.processes
+        if processes.is_alone:
+            return translator
+        return replace(translator, engine=SharedEngine(translator.engine, processes))
+
     def _save(self, progress: Progress, meter: Meter) -> None:
+        processes = self.experiment.worker.processes
         is_validated = self.validation.get("step") == progress.step
+        one = self.experiment
+        model, optimizer = tensors_to_save(one.model, one.optimizer, one.average)
         snapshot = Snapshot(
             step=progress.step,
-            model=self.experiment.model.state_dict(),
-            optimizer=self.experiment.optimizer.state(),
+            model=gathered(model, processes),
+            optimizer=gathered(optimizer, processes),
             state={
                 "progress": progress.to_json(),
                 "meter": meter.to_json(),
                 "validation": self.validation,
+                **({GRADIENT_SCALE: scale} if (scale := one.optimizer.scale.to_json()) else {}),
+                **({INIT_FROM: self.origin} if self.origin else {}),
             },
             files=portable_files(
                 self.config, self.data.source_tokenizer, self.data.target_tokenizer
             ),
         )
         score = self.validation["value"] if is_validated else None
-        self.callbacks.on_save(progress.step, self.checkpoints.save(snapshot, score))
+        folder = processes.from_main(lambda: str(self.checkpoints.save(snapshot, score)))
+        self.callbacks.on_save(progress.step, Path(folder))
 
 
-def _validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
-    pairs = pairs_to_validate(config, data.validation)
-    if config.validation.max_sentences is None and len(pairs) < len(data.validation):
-        logger.info(
-            "validating on %s of the %s validation pairs; --set validation.max_sentences=... sets another "
-            "number, and tfm validate scores all",
-            f"{len(pairs):,}", f"{len(data.validation):,}",
-        )  # fmt: skip
-    return pairs
+def _require_space(
+    checkpoints: Checkpoints, parts: Iterable[Mapping[str, Tensor]], optimizer: Optimizer
+) -> None:
+    saved_bytes = sum(tensor.nbytes for part in parts for tensor in part.values())
+    checkpoints.require_space(saved_bytes + state_bytes(optimizer))
 
 
-class _StoppedError(Exception):
-    """A validation was told to stop."""
+def _newest(checkpoints: Checkpoints) -> Checkpoint | None:
+    newest = checkpoints.newest_valid()
+    for name, reason in checkpoints.skipped().items():
+        logger.warning("skipped %s: %s", name, reason)
+    return newest
+
+
+def _restore(
+    newest: Checkpoint,
+    model: Transformer,
+    optimizer: Optimizer,
+    average: MovingAverage | None,
+    meter: Meter,
+) -> tuple[Progress, dict[str, Any]]:
+    """Put a checkpoint into model, optimizer, average and meter; return the progress, and the last validation."""
+    state = newest.training_state()
+    progress = Progress.from_json(state.part("progress"))
+    meter.restore(state.part("meter"))
+    optimizer.scale.restore(state)
+    restore_tensors(newest, model, optimizer, average)
+    return progress, checked_validation(state.part("validation"), progress)
 
 
 @contextmanager
 def _between_batches(model: Transformer, must_stop_now: Callable[[], bool]) -> Iterator[None]:
-    """Before each batch of sources, ask whether to stop; if so, end the block with _StoppedError."""
+    """Before each batch of sources, ask whether to stop; if so, end the block with StoppedError."""
 
     def ask(*_: Any) -> None:
         with torch.inference_mode(mode=False):  # a checkpoint may be written here
             if must_stop_now():
-                raise _StoppedError
+                raise StoppedError
 
     handle = model.encoder.register_forward_pre_hook(ask)
     try:
         yield
     finally:
         handle.remove()
-
-
-def _updates(config: Config, data: PreparedData, progress: Progress, machine: Machine) -> Updates:
-    return Updates(
-        data.train,
-        epoch_order(data.train.lengths, data.train.corpus_sizes, config),
-        accumulate=config.training.accumulate,
-        position=progress.position,
-        sequence_format=SequenceFormat.of(config.data),
-        pin_memory=machine.device.type == "cuda",
-    )

@@ -8,14 +8,17 @@ from torch import Tensor, nn
 
 from transformer_cli.data.batches.batch import Batch
 from transformer_cli.model import LossSums
-from transformer_cli.training.fitting import DeviceMemory
+from transformer_cli.runtime import seed_everything
 from transformer_cli.training.objectives import Objective
-from transformer_cli.training.optimizers import Optimizer
+from transformer_cli.training.optimization.optimizers import Optimizer
+from transformer_cli.training.processes.gradients import add_up_gradients
+from transformer_cli.training.processes.sharded_model import whole
+from transformer_cli.training.processes.worker import Worker
 
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """What one update did; the tensors stay on the device, so that no step waits for it."""
+    """What one update did, in all processes; the tensors stay on the device, so that no step waits for it."""
 
     objective: Tensor  # () label-smoothed loss, summed over target tokens, in nats
     negative_log_likelihood: Tensor  # () summed over target tokens, in nats; gives the perplexity
@@ -24,6 +27,8 @@ class StepReport:
     num_source_tokens: int
     num_target_tokens: int
     num_halvings: int = 0  # how often the batches were cut in two, because memory was too small
+    # () bool, in float16 alone: the update was skipped, and a smaller scale of the gradient may help.
+    is_scale_too_large: Tensor | None = None
 
 
 def train_step(
@@ -32,51 +37,65 @@ def train_step(
     objective: Objective,
     micro_batches: Sequence[Batch],
     *,
-    memory: DeviceMemory,
+    worker: Worker,
     clip_norm: float | None,
 ) -> StepReport:
-    """Sum the gradients of all micro-batches, divide once by their target tokens, update once.
+    """Sum the gradients of all micro-batches, of all processes; divide once by their target tokens; update once.
 
-    Target tokens include [EOS], not padding. If the gradient is not finite (NaN or infinity), the
-    weights stay as they are. The loop counts such updates, and stops the training after
-    `training.max_skipped_in_a_row` of them in a row (loop.py).
+    Target tokens include [EOS], not padding. If the gradient is not finite (NaN or infinity), the weights stay as
+    they are; after `training.max_skipped_in_a_row` such updates the loop stops, except in float16 that seeks its scale.
 
     Args:
-        model: in training mode, on `device`.
+        model: in training mode, on the device of `worker`.
         optimizer: of this model, with the learning rate of this update.
         objective: what is minimised.
-        micro_batches: the batches of this update, on the CPU.
-        memory: the memory of the model's device; it remembers how large a batch may be.
+        micro_batches: the batches of this update that this process computes, on the CPU.
+        worker: the memory of the model's device, which remembers how large a batch may be, and the other processes.
         clip_norm: largest norm of the gradient over all parameters; None: no clipping.
 
     Source: Vaswani et al. 2017, section 5.
     """
-    num_target_tokens = sum(batch.num_target_tokens for batch in micro_batches)
+    num_source_tokens, num_target_tokens = worker.processes.sums(
+        sum(batch.num_source_tokens for batch in micro_batches),
+        sum(batch.num_target_tokens for batch in micro_batches),
+    )
+    seed_of_update = torch.initial_seed()
 
-    def sum_gradients(batches: Sequence[Batch]) -> list[LossSums]:
+    def sum_gradients(batches: Sequence[Batch]) -> list[Tensor]:
         sums_of_batches: list[LossSums] = []
         optimizer.zero_grad()
-        for batch in batches:
-            sums = objective(model, batch.to(memory.device))
+        for before, batch in zip([None, *batches], batches, strict=False):
+            if before is None or batch.number != before.number:
+                _seed_dropout(seed_of_update, batch.number)
+            sums = objective(model, batch.to(worker.memory.device))
             # Divide by the tokens of the whole update: a mean of means would overweight short batches.
-            (sums.objective / max(num_target_tokens, 1)).backward()
+            optimizer.scale.scaled(sums.objective / max(num_target_tokens, 1)).backward()
             sums_of_batches.append(LossSums(*(one.detach() for one in sums)))
-        return sums_of_batches
+        return [torch.stack(parts).sum() for parts in zip(*sums_of_batches, strict=True)]
 
-    sums_of_batches, num_halvings = memory.in_parts_that_fit(sum_gradients, micro_batches)
-    limit = float("inf") if clip_norm is None else clip_norm
-    gradient_norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
+    own_losses, num_halvings = worker.memory.in_parts_that_fit(sum_gradients, micro_batches)
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    losses = LossSums(*add_up_gradients(parameters, own_losses, worker.processes))
+    optimizer.unscale()
+    gradient_norm = whole(nn.utils.clip_grad_norm_(parameters, clip_norm or float("inf")))
     is_finite = torch.isfinite(gradient_norm)
     # Without a target token the gradient is 0, but Adam's moments would still move the weights.
     if num_target_tokens:
         optimizer.step_if(is_finite)
-    objectives, likelihoods = zip(*sums_of_batches, strict=True)
     return StepReport(
-        objective=torch.stack(objectives).sum(),
-        negative_log_likelihood=torch.stack(likelihoods).sum(),
+        *losses,
         gradient_norm=gradient_norm,
         is_finite=is_finite,
-        num_source_tokens=sum(batch.num_source_tokens for batch in micro_batches),
+        num_source_tokens=num_source_tokens,
         num_target_tokens=num_target_tokens,
-        num_halvings=num_halvings,
+        num_halvings=worker.processes.maxima(num_halvings)[0],
+        is_scale_too_large=optimizer.scale.adapt(is_finite),
     )
+
+
+def _seed_dropout(seed_of_update: int, number: int) -> None:
+    """Seed with (seed of the update, number of the micro-batch), so that the number of processes does not matter."""
+    if number == 0:
+        torch.manual_seed(seed_of_update)
+    else:
+        seed_everything(seed_of_update, "micro-batch", number)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer_cli.config import Config, FilesData, PhrasebookData, TrainingConfig
+from transformer_cli.data.batches.grouping import UpdateSize, estimated_updates
 from transformer_cli.data.batches.order import (
     Budget,
     EpochOrder,
@@ -128,7 +129,7 @@ def test_a_pair_longer_than_the_budget_is_a_batch_of_its_own() -> None:
 
 def test_pools_are_of_like_size() -> None:
     """A last pool of few pairs would make tiny batches."""
-    sizes = [sum(map(len, order(pool_size=333)._pool_batches(0, pool))) for pool in range(4)]
+    sizes = [sum(map(len, order(pool_size=333).pool_batches(0, pool))) for pool in range(4)]
     assert sizes == [250, 250, 250, 250]
 
 
@@ -138,7 +139,7 @@ def test_the_batches_of_an_epoch_are_estimated_from_its_first_pool(
 ) -> None:
     plan = order(pool_size=pool_size)
     exact = len(list(plan.batches(0)))
-    assert abs(plan.estimated_batches() - exact) <= error * exact
+    assert abs(estimated_updates(plan, UpdateSize()) - exact) <= error * exact
 
 
 def test_padding_is_little() -> None:
@@ -156,7 +157,7 @@ class EpochOrderWithOtherLengths:
 
     def __init__(self, plan: EpochOrder) -> None:
         self.batches = plan.batches
-        self.lengths = lengths
+        self.lengths_of = lambda batch, epoch: lengths(batch)
 
 
 def test_padding_is_counted_on_both_sides() -> None:

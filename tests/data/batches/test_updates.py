@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from transformer_cli.data.batches.batch import Batch, collate
 from transformer_cli.data.batches.encoded import TokenPair
-from transformer_cli.data.batches.order import Budget, EpochOrder
-from transformer_cli.data.batches.updates import Position, Updates
+from transformer_cli.data.batches.grouping import UpdateSize
+from transformer_cli.data.batches.order import Budget, EpochOrder, Indices
+from transformer_cli.data.batches.updates import Position, Share, Updates
+from transformer_cli.text.padding import Padded
 from transformer_cli.text.sequence_format import SequenceFormat
 from transformer_cli.text.tokenizer import Tokenizer
 
@@ -39,7 +41,7 @@ def updates(
     pairs: PairList = PAIRS, *, accumulate: int = 1, position: tuple[int, int] = (0, 0)
 ) -> Updates:
     order = EpochOrder(pairs.lengths, pairs.corpus_sizes, [1.0], Budget(tokens=40), seed=3)
-    return Updates(pairs, order, accumulate=accumulate, position=position)
+    return Updates(pairs, order, size=UpdateSize(accumulate), position=position)
 
 
 def content(update: list[Batch]) -> list[list[list[int]]]:
@@ -160,7 +162,7 @@ def test_an_epoch_sees_every_pair_once_and_then_comes_the_next() -> None:
 def test_the_number_of_batches_of_the_epoch_is_known() -> None:
     with updates() as stream:
         for epoch in range(2):
-            expected = stream.num_batches
+            expected = stream.num_updates
             counted = 0
             while stream.position.epoch == epoch:
                 counted += len(next(stream))
@@ -168,8 +170,8 @@ def test_the_number_of_batches_of_the_epoch_is_known() -> None:
 
 
 def test_an_update_has_its_batches_and_the_last_of_an_epoch_what_is_left() -> None:
+    num_batches = updates().num_updates
     with updates(accumulate=5) as stream:
-        num_batches = stream.num_batches
         assert num_batches % 5, "the case is about a remainder"
         sizes = []
         while stream.position.epoch == 0:
@@ -223,7 +225,7 @@ def test_the_position_is_that_of_what_was_handed_out() -> None:
 
 def test_after_the_last_update_of_an_epoch_the_position_is_the_next_epoch() -> None:
     with updates() as stream:
-        for _ in range(stream.num_batches):
+        for _ in range(stream.num_updates):
             next(stream)
         assert stream.position == Position(epoch=1, batch=0)
 
@@ -252,11 +254,41 @@ def test_a_garbage_collected_iterator_stops_its_thread() -> None:
     pytest.fail("the thread is still there")
 
 
+@pytest.mark.parametrize("num_processes", [2, 3, 11])
+def test_the_processes_share_out_each_update(num_processes: int) -> None:
+    """Micro-batch i goes to rank i mod n; a rank without one gets a batch without targets."""
+    whole = list(islice(updates(accumulate=num_processes), 20))
+    shares = [
+        list(islice(updates(accumulate=num_processes).shared(Share(rank, num_processes)), 20))
+        for rank in range(num_processes)
+    ]
+    has_empty = False
+    for number, update in enumerate(whole):
+        own = [share[number] for share in shares]
+        for rank, batches in enumerate(own):
+            real = [batch for batch in batches if batch.num_target_tokens]
+            has_empty |= not real
+            assert [batch.number for batch in real] == list(range(len(update)))[rank::num_processes]
+            assert seen_pairs(real) == seen_pairs(update[rank::num_processes])
+            assert len(batches) == len(real) or (len(batches) == 1 and not real)
+        for name in ("num_source_tokens", "num_target_tokens"):
+            counts = [getattr(batch, name) for batches in own for batch in batches]
+            assert sum(counts) == sum(getattr(batch, name) for batch in update)
+    assert has_empty == any(len(update) < num_processes for update in whole)
+    assert has_empty or num_processes < 11
+
+
+def test_a_batch_without_targets_adds_nothing() -> None:
+    nothing = collate([TokenPair([4, 5], [6, 7])], sos_id=2, pad_id=1).without_targets()
+    assert (nothing.num_source_tokens, nothing.num_target_tokens) == (0, 0)
+    assert bool((nothing.target_ids == nothing.pad_id).all())
+
+
 class Unreadable(PairList):
-    def __getitem__(self, index: int) -> TokenPair:
-        if index == 50:
+    def padded(self, indices: Indices, pad_id: int) -> tuple[Padded, Padded]:
+        if 50 in indices:
             raise OSError("bad sector")
-        return super().__getitem__(index)
+        return super().padded(indices, pad_id)
 
 
 def test_an_error_in_the_thread_is_raised_by_the_next_call() -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.memory import to_device
 from transformer_cli.text import SequenceFormat
-from transformer_cli.text.padding import pad_ids
+from transformer_cli.text.padding import Padded, pad_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,9 @@ class Batch:
     num_source_tokens: int  # padding excluded
     num_target_tokens: int  # padding excluded
     pad_id: int
+    number: int = (
+        0  # its index among the micro-batches of an update; halves of a batch have the same number
+    )
 
     @property
     def num_cells(self) -> int:
@@ -49,6 +52,11 @@ class Batch:
         if not num_first:
             return [self]
         return [self._part(slice(num_first)), self._part(slice(num_first, None))]
+
+    def without_targets(self) -> "Batch":
+        """A batch that adds nothing to losses, gradients and counts."""
+        nothing = torch.full_like(self.target_ids, self.pad_id)
+        return replace(self, target_ids=nothing, num_source_tokens=0, num_target_tokens=0)
 
     def _part(self, rows: slice) -> "Batch":
         part = self._map(lambda tensor: tensor[rows])
@@ -78,8 +86,20 @@ def collate(
         pad_id: the id of [PAD].
         sequence_format: how decoder input ids are made from target ids.
     """
-    source_ids, source_mask = pad_ids([pair.source_ids for pair in pairs], pad_id)
-    target_ids, target_mask = pad_ids([pair.target_ids for pair in pairs], pad_id)
+    sides = (pad_ids([pair[side] for pair in pairs], pad_id) for side in (0, 1))
+    return collate_padded(*sides, sos_id=sos_id, pad_id=pad_id, sequence_format=sequence_format)
+
+
+def collate_padded(
+    source: Padded,
+    target: Padded,
+    *,
+    sos_id: int,
+    pad_id: int,
+    sequence_format: SequenceFormat = SequenceFormat(),  # noqa: B008 - immutable
+) -> Batch:
+    """The batch of `collate`, from pairs whose two sides are padded already."""
+    (source_ids, source_mask), (target_ids, target_mask) = source, target
     decoder_input_ids = sequence_format.decoder_inputs(
         target_ids, target_mask, sos_id=sos_id, pad_id=pad_id
     )

@@ -1,9 +1,9 @@
 """Sentence pairs as token ids, in a memory-mapped Arrow file."""
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,11 @@ from numpy.typing import NDArray
 from transformer_cli.data.batches.order import Indices
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.text.id_lists import IdLists
+from transformer_cli.text.padding import Padded, gather_padded
+from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
+from transformer_cli.text.tokenizer_pair import Tokenizers
+from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
 
 
 class TokenPair(NamedTuple):
@@ -20,26 +25,63 @@ class TokenPair(NamedTuple):
     target_ids: Sequence[int] | NDArray[np.integer[Any]]
 
 
+class EncodedPairs(NamedTuple):
+    """Some pairs as ids; both sides end with [EOS], unless the data has no end symbol."""
+
+    source: IdLists
+    target: IdLists
+    corpora: NDArray[np.uint16]
+    """The number of the corpus of each pair."""
+
+    @classmethod
+    def of(cls, pairs: Sequence[TokenPair], corpora: Sequence[int]) -> Self:
+        """From single pairs, and the number of the corpus of each."""
+        source, target = (IdLists.of([pair[side] for pair in pairs]) for side in (0, 1))
+        return cls(source, target, np.array(corpora, np.uint16))
+
+    def select(self, is_kept: NDArray[np.bool_]) -> Self:
+        """Only the pairs where `is_kept`, one bool for each pair, is True."""
+        return type(self)(
+            self.source.select(is_kept), self.target.select(is_kept), self.corpora[is_kept]
+        )
+
+    def lengths(self, indices: Indices) -> tuple[Indices, Indices]:
+        """Number of source ids and number of target ids of the pairs at these indices."""
+        return self.source.lengths[indices], self.target.lengths[indices]
+
+    def padded(self, indices: Indices, pad_id: int) -> tuple[Padded, Padded]:
+        """The source ids and the target ids of the pairs at these indices."""
+        return self.source.padded(indices, pad_id), self.target.padded(indices, pad_id)
+
+    def longest(self) -> NDArray[np.int64]:
+        """The number of ids of the longer side of each pair."""
+        return np.maximum(self.source.lengths, self.target.lengths)
+
+
 class EncodedCorpus:
     """Pairs in a memory-mapped Arrow file; only the parts that are read are loaded.
 
     Args:
-        table: columns `source_ids`, `target_ids` and `corpus`, as `write_encoded` writes them.
+        content: the bytes of a file of `write_encoded`, as a buffer of pyarrow.
         num_corpora: how many corpora there are; the last ones may have no pairs.
     """
 
-    def __init__(self, table: Any, *, num_corpora: int) -> None:
-        self._source_ids = _Lists(table.column("source_ids"))
-        self._target_ids = _Lists(table.column("target_ids"))
+    def __init__(self, content: Any, *, num_corpora: int) -> None:
+        import pyarrow as pa
+
+        with pa.ipc.open_stream(content) as reader:
+            table = reader.read_all()
+        self._source_ids = _Lists(table.column("source_ids"), content)
+        self._target_ids = _Lists(table.column("target_ids"), content)
         corpora = table.column("corpus").to_numpy()
         self.corpus_sizes: list[int] = np.bincount(corpora, minlength=num_corpora).tolist()
 
     @classmethod
     def open(cls, path: Path, *, num_corpora: int = 1) -> "EncodedCorpus":
         """Map a file into memory."""
-        from datasets import Dataset  # this import takes half a second
+        import pyarrow as pa
 
-        return cls(Dataset.from_file(str(path)).data.table, num_corpora=num_corpora)
+        return cls(pa.memory_map(str(path)).read_buffer(), num_corpora=num_corpora)
 
     def __len__(self) -> int:
         return sum(self.corpus_sizes)
@@ -49,43 +91,69 @@ class EncodedCorpus:
 
     def lengths(self, indices: Indices) -> tuple[Indices, Indices]:
         """Number of source tokens and number of target tokens of the pairs at these indices."""
-        return self._source_ids.lengths(indices), self._target_ids.lengths(indices)
+        return self._source_ids.places(indices)[1], self._target_ids.places(indices)[1]
+
+    def padded(self, indices: Indices, pad_id: int) -> tuple[Padded, Padded]:
+        """The source ids and the target ids of the pairs at these indices."""
+        return self._source_ids.padded(indices, pad_id), self._target_ids.padded(indices, pad_id)
 
 
 class _Lists:
-    """A column of lists as NumPy views of its chunks: much faster than reading rows by Arrow."""
+    """A column of lists; the file is seen as one array of ids, and as one array of offsets.
 
-    def __init__(self, column: Any) -> None:
+    Args:
+        column: a chunked array of pyarrow, whose buffers lie in `content`.
+        content: the bytes of the whole file.
+    """
+
+    def __init__(self, column: Any, content: Any) -> None:
         chunks = [chunk for chunk in column.chunks if len(chunk)]
-        self._offsets = [chunk.offsets.to_numpy() for chunk in chunks]
-        self._values = [chunk.values.to_numpy() for chunk in chunks]
-        self._ends: list[int] = np.cumsum([len(chunk) for chunk in chunks], dtype=np.int64).tolist()
-        self._starts = [0, *self._ends]
+        id_type = column.type.value_type.to_pandas_dtype()
+        self._ids = _seen_as(content, id_type)
+        self._offsets = _seen_as(content, np.int32)
+        self._ends = np.cumsum([len(chunk) for chunk in chunks], dtype=np.int64)
+        # For each chunk, the indices of its first id and of its first offset in the file.
+        self._first_ids = _places(
+            [chunk.values.buffers()[1] for chunk in chunks], content, self._ids
+        )
+        firsts = _places([chunk.buffers()[1] for chunk in chunks], content, self._offsets)
+        # The number of pairs before the chunk is subtracted: the offset of a pair is at this index plus that of the pair.
+        self._first_offsets = firsts - np.concatenate([[0], self._ends])[:-1]
 
     def __getitem__(self, index: int) -> NDArray[np.integer[Any]]:
-        chunk = bisect_right(self._ends, index)
-        offsets, row = self._offsets[chunk], index - self._starts[chunk]
-        return self._values[chunk][offsets[row] : offsets[row + 1]]
+        (start,), (length,) = self.places(np.array([index]))
+        return self._ids[start : start + length]
 
-    def lengths(self, indices: Indices) -> Indices:
-        lengths = np.empty_like(indices)
+    def places(self, indices: Indices) -> tuple[Indices, Indices]:
+        """The place of the first id of each list in the file, and the number of its ids."""
         chunks = np.searchsorted(self._ends, indices, side="right")
-        by_chunk = np.argsort(chunks, kind="stable")
-        numbers, firsts = np.unique(chunks[by_chunk], return_index=True)
-        parts = np.split(by_chunk, firsts[1:])  # without indices: one empty part, no chunk number
-        for number, here in zip(numbers.tolist(), parts, strict=False):
-            rows, offsets = indices[here] - self._starts[number], self._offsets[number]
-            lengths[here] = offsets[rows + 1] - offsets[rows]
-        return lengths
+        offsets = self._first_offsets[chunks] + indices
+        starts = self._offsets[offsets].astype(np.int64)
+        return self._first_ids[chunks] + starts, self._offsets[offsets + 1] - starts
+
+    def padded(self, indices: Indices, pad_id: int) -> Padded:
+        starts, lengths = self.places(indices)
+        return gather_padded(self._ids, starts, lengths, pad_id)
 
 
-def write_encoded(
-    path: Path, chunks: Iterable[tuple[Sequence[TokenPair], Sequence[int]]], *, vocab_size: int
-) -> None:
+def _seen_as(content: Any, dtype: Any) -> NDArray[Any]:
+    """The bytes as an array of a type; bytes at the end of the file that fill no whole item are left out."""
+    size = np.dtype(dtype).itemsize
+    return np.frombuffer(content, dtype, count=content.size // size)
+
+
+def _places(buffers: Sequence[Any], content: Any, array: NDArray[Any]) -> NDArray[np.int64]:
+    """The indices in `array`, which begins where `content` begins, at which the buffers begin."""
+    num_bytes = [buffer.address - content.address if buffer.size else 0 for buffer in buffers]
+    assert all(number % array.itemsize == 0 for number in num_bytes)
+    return np.array(num_bytes, np.int64) // array.itemsize
+
+
+def write_encoded(path: Path, chunks: Iterable[EncodedPairs], *, vocab_size: int) -> None:
     """Write pairs to an Arrow file that `EncodedCorpus.open` reads.
 
     Args:
-        chunks: lists of pairs, and lists of their corpus numbers, which never decrease.
+        chunks: pairs; the numbers of their corpora never decrease.
         vocab_size: size of the larger vocabulary; up to 65,536 an id takes 2 bytes, else 4.
     """
     import pyarrow as pa
@@ -95,35 +163,63 @@ def write_encoded(
     schema = pa.schema({"source_ids": ids, "target_ids": ids, "corpus": pa.uint16()})
     last_corpus = 0
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
-        for pairs, corpora in chunks:
-            if not pairs:
+        for chunk in chunks:
+            if not len(chunk.corpora):
                 continue
-            order = [last_corpus, *corpora]
-            if order != sorted(order):
+            if np.any(np.diff(chunk.corpora, prepend=last_corpus) < 0):
                 raise ValueError("pairs of different corpora are mixed")
-            last_corpus = order[-1]
-            sides = (_lists([pair[side] for pair in pairs], id_type) for side in (0, 1))
+            last_corpus = int(chunk.corpora[-1])
+            sides = (_list_array(side, id_type) for side in (chunk.source, chunk.target))
             writer.write_batch(
-                pa.record_batch([*sides, pa.array(corpora, pa.uint16())], schema=schema)
+                pa.record_batch([*sides, pa.array(chunk.corpora, pa.uint16())], schema=schema)
             )
 
 
-def _lists(sequences: Sequence[Any], id_type: Any) -> Any:
+def _list_array(lists: IdLists, id_type: Any) -> Any:
     import pyarrow as pa
 
-    offsets = np.cumsum([0, *map(len, sequences)], dtype=np.int32)
-    values = np.concatenate(sequences, dtype=id_type.to_pandas_dtype(), casting="unsafe")
-    return pa.ListArray.from_arrays(offsets, values)
+    offsets = np.concatenate([[0], np.cumsum(lists.lengths)]).astype(np.int32)
+    return pa.ListArray.from_arrays(offsets, lists.ids.astype(id_type.to_pandas_dtype()))
 
 
-def encode_pair(
-    pair: SentencePair,
+def encode_pairs(
+    pairs: Sequence[SentencePair],
     source_tokenizer: Tokenizer,
     target_tokenizer: Tokenizer,
     sequence_format: SequenceFormat,
-) -> TokenPair:
-    """The ids of a pair, each side with [EOS] if the format has one."""
-    return TokenPair(
-        sequence_format.with_end(source_tokenizer.encode(pair.source), source_tokenizer.eos_id),
-        sequence_format.with_end(target_tokenizer.encode(pair.target), target_tokenizer.eos_id),
-    )
+) -> EncodedPairs:
+    """The ids of pairs: each side ends with [EOS] if the format has one, and the source begins with its tags."""
+    with_end = sequence_format.has_end
+    source = source_tokenizer.encode_batch([pair.source for pair in pairs], with_end=with_end)
+    target = target_tokenizer.encode_batch([pair.target for pair in pairs], with_end=with_end)
+    corpora = np.fromiter((pair.corpus for pair in pairs), np.uint16, len(pairs))
+    if tags := sequence_format.tags:
+        ids = np.array([source_tokenizer.tag_id(tag) for tag in tags], np.uint32)
+        first = ids[[pair.direction for pair in pairs]]
+        source = source.with_first(first, np.ones(len(pairs), bool))
+    if corpus_tags := sequence_format.corpus_tags:
+        unused = source_tokenizer.unk_id
+        ids = np.array(
+            [source_tokenizer.id_of(tag) if tag else unused for tag in corpus_tags], np.uint32
+        )
+        source = source.with_first(ids[corpora], np.array(corpus_tags, bool)[corpora])
+    return EncodedPairs(source, target, corpora)
+
+
+def encode_short_pairs(
+    pairs: Sequence[SentencePair],
+    tokenizers: Tokenizers,
+    sequence_format: SequenceFormat,
+    max_length: int,
+) -> tuple[EncodedPairs, NDArray[np.bool_]]:
+    """The pairs whose sides both have at most `max_length` ids, encoded; and a mask of `pairs`: True if kept."""
+    # A line with more characters counts as too long, because encoding it would take seconds and gigabytes.
+    max_characters = max(MAX_LEARNED_CHARACTERS, MAX_CHARACTERS_PER_TOKEN * max_length)
+    has_few = [max(len(pair.source), len(pair.target)) <= max_characters for pair in pairs]
+    is_kept = np.array(has_few, bool)
+    if not is_kept.all():
+        pairs = list(compress(pairs, has_few))
+    encoded = encode_pairs(pairs, *tokenizers, sequence_format)
+    is_short = encoded.longest() <= max_length
+    is_kept[is_kept] = is_short
+    return encoded.select(is_short), is_kept

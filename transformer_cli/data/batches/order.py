@@ -15,14 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer_cli.config import Config, FilesData, HubData
+from transformer_cli.config import Config, FilesData, HubData, TrainingConfig
+from transformer_cli.errors import DataError
 
 POOL_SIZE = 200_000
+# For estimates before `training.batch_tokens: auto` has found a number.
+TOKENS_UNTIL_KNOWN = 4096
 NUM_ROUNDS = 6
 
 Indices = NDArray[np.int64]
 # From indices of pairs to the number of source tokens and of target tokens of each.
 Lengths = Callable[[Indices], tuple[NDArray[np.int64], NDArray[np.int64]]]
+# The same for lengths that differ between epochs: from an epoch and the numbers of visits in it.
+LengthsInEpoch = Callable[[int, Indices], tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 class Budget(NamedTuple):
@@ -30,6 +35,13 @@ class Budget(NamedTuple):
 
     tokens: int | None = None
     sentences: int | None = None
+
+    @classmethod
+    def of(cls, training: TrainingConfig) -> "Budget":
+        """The limit that a config asks for."""
+        if training.batch_tokens == "auto":
+            return cls(tokens=TOKENS_UNTIL_KNOWN)
+        return cls(training.batch_tokens, training.batch_sentences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,41 +52,66 @@ class EpochOrder:
         lengths: gives the number of source and target tokens of pairs.
         sizes: number of pairs of each corpus; the corpora are stored one after the other.
         weights: visits per epoch of each pair of a corpus; with 1.5, each epoch visits every pair once
-            and a random half of the pairs again.
+            and a random half of the pairs again. Or a function from an epoch to its weights.
         budget: limit of a batch; a single pair that exceeds it is a batch of its own.
         seed: different seeds give different orders.
         pool_size: the maximal number of pairs that are sorted by length together.
+        sampled_lengths: the lengths of pairs whose subwords are sampled in each epoch; then the indices are
+            those of visits: visit v reads pair v modulo the number of pairs, and each visit occurs once.
     """
 
     lengths: Lengths
     sizes: Sequence[int]
-    weights: Sequence[float]
+    weights: Sequence[float] | Callable[[int], Sequence[float]]
     budget: Budget
     seed: int
     pool_size: int = POOL_SIZE
+    sampled_lengths: LengthsInEpoch | None = None
 
     def batches(self, epoch: int, *, first: int = 0) -> Iterator[Indices]:
         """Yield the indices of the pairs of each batch of an epoch, starting at batch `first`."""
-        pools = (self._pool_batches(epoch, pool) for pool in range(self._num_pools()))
+        if not self.num_pairs(epoch):
+            raise DataError(
+                f"epoch {epoch} has no training pair: the corpora that have a weight in it are empty",
+                hint="change data.corpora, or their weights from this epoch on",
+            )
+        pools = (self.pool_batches(epoch, pool) for pool in range(self.num_pools(epoch)))
         return itertools.islice(itertools.chain.from_iterable(pools), first, None)
 
-    def estimated_batches(self) -> int:
-        """Number of batches of an epoch: exact if it has one pool, else estimated from the first."""
-        return len(self._pool_batches(0, 0)) * self._num_pools()
+    def weights_in(self, epoch: int) -> Sequence[float]:
+        """Visits of each pair of a corpus in an epoch."""
+        return self.weights(epoch) if callable(self.weights) else self.weights
 
-    def num_pairs(self) -> int:
+    def num_pairs(self, epoch: int = 0) -> int:
         """Number of pairs that an epoch visits, repeated visits included."""
-        return sum(map(_num_visits, self.sizes, self.weights))
+        return sum(map(_num_visits, self.sizes, self.weights_in(epoch)))
 
-    def _num_pools(self) -> int:
-        return math.ceil(self.num_pairs() / self.pool_size)
+    def num_pools(self, epoch: int = 0) -> int:
+        """Number of pools of an epoch."""
+        return math.ceil(self.num_pairs(epoch) / self.pool_size)
 
-    def _pool_batches(self, epoch: int, pool: int) -> list[Indices]:
-        num_pairs, num_pools = self.num_pairs(), self._num_pools()
+    def lengths_of(self, batch: Indices, epoch: int) -> tuple[Indices, Indices]:
+        """Number of source tokens and of target tokens of the pairs of a batch of an epoch."""
+        if self.sampled_lengths is not None:
+            return self.sampled_lengths(epoch, batch)
+        return self.lengths(batch)
+
+    def growth(self) -> float:
+        """Target tokens with sampled subwords, divided by those without; measured on some batches."""
+        if self.sampled_lengths is None:
+            return 1.0
+        visits = np.concatenate(self.pool_batches(0, 0)[:20])
+        _, sampled = self.sampled_lengths(0, visits)
+        _, ordinary = self.lengths(visits % sum(self.sizes))
+        return float(sampled.sum() / ordinary.sum())
+
+    def pool_batches(self, epoch: int, pool: int) -> list[Indices]:
+        """The batches of one pool of an epoch."""
+        num_pairs, num_pools = self.num_pairs(epoch), self.num_pools(epoch)
         start, end = (edge * num_pairs // num_pools for edge in (pool, pool + 1))
         positions = np.arange(start, end, dtype=np.int64)
         pairs = self._visited_pairs(permute(positions, num_pairs, (self.seed, epoch, 0)), epoch)
-        source_lengths, target_lengths = self.lengths(pairs)
+        source_lengths, target_lengths = self.lengths_of(pairs, epoch)
         longest = np.maximum(source_lengths, target_lengths)
         # A stable sort leaves pairs of equal length shuffled, so batches differ from epoch to epoch.
         by_length = np.argsort(longest, kind="stable")
@@ -86,15 +123,19 @@ class EpochOrder:
         """Map visit numbers to pair indices; each corpus has its full repetitions, then a random part."""
         pairs = np.empty_like(visits)
         first_visit = first_pair = 0
-        for corpus, (size, weight) in enumerate(zip(self.sizes, self.weights, strict=True)):
+        weights = self.weights_in(epoch)
+        for corpus, (size, weight) in enumerate(zip(self.sizes, weights, strict=True)):
             num_visits = _num_visits(size, weight)
             here = (visits >= first_visit) & (visits < first_visit + num_visits)
             within = visits[here] - first_visit
             whole = within < math.floor(weight) * size
+            repetition = within // max(size, 1)
             within[whole] %= size
             drawn = within[~whole] - math.floor(weight) * size
             within[~whole] = permute(drawn, size, (self.seed, epoch, 2, corpus))
             pairs[here] = first_pair + within
+            if self.sampled_lengths is not None:
+                pairs[here] += repetition * sum(self.sizes)
             first_visit += num_visits
             first_pair += size
         return pairs
@@ -102,18 +143,42 @@ class EpochOrder:
 
 def epoch_order(lengths: Lengths, corpus_sizes: Sequence[int], config: Config) -> EpochOrder:
     """The epoch order for the settings of a config."""
-    weights = [1.0]
-    if isinstance(config.data, FilesData | HubData):
-        weights = [corpus.weight for corpus in config.data.corpora]
-    budget = Budget(config.training.batch_tokens, config.training.batch_sentences)
+    budget = Budget.of(config.training)
+    weights = _weights(corpus_sizes, config)
     return EpochOrder(lengths, corpus_sizes, weights, budget, config.seed)
+
+
+def _weights(
+    corpus_sizes: Sequence[int], config: Config
+) -> Sequence[float] | Callable[[int], Sequence[float]]:
+    if not isinstance(config.data, FilesData | HubData):
+        return [1.0]
+    corpora = config.data.corpora
+    if config.data.temperature is not None:
+        return tempered_weights(corpus_sizes, config.data.temperature)
+    if any(isinstance(corpus.weight, tuple) for corpus in corpora):
+        return lambda epoch: [corpus.weight_in(epoch) for corpus in corpora]
+    return [corpus.weight_in(0) for corpus in corpora]
+
+
+def tempered_weights(sizes: Sequence[int], temperature: float) -> list[float]:
+    """Weights that give each corpus a share proportional to size^(1 / temperature) of as many pairs as there are.
+
+    Source: Arivazhagan et al. 2019, "Massively Multilingual Neural Machine Translation in the Wild: Findings and Challenges".
+    """
+    # Sizes are divided by the largest one, so that no power overflows.
+    shares = [(size / max(sizes)) ** (1.0 / temperature) if size else 0.0 for size in sizes]
+    factor = sum(sizes) / sum(shares) if any(shares) else 0.0
+    return [
+        factor * share / size if size else 1.0 for share, size in zip(shares, sizes, strict=True)
+    ]
 
 
 def padding_share(order: EpochOrder, *, max_batches: int = 1000) -> float:
     """Share of padding (0 to 1) in source and target of the first batches of the first epoch."""
     num_tokens = num_cells = 0
     for batch in itertools.islice(order.batches(0), max_batches):
-        for lengths in order.lengths(batch):
+        for lengths in order.lengths_of(batch, 0):
             num_tokens += int(lengths.sum())
             num_cells += len(batch) * int(lengths.max())
     return 1.0 - num_tokens / num_cells if num_cells else 0.0

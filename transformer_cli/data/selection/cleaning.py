@@ -3,8 +3,9 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from hashlib import blake2b
 
-from transformer_cli.config.data import CleaningConfig
+from transformer_cli.config.text_settings import CleaningConfig
 from transformer_cli.data.pairs import (
     Finding,
     ReadingReport,
@@ -14,6 +15,7 @@ from transformer_cli.data.pairs import (
     pair_digest,
     table_lines,
 )
+from transformer_cli.data.selection.digest_set import DigestSet
 from transformer_cli.errors import DataError
 from transformer_cli.escaping import shortened
 from transformer_cli.text.normalization import compose, is_blank, remove_control_characters
@@ -54,25 +56,27 @@ def clean(
     report: CleaningReport,
     *,
     held_out: Collection[bytes] = frozenset(),
+    seen: DigestSet | None = None,
 ) -> Iterator[SentencePair]:
     """Yield the pairs that no rule drops, in their order, with the text as the rules alter it.
 
     Args:
         report: counts what the rules do; it is complete when the last pair was taken.
         held_out: digests (`pair_digest`) of validation and test pairs, which are dropped as leakage.
+        seen: receives the digests of the pairs, to find duplicates; None: they are kept in memory.
     """
     alterations = [
         (alter, report.altered.setdefault(rule, Finding())) for rule, alter in _alterations(rules)
     ]
     drops = [
         (must_drop, report.dropped.setdefault(rule, Finding()))
-        for rule, must_drop in _drops(rules, held_out)
+        for rule, must_drop in _drops(rules, held_out, DigestSet() if seen is None else seen)
     ]
     for pair in pairs:
         report.num_read += 1
         for alter, finding in alterations:
-            source, target, corpus = pair
-            altered = SentencePair(alter(source), alter(target), corpus)
+            source, target, *numbers = pair
+            altered = SentencePair(alter(source), alter(target), *numbers)
             if altered != pair:
                 finding.count += 1
                 finding.example = finding.example or excerpt(pair)
@@ -124,7 +128,7 @@ def _alterations(rules: CleaningConfig) -> Iterator[tuple[str, Callable[[str], s
 
 
 def _drops(
-    rules: CleaningConfig, held_out: Collection[bytes]
+    rules: CleaningConfig, held_out: Collection[bytes], seen: DigestSet
 ) -> Iterator[tuple[str, Callable[[SentencePair], bool]]]:
     if rules.drop_empty:
         yield "drop_empty", lambda pair: is_blank(pair.source) or is_blank(pair.target)
@@ -142,8 +146,17 @@ def _drops(
     if held_out:
         yield "leakage", lambda pair: digest(pair) in held_out
     if rules.drop_duplicates:
-        seen: set[bytes] = set()
-        yield "drop_duplicates", lambda pair: _is_repeated(digest(pair), seen)
+        yield (
+            "drop_duplicates",
+            lambda pair: not seen.add(_in_direction(digest(pair), pair.direction)),
+        )
+
+
+def _in_direction(digest: bytes, direction: int) -> bytes:
+    """A digest that differs for equal texts in two directions, such as a name that is the same in both languages."""
+    if not direction:
+        return digest
+    return blake2b(b"%d:%b" % (direction, digest), digest_size=len(digest)).digest()
 
 
 def _on_either_side(
@@ -160,12 +173,6 @@ def _has_more_words(text: str, limit: int) -> bool:
 def _has_unlike_lengths(pair: SentencePair, limit: float) -> bool:
     lengths = len(pair.source) + _RATIO_MARGIN, len(pair.target) + _RATIO_MARGIN
     return max(lengths) > limit * min(lengths)
-
-
-def _is_repeated(digest: bytes, seen: set[bytes]) -> bool:
-    num_seen = len(seen)
-    seen.add(digest)
-    return len(seen) == num_seen
 
 
 def excerpt(pair: SentencePair) -> str:

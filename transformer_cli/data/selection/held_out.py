@@ -1,6 +1,7 @@
 """Held-out pairs: the validation and test splits, which no model is trained on."""
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -166,16 +167,31 @@ def pairs_to_validate(config: Config, pairs: Sequence[SentencePair]) -> list[Sen
 
     With `validation.max_sentences` they are the first ones. Without it they are all pairs of the corpora whose
     `split` names this split, and at most `MAX_DRAWN_TO_VALIDATE` drawn pairs, evenly spread: a share of a large corpus
-    may be more text than the training reads until the next validation.
+    may be more text than the training reads until the next validation. Several directions share these numbers.
     """
     if config.validation.max_sentences is not None:
-        return list(pairs[: config.validation.max_sentences])
+        return first_pairs(pairs, config.validation.max_sentences)
     drawn = [i for i, pair in enumerate(pairs) if _is_drawn(config, pair)]
     if len(drawn) <= MAX_DRAWN_TO_VALIDATE:
         return list(pairs)
+    # Sorted by direction, because pairs of two directions alternate: every second pair would be of one direction.
+    drawn.sort(key=lambda i: pairs[i].direction)
     used = {drawn[i * len(drawn) // MAX_DRAWN_TO_VALIDATE] for i in range(MAX_DRAWN_TO_VALIDATE)}
     left_out = set(drawn) - used
     return [pair for i, pair in enumerate(pairs) if i not in left_out]
+
+
+def first_pairs(pairs: Sequence[SentencePair], number: int | None) -> list[SentencePair]:
+    """The first pairs, about equally many of each direction; None: all of them."""
+    if number is None:
+        return list(pairs)
+    num_before: Counter[int] = Counter()
+    turns = []
+    for pair in pairs:
+        turns.append(num_before[pair.direction])
+        num_before[pair.direction] += 1
+    used = sorted(sorted(range(len(pairs)), key=turns.__getitem__)[:number])
+    return [pairs[i] for i in used]
 
 
 def held_out_digests(config: Config, held_out: HeldOutSplits) -> set[bytes]:
@@ -185,7 +201,12 @@ def held_out_digests(config: Config, held_out: HeldOutSplits) -> set[bytes]:
     """
     if isinstance(config.data, SequencesData):
         return set()
-    return {pair_digest(pair) for found in held_out.values() for pair in found.pairs}
+    pairs = [pair for found in held_out.values() for pair in found.pairs]
+    if (
+        len(config.data.directions) > 1
+    ):  # another corpus may have a held-out pair the other way round
+        pairs += [SentencePair(pair.target, pair.source) for pair in pairs]
+    return set(map(pair_digest, pairs))
 
 
 def _is_drawn(config: Config, pair: SentencePair) -> bool:

@@ -1,7 +1,7 @@
 """Reads the sentence pairs of a split from the source that the config names."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from itertools import islice
@@ -61,9 +61,11 @@ def read_pairs(
         raise DataError(f"the config has no {split} split", hint=hint)
     report = ReadingReport() if report is None else report
     if isinstance(data, PhrasebookData | SequencesData):
+        _, *reverse = range(len(data.directions))
         for pair in _generated_pairs(data, split, seed):
             report.num_read += 1
             yield pair
+            yield from _reversed(pair, reverse)
         return
     for index in range(len(data.corpora)):
         if _is_read_for(data, index, split):
@@ -148,17 +150,44 @@ def _corpus_pairs(
         rows = read_files(data, index, report)
     else:
         rows = read_hub(data, index, report)
-    given = data.corpora[index].split
+    given, directions = data.corpora[index].split, data.directions
+    direction, *reverse = direction_numbers(data, index)
+    # A pair and its reverse belong to one split, so all corpora of two languages are hashed in one direction.
+    is_turned = directions[direction].reverse in directions[:direction]
     for source, target in _watched_for_numbers(rows, data, index):
-        pair = SentencePair(source, target, index)
+        pair = SentencePair(source, target, index, direction)
         drawn = given or draw_split(
-            pair, validation_share=data.validation_share, test_share=data.test_share
+            SentencePair(target, source) if is_turned else pair,
+            validation_share=data.validation_share,
+            test_share=data.test_share,
         )
         if drawn == split:
             report.num_read += 1
             yield pair
+            yield from _reversed(pair, reverse)
         else:
             report.count_other_split(drawn)
+
+
+def direction_numbers(data: FilesData | HubData, index: int) -> list[int]:
+    """The directions in which the pairs of `data.corpora[index]` are read: indices into `data.directions`."""
+    return [data.directions.index(direction) for direction in data.directions_of(index)]
+
+
+def in_directions(
+    row: tuple[str, str], corpus: int, directions: Sequence[int]
+) -> Iterator[SentencePair]:
+    """The pair of a row in its written direction, and then in the reverse one if that is given too."""
+    direction, *reverse = directions
+    pair = SentencePair(*row, corpus, direction)
+    yield pair
+    yield from _reversed(pair, reverse)
+
+
+def _reversed(pair: SentencePair, directions: Sequence[int]) -> Iterator[SentencePair]:
+    """The pair the other way round, in the reverse direction; none if the config wants one direction only."""
+    for direction in directions:
+        yield SentencePair(pair.target, pair.source, pair.corpus, direction)
 
 
 def _watched_for_numbers(

@@ -128,6 +128,14 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
+def beginning_digest(path: Path) -> str:
+    """SHA-256 of the size of a file and of its first megabyte, for files that are too large to be read twice."""
+    digest = hashlib.sha256(b"%d " % path.stat().st_size)
+    with open_file(path) as file:
+        digest.update(_read(file, CHUNK_BYTES, path))
+    return digest.hexdigest()
+
+
 class _Zstd:
     """A decompressor of zstandard with the interface of those of bz2 and lzma."""
 

@@ -46,7 +46,7 @@ class Fields(NamedTuple):
     @classmethod
     def of(cls, data: FilesData | HubData, index: int) -> "Fields":
         """The fields of `data.corpora[index]`."""
-        corpus, languages = data.corpora[index], (data.source_language, data.target_language)
+        corpus, languages = data.corpora[index], data.directions_of(index)[0]
         return cls(corpus.source_field, corpus.target_field, *languages, f"data.corpora.{index}")
 
 

@@ -10,9 +10,10 @@ from typing import Any
 from transformer_cli.config.data import HubCorpus, HubData
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.sources.commits import commit_of, is_format
-from transformer_cli.data.sources.decompression import file_digest
+from transformer_cli.data.sources.decompression import beginning_digest, file_digest
 from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.lines import RawPair, decode_pairs
+from transformer_cli.data.sources.local_files import is_streamed
 from transformer_cli.data.sources.paths import expand_path, name_under_root
 from transformer_cli.data.sources.saved_datasets import (
     load_saved,
@@ -28,8 +29,10 @@ COMMIT_OF = "commit of"
 """The beginning of the names of commits in a fingerprint."""
 
 
-def read_hub(data: HubData, index: int, report: ReadingReport) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of `data.corpora[index]`, in the order of the data set.
+def read_hub(
+    data: HubData, index: int, report: ReadingReport, *, first: int = 0
+) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of `data.corpora[index]`, in the order of the data set, from row `first` on.
 
     Raises:
         MissingInputError: the hub cannot be reached, or has no such data set.
@@ -38,8 +41,8 @@ def read_hub(data: HubData, index: int, report: ReadingReport) -> Iterator[tuple
     corpus = data.corpora[index]
     name = " ".join(filter(None, (corpus.dataset, corpus.config)))
     num_rows_before = report.num_rows
-    yield from decode_pairs(_raw_pairs(data, index, name), (name, name), "error", report)
-    if report.num_rows == num_rows_before:
+    yield from decode_pairs(_raw_pairs(data, index, name, first), (name, name), "error", report)
+    if not first and report.num_rows == num_rows_before:
         raise DataError(f"{name}: its split {corpus.dataset_split} has no rows")
 
 
@@ -52,7 +55,8 @@ def fingerprint_hub(data: HubData, index: int) -> dict[str, str]:
     asked = (corpus.dataset, corpus.config, corpus.revision, corpus.dataset_split, corpus.max_pairs)
     name = " ".join(str(part) for part in asked if part is not None)
     digests = {name: sha256(repr(asked).encode()).hexdigest()}
-    digests |= {name: file_digest(path) for name, path in hub_files(data, index).items()}
+    digest = beginning_digest if is_streamed(data, index) else file_digest
+    digests |= {name: digest(path) for name, path in hub_files(data, index).items()}
     is_local = _local_folder(corpus, data) is not None
     if not is_local and (commit := commit_of(corpus)) is not None:
         digests[f"{COMMIT_OF} {corpus.dataset}"] = commit
@@ -67,19 +71,19 @@ def hub_files(data: HubData, index: int) -> dict[str, Path]:
     return {name_under_root(path, data.root): path for path in paths}
 
 
-def _raw_pairs(data: HubData, index: int, name: str) -> Iterator[RawPair]:
+def _raw_pairs(data: HubData, index: int, name: str, first: int) -> Iterator[RawPair]:
     corpus = data.corpora[index]
-    rows = pairs_of(_rows(corpus, data, name), Fields.of(data, index), name)
-    pairs = islice(rows, corpus.max_pairs)
+    rows = pairs_of(_rows(corpus, data, name, first), Fields.of(data, index), name)
+    pairs = islice(rows, corpus.max_pairs and max(0, corpus.max_pairs - first))
     if not corpus.streamed:
         return pairs
     # The split and the weight decide nothing about the rows that are read.
     settings = corpus.model_dump_json(exclude={"split", "weight"})
-    languages = f"{data.source_language} {data.target_language}"
+    languages = " ".join(data.directions_of(index)[0])
     return read_once(name, f"{settings} {languages} {data.root}", pairs)
 
 
-def _rows(corpus: HubCorpus, data: HubData, name: str) -> Iterator[Mapping[str, Any]]:
+def _rows(corpus: HubCorpus, data: HubData, name: str, first: int) -> Iterator[Mapping[str, Any]]:
     import datasets
 
     if not sys.stderr.isatty():
@@ -88,17 +92,17 @@ def _rows(corpus: HubCorpus, data: HubData, name: str) -> Iterator[Mapping[str, 
     folder = _local_folder(corpus, data)
     try:
         if folder is not None and saved_splits(folder) is not None:
-            yield from rows_of(load_saved(folder, corpus.dataset_split))
+            yield from rows_of(load_saved(folder, corpus.dataset_split).skip(first))
             return
         rows = datasets.load_dataset(
             str(folder or corpus.dataset),
             corpus.config,
             split=corpus.dataset_split,
             revision=corpus.revision,
-            streaming=corpus.streamed,
+            streaming=corpus.streamed or data.streaming,
             data_files=files or corpus.data_files,
         )
-        yield from rows_of(rows)
+        yield from rows_of(rows.skip(first))
     except datasets.exceptions.DatasetNotFoundError as error:
         raise MissingInputError(
             f"{name}: the Hugging Face hub has no such data set, or restricts access to it: {_first_line(error)}",

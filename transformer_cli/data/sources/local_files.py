@@ -1,13 +1,13 @@
 """Finds the local files of a corpus and reads their sentence pairs."""
 
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from transformer_cli.config.data import FilesData
+from transformer_cli.config.data import FilesData, HubData
 from transformer_cli.data.pairs import ReadingReport
-from transformer_cli.data.sources.decompression import COMPRESSIONS, file_digest
+from transformer_cli.data.sources.decompression import COMPRESSIONS, beginning_digest, file_digest
 from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.lines import RawPair, decode_pairs, read_lines
 from transformer_cli.data.sources.paths import expand_path, name_under_root
@@ -59,11 +59,19 @@ def read_files(data: FilesData, index: int, report: ReadingReport) -> Iterator[t
     num_rows_before = report.num_rows
     found = find_files(data, index)
     for files in found:
-        places = str(files.source), str(files.target)
-        yield from decode_pairs(_raw_pairs(files, data, index), places, data.undecodable, report)
+        yield from read_file(files, data, index, report)
     if report.num_rows == num_rows_before:
         names = ", ".join(dict.fromkeys(str(path) for files in found for path in files[1:]))
         raise DataError(f"data.corpora.{index} is empty: no sentence pair in {names}")
+
+
+def read_file(
+    files: CorpusFiles, data: FilesData, index: int, report: ReadingReport, *, first: int = 0
+) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of one of the files of `data.corpora[index]`, from row `first` on."""
+    places = str(files.source), str(files.target)
+    rows = islice(_raw_pairs(files, data, index), first, None)
+    return decode_pairs(rows, places, data.undecodable, report)
 
 
 def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
@@ -77,7 +85,7 @@ def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
     if corpus.source_path is not None and corpus.target_path is not None:
         return _two_sides(data, index)
     assert corpus.path is not None
-    languages = (data.source_language, data.target_language)
+    languages = data.directions_of(index)[0]
     paths = expand_path(corpus.path, data.root)
     if len(paths) == 1 and paths[0].is_dir():
         folder = paths[0]
@@ -112,8 +120,14 @@ def _saved(folder: Path, splits: Sequence[str]) -> CorpusFiles:
 
 
 def fingerprint_files(data: FilesData, index: int) -> dict[str, str]:
-    """Name -> SHA-256 of the stored bytes, for each file of `data.corpora[index]`."""
-    return {name: file_digest(path) for name, path in stored_files(data, index).items()}
+    """Name -> SHA-256 of the stored bytes, for each file of `data.corpora[index]`; of their beginning if streamed."""
+    digest = beginning_digest if is_streamed(data, index) else file_digest
+    return {name: digest(path) for name, path in stored_files(data, index).items()}
+
+
+def is_streamed(data: FilesData | HubData, index: int) -> bool:
+    """Whether the pairs of `data.corpora[index]` are read during the training, and not before."""
+    return data.streaming and data.corpora[index].split == "train"
 
 
 def stored_files(data: FilesData, index: int) -> dict[str, Path]:

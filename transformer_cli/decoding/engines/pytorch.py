@@ -17,7 +17,7 @@ from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.search import beam_search, greedy_search
 from transformer_cli.memory import to_device
 from transformer_cli.model import Transformer, sum_loss
-from transformer_cli.model.norms import at_least_float32
+from transformer_cli.model.precision import at_least_float32
 from transformer_cli.runtime import Machine
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.byte_pieces import BytePieces
@@ -113,7 +113,7 @@ class PyTorchEngine:
 
     def _hooks(self, options: DecodingConfig, max_lengths: Tensor) -> list[SearchHook]:
         """New hooks for one search."""
-        banned_ids = [self.special_ids.pad_id, self.special_ids.sos_id]
+        banned_ids = [self.special_ids.pad_id, self.special_ids.sos_id, *self.special_ids.tag_ids]
         if not options.allow_unknown:
             banned_ids.append(self.special_ids.unk_id)
         if not self.sequence_format.has_end:

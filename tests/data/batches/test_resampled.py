@@ -1,0 +1,192 @@
+"""Training pairs with other subwords in each epoch."""
+
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from transformer_cli.config import Config, load_config
+from transformer_cli.data.batches import resampled
+from transformer_cli.data.batches.grouping import UpdateSize
+from transformer_cli.data.batches.order import EpochOrder
+from transformer_cli.data.batches.resampled import ResampledPairs, training_pairs
+from transformer_cli.data.batches.updates import Updates
+from transformer_cli.data.preparation import PreparedData, prepare_data
+from transformer_cli.errors import ConfigError
+
+from .test_updates import content
+
+SETTINGS = {
+    "bpe": ["tokenizer.kind=bpe", "training.bpe_dropout=0.2"],
+    "unigram": ["tokenizer.kind=unigram", "training.unigram_alpha=0.2"],
+}
+
+
+@pytest.fixture(scope="module", params=SETTINGS)
+def prepared(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> PreparedData:
+    folder = tmp_path_factory.mktemp("data")
+    lines = [
+        f"the {a} {b} sees a {c}\tla {a} vede un {c} {b}\n"
+        for a in WORDS
+        for b in WORDS
+        for c in WORDS
+    ]
+    (folder / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
+    (folder / "a.yaml").write_text(CONFIG, encoding="utf-8")
+    config = load_config(folder / "a.yaml", [f"data.root={folder}", *SETTINGS[request.param]])
+    return prepare_data(config, folder / "prepared")
+
+
+WORDS = ["lowest", "newer", "widest", "house", "running", "water", "lowlands"]
+CONFIG = """\
+name: a
+data: {source: files, corpora: [{path: pairs.tsv, weight: 1.5}], validation_share: 0.1, test_share: 0.0}
+tokenizer: {vocab_size: 330}
+model: {d_model: 16, num_heads: 2, d_ff: 16, max_length: 40}
+training: {max_steps: 10, batch_tokens: 120}
+"""
+
+
+def opened(
+    prepared: PreparedData, *, seed: int | None = None, max_length: int | None = None
+) -> tuple[ResampledPairs, EpochOrder]:
+    config: Config = prepared.config
+    if seed is not None:
+        config = config.model_copy(update={"seed": seed})
+    if max_length is not None:
+        model = config.model.model_copy(update={"max_length": max_length})
+        config = config.model_copy(update={"model": model})
+    pairs, order = training_pairs(prepared.train, prepared.tokenizers, config)
+    assert isinstance(pairs, ResampledPairs)
+    return pairs, order
+
+
+def epoch_of(
+    pairs: ResampledPairs, order: EpochOrder, epoch: int
+) -> dict[int, tuple[list[int], list[int]]]:
+    """Visit -> the ids of both sides."""
+    found = {}
+    for batch in order.batches(epoch):
+        for visit, pair in zip(batch.tolist(), pairs.pairs(epoch, batch), strict=True):
+            assert visit not in found, "no visit comes twice"
+            found[visit] = (list(map(int, pair.source_ids)), list(map(int, pair.target_ids)))
+    return found
+
+
+def test_each_pair_keeps_its_text_and_gets_other_subwords_in_each_epoch(
+    prepared: PreparedData,
+) -> None:
+    pairs, order = opened(prepared)
+    first, second = (epoch_of(pairs, order, epoch) for epoch in (0, 1))
+    num_pairs = len(prepared.train)
+    assert {visit % num_pairs for visit in first} == set(range(num_pairs))
+    assert len(first) == -(-3 * num_pairs // 2)
+    for visit, sides in first.items():
+        for ids, ordinary, tokenizer in zip(
+            sides, prepared.train[visit % num_pairs], prepared.tokenizers, strict=True
+        ):
+            assert tokenizer.decode(ids) == tokenizer.decode(ordinary.tolist())
+            assert ids[-1] == tokenizer.eos_id
+    common = first.keys() & second.keys()
+    assert sum(first[visit] != second[visit] for visit in common) > 0.9 * len(common)
+    repeated = [visit for visit in first if visit >= num_pairs]
+    assert sum(first[visit] != first[visit - num_pairs] for visit in repeated) > 0.9 * len(repeated)
+
+
+def test_the_ids_depend_on_seed_epoch_and_visit_only(prepared: PreparedData) -> None:
+    pairs, order = opened(prepared)
+    whole = epoch_of(pairs, order, 1)
+    again, _ = opened(prepared)
+    for visit in islice(whole, 0, None, 7):
+        [pair] = again.pairs(1, np.array([visit]))
+        assert whole[visit] == (list(pair.source_ids), list(pair.target_ids))
+    others = epoch_of(*opened(prepared, seed=9), 1)
+    common = whole.keys() & others.keys()
+    assert sum(whole[visit] != others[visit] for visit in common) > 0.9 * len(common)
+
+
+def test_sampled_batches_hold_the_budget(prepared: PreparedData) -> None:
+    pairs, order = opened(prepared)
+    num_full = 0
+    for batch in order.batches(0):
+        longest = max(len(side) for pair in pairs.pairs(0, batch) for side in pair)
+        assert len(batch) * longest <= 120 or len(batch) == 1
+        num_full += len(batch) * longest > 90
+    assert num_full > 10, "the limit is reached"
+
+
+def test_a_pair_that_would_be_too_long_keeps_its_ordinary_ids(prepared: PreparedData) -> None:
+    longest = max(
+        len(side) for index in range(len(prepared.train)) for side in prepared.train[index]
+    )
+    pairs, order = opened(prepared, max_length=longest)
+    unlimited, _ = opened(prepared)
+    num_kept = 0
+    for visit, sides in epoch_of(pairs, order, 0).items():
+        assert max(map(len, sides)) <= longest
+        [free] = unlimited.pairs(0, np.array([visit]))
+        if max(map(len, free)) > longest:
+            num_kept += 1
+            ordinary = prepared.train[visit % len(prepared.train)]
+            assert sides == tuple(list(map(int, ids)) for ids in ordinary)
+    assert num_kept
+
+
+@pytest.mark.parametrize("max_kept", [0, 50, 10_000])
+def test_a_stream_resumes_anywhere(
+    prepared: PreparedData, max_kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resampled, "MAX_KEPT_PAIRS", max_kept)
+    size = UpdateSize(target_tokens=2500)
+
+    def stream(position: Sequence[int] = (0, 0)) -> Updates:
+        return Updates(*opened(prepared), size=size, position=position)
+
+    with stream() as whole:
+        positions, expected = [whole.position], []
+        while whole.position.epoch < 2:
+            expected.append(content(next(whole)))
+            positions.append(whole.position)
+    for step in range(0, len(expected) - 2, 2):
+        with stream(positions[step]) as resumed:
+            assert [content(next(resumed)) for _ in range(2)] == expected[step : step + 2]
+
+
+def test_the_number_of_updates_is_known_without_sampling_the_corpus(
+    prepared: PreparedData, tmp_path: Path
+) -> None:
+    pairs, order = opened(prepared)
+    with Updates(pairs, order, size=UpdateSize(2)) as stream:
+        expected = stream.num_updates
+        counted = 0
+        while stream.position.epoch == 0:
+            next(stream)
+            counted += 1
+    assert counted == expected
+    assert 1.05 < order.growth() < 3.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "right"),
+    [
+        ("wordlevel", "bpe_dropout", "bpe"),
+        ("unigram", "bpe_dropout", "bpe"),
+        ("wordlevel", "unigram_alpha", "unigram"),
+        ("bpe", "unigram_alpha", "unigram"),
+    ],
+)
+def test_sampling_that_does_not_fit_the_tokenizer_is_refused(
+    kind: str, option: str, right: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.yaml").write_text(CONFIG, encoding="utf-8")
+    options = [f"tokenizer.kind={kind}", f"training.{option}=0.1"]
+    with pytest.raises(ConfigError) as refused:
+        load_config(tmp_path / "a.yaml", options)
+    assert f"training.{option} is for tokenizer.kind: {right}, but the kind is {kind}" in str(
+        refused.value
+    )
+    assert f"set tokenizer.kind: {right}" in str(refused.value)

@@ -1,0 +1,118 @@
+"""The recipes of examples/ run from beginning to end, on a tiny corpus with a tiny model."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from transformer_cli.checkpoint import load_trained
+from transformer_cli.phrasebook import generate_split
+
+from ..experiments import state_of
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+SIZES = {"train": 120, "new": 60, "mono": 40, "dev": 12}
+CONFIG = """\
+name: base
+data:
+  source: files
+  corpora:
+    - {split: train, source_path: train.en, target_path: train.it}
+    - {split: validation, source_path: dev.en, target_path: dev.it}
+  test_share: 0.0
+tokenizer: {kind: bpe, vocab_size: 300}
+model: {d_model: 16, num_heads: 2, d_ff: 32, encoder_layers: 1, decoder_layers: 1}
+training: {max_steps: 8, batch_sentences: 16, warmup_steps: 4, best_metric: loss}
+validation: {max_sentences: 4, scores: [], num_samples: 0}
+decoding: {max_length: 12, beam_size: 2}
+runtime: {device: cpu, precision: float32, threads: 1}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with corpora, a config, a trained run, and `tfm` in bin/."""
+    folder = tmp_path_factory.mktemp("recipes")
+    for seed, (name, size) in enumerate(SIZES.items()):
+        pairs = list(generate_split("train", num_pairs=size, seed=seed))
+        for ending, texts in (("en", [p.source for p in pairs]), ("it", [p.target for p in pairs])):
+            (folder / f"{name}.{ending}").write_text("".join(f"{text}\n" for text in texts))
+    (folder / "mono.en").unlink()
+    (folder / "base.yaml").write_text(CONFIG, encoding="utf-8")
+    tfm = folder / "bin" / "tfm"
+    tfm.parent.mkdir()
+    tfm.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m transformer_cli "$@"\n')
+    tfm.chmod(0o755)
+    run(folder, "tfm", "train", "--config", "base.yaml")
+    return folder
+
+
+def run(folder: Path, *command: str) -> str:
+    environment = os.environ | {
+        "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
+    finished = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+def recipe(folder: Path, name: str, *arguments: str) -> str:
+    return run(folder, "bash", str(ROOT / "examples" / name), *arguments)
+
+
+def num_lines(path: Path) -> int:
+    return path.read_text(encoding="utf-8").count("\n")
+
+
+def test_fine_tuning_without_and_with_a_share_of_the_old_corpus(folder: Path) -> None:
+    shown = recipe(folder, "fine_tuning.sh", "base", "train", "new", "dev", "en", "it", "--set", "training.learning_rate=1e-4")  # fmt: skip
+    assert [line for line in shown.splitlines() if line.startswith("==")] == ["== base", "== base-new", "== base-mixed"]  # fmt: skip
+    logs = {name: (folder / f"runs/{name}/train.log").read_text() for name in ("base-new", "base-mixed")}  # fmt: skip
+    for name, num_pairs in (("base-new", SIZES["new"]), ("base-mixed", SIZES["new"] + SIZES["train"] // 5)):  # fmt: skip
+        assert state_of(folder / "runs" / name)["init_from"]["run"] == "base"
+        assert f"plan: {num_pairs} training pairs" in logs[name]
+
+
+def test_tagged_back_translation(folder: Path) -> None:
+    recipe(folder, "back_translation.sh", "base.yaml", "train", "dev", "mono", "en", "it")
+    assert num_lines(folder / "mono.en") == SIZES["mono"]
+    forward = load_trained(folder / "runs/back-forward")
+    assert forward.source_tokenizer.entries[-1] == "<BT>"
+    assert "<BT>" not in forward.target_tokenizer.entries
+    reverse = load_trained(folder / "runs/back-reverse").config.data
+    assert (reverse.source_language, reverse.target_language) == ("it", "en")
+
+
+def test_a_student_learns_from_the_translations_of_its_teacher(folder: Path) -> None:
+    shown = recipe(folder, "distillation.sh", "base", "base.yaml", "train", "dev", "en", "it", "--set", "model.d_ff=16")  # fmt: skip
+    assert num_lines(folder / "train.teacher.it") == SIZES["train"]
+    assert load_trained(folder / "runs/student").config.model.d_ff == 16
+    assert shown.count("BLEU") == 2
+
+
+def test_a_teacher_may_translate_both_ways(folder: Path) -> None:
+    shutil.rmtree(folder / "runs/student", ignore_errors=True)  # of the teacher above
+    both = ("--set", "data.both_directions=true", "--set", "tokenizer.shared=true")
+    run(folder, "tfm", "train", "--config", "base.yaml", "--set", "name=both", *both)
+    shown = recipe(folder, "distillation.sh", "both", "base.yaml", "train", "dev", "en", "it", "--set", "training.max_steps=4")  # fmt: skip
+    assert num_lines(folder / "train.teacher.it") == SIZES["train"]
+    assert shown.count("BLEU") == 2
+
+
+def test_a_recipe_without_arguments_says_which_it_needs(folder: Path) -> None:
+    for script in sorted((ROOT / "examples").glob("*.sh")):
+        finished = subprocess.run(
+            ["bash", str(script)], cwd=folder, capture_output=True, text=True, check=False
+        )
+        assert finished.returncode == 2
+        assert f"bash examples/{script.name}" in finished.stderr

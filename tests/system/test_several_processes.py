@@ -1,0 +1,217 @@
+"""Several processes train one model as one process does (B14, C10, C12)."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from ..experiments import SPEEDS, TINY, essence, metrics_of, newest_checkpoint, state_of, write_tiny
+from ..launcher import Launcher, Tfm
+from ..ranks import assert_close, run_ranks
+
+ONE_EACH = TINY.replace("accumulate: 2", "accumulate: 1")
+STREAMED = TINY.replace(
+    "data: {source: sequences, num_pairs: 70, num_symbols: 10, min_length: 3, max_length: 6}",
+    """data:
+  source: files
+  streaming: true
+  both_directions: true
+  corpora:
+    - {path: train.tsv, split: train, tag: <BT>}
+    - {path: held-out.tsv, split: validation}
+tokenizer: {shared: true}""",
+)
+FIGURES = ("objective", "loss", "perplexity", "gradient_norm")
+
+
+@pytest.fixture(scope="module")
+def alone(launcher: Launcher, memory_folder: Path) -> Path:
+    """A run of one process, which accumulates two micro-batches in each update."""
+    folder = memory_folder / "alone"
+    folder.mkdir()
+    finished = Tfm(launcher, folder)("train", "--config", write_tiny(folder))
+    assert finished.exit_code == 0, finished.talk
+    return folder / "runs/tiny"
+
+
+def assert_same_reports(run: Path, other: Path) -> None:
+    """But for rounding, and for speeds; the figures of all directions together stand for those of each."""
+    for ours, theirs in zip(metrics_of(run), metrics_of(other), strict=True):
+        assert ours.keys() == theirs.keys()
+        for name in ours.keys() - {*SPEEDS, "directions"}:
+            about = pytest.approx(theirs[name], rel=1e-5) if name in FIGURES else theirs[name]
+            assert ours[name] == about, name
+
+
+def test_two_processes_train_as_one_that_accumulates_twice_as_many_batches(
+    tfm: Tfm, alone: Path
+) -> None:
+    """With dropout, and with an update at the end of each epoch that has one batch only."""
+    write_tiny(tfm.folder, ONE_EACH)
+    main, other = run_ranks(tfm, "train", "--config", "tiny.yaml")
+    assert (main.exit_code, other.exit_code) == (0, 0), main.talk + other.talk
+    run = tfm.folder / "runs/tiny"
+    assert_close(run, alone)
+    assert_same_reports(run, alone)
+    assert other.talk == ""
+    assert "finished after 13 steps" in main.talk
+    assert "updates of about 74 target tokens" in main.talk
+    assert state_of(run)["progress"]["num_micro_batches"] == 2
+
+
+def write_streamed(folder: Path, text: str) -> None:
+    write_tiny(folder, text)
+    for name, numbers in (("train", range(35)), ("held-out", range(50, 56))):
+        lines = [f"{' '.join(str(n * 37))}\t{' '.join(str(n * 37)[::-1])} .\n" for n in numbers]
+        (folder / f"{name}.tsv").write_text("".join(lines))
+
+
+def test_two_processes_train_on_a_stream_as_one_does(
+    tfm: Tfm, launcher: Launcher, memory_folder: Path
+) -> None:
+    """Two stop at a signal in the second epoch, one goes on; with tags and both directions."""
+    lone = Tfm(launcher, memory_folder / "streamed")
+    lone.folder.mkdir()
+    write_streamed(lone.folder, STREAMED)
+    finished = lone("train", "--config", "tiny.yaml")
+    assert finished.exit_code == 0, finished.talk
+    write_streamed(tfm.folder, STREAMED.replace("accumulate: 2", "accumulate: 1"))
+    stop = {1: [("at", "step", 7, "signal", "SIGTERM")]}
+    main, other = run_ranks(tfm, "train", "--config", "tiny.yaml", faults=stop)
+    assert (main.exit_code, other.exit_code) == (143, 143), main.talk + other.talk
+    resumed = tfm("train", "--config", "tiny.yaml")
+    assert resumed.exit_code == 0, resumed.talk
+    run, expected = tfm.folder / "runs/tiny", lone.folder / "runs/tiny"
+    assert len(state_of(run)["progress"]["position"]) == 5, "a buffer, and a place in the corpus"
+    assert_close(run, expected)
+    assert_same_reports(run, expected)
+
+
+def test_a_signal_to_one_rank_stops_all_at_the_same_step_and_they_resume_on_another_number(
+    tfm: Tfm, alone: Path
+) -> None:
+    """SIGTERM to the rank that does not write; then one process goes on with what two have begun."""
+    write_tiny(tfm.folder, ONE_EACH)
+    stop = {1: [("at", "step", 5, "signal", "SIGTERM")]}
+    main, other = run_ranks(tfm, "train", "--config", "tiny.yaml", faults=stop)
+    assert (main.exit_code, other.exit_code) == (143, 143), main.talk + other.talk
+    assert "stopped and saved at step 5" in main.talk
+    assert other.talk == ""
+    assert newest_checkpoint(tfm.folder / "runs/tiny").name == "step-00000005"
+    refused = run_ranks(tfm, "train", "--config", "tiny.yaml", size=3)
+    assert [rank.exit_code for rank in refused] == [78, 78, 78]
+    assert "made of 2 batches, which 3 processes cannot share out" in refused[0].talk
+    resumed = tfm("train", "--config", "tiny.yaml")
+    assert resumed.exit_code == 0, resumed.talk
+    assert_close(tfm.folder / "runs/tiny", alone)
+    assert_same_reports(tfm.folder / "runs/tiny", alone)
+
+
+def test_a_resumed_run_of_two_processes_equals_the_uninterrupted_one_bit_for_bit(
+    tfm: Tfm, launcher: Launcher, memory_folder: Path
+) -> None:
+    """SIGUSR1 to one rank saves; kill -9 of either costs no more than the work since the last save."""
+    whole = Tfm(launcher, memory_folder / "whole")
+    whole.folder.mkdir()
+    for one in (whole, tfm):
+        write_tiny(one.folder, ONE_EACH)
+    assert [rank.exit_code for rank in run_ranks(whole, "train", "--config", "tiny.yaml")] == [0, 0]
+    for killed, survivor in ((1, 0), (0, 1)):
+        ask = [("at", "step", 2, "signal", "SIGUSR1")]
+        faults = {killed: [*ask, ("at", "step", 3, "signal", "SIGKILL")]}
+        ranks = run_ranks(tfm, "train", "--config", "tiny.yaml", faults=faults)
+        assert ranks[killed].exit_code == -signal.SIGKILL
+        assert ranks[survivor].exit_code == 75, ranks[survivor].talk
+        assert f"rank {killed} " in ranks[survivor].talk
+        assert "goes on from the last checkpoint" in ranks[survivor].talk
+    assert newest_checkpoint(tfm.folder / "runs/tiny").name == "step-00000004"
+    assert [rank.exit_code for rank in run_ranks(tfm, "train", "--config", "tiny.yaml")] == [0, 0]
+    ends = [essence(one.folder / "runs/tiny") for one in (tfm, whole)]
+    for end in ends:
+        del end["checkpoints"]
+    assert ends[0] == ends[1]
+
+
+def test_memory_that_is_too_small_and_a_gradient_that_is_not_finite_are_dealt_with_by_all(
+    tfm: Tfm, launcher: Launcher, memory_folder: Path
+) -> None:
+    """One rank cuts its batch in halves, the other waits; one has NaN in its gradient, both skip the update."""
+    sound = Tfm(launcher, memory_folder / "sound")
+    sound.folder.mkdir()
+    for one in (sound, tfm):
+        write_tiny(one.folder, ONE_EACH.replace("dropout: 0.1", "dropout: 0.0"))
+    poison = ["poison", 5, 5]
+    assert sound("train", "--config", "tiny.yaml", "--set", "training.accumulate=2", faults=[poison]).exit_code == 0  # fmt: skip
+    faults = {1: [poison, ["at", "forward", 3, "raise", "MemoryError", "out of memory"]]}
+    main, other = run_ranks(tfm, "train", "--config", "tiny.yaml", faults=faults)
+    assert (main.exit_code, other.exit_code) == (0, 0), main.talk + other.talk
+    assert "step 3: out of memory, so its batches were cut in parts" in main.talk
+    assert metrics_of(tfm.folder / "runs/tiny")[-2]["num_skipped"] == 1
+    assert_close(tfm.folder / "runs/tiny", sound.folder / "runs/tiny", within=1e-5)
+
+
+def test_a_signal_to_one_rank_during_a_validation_stops_it_for_all(tfm: Tfm, alone: Path) -> None:
+    write_tiny(tfm.folder, ONE_EACH.replace("beam_size: 2}", "beam_size: 2, batch_tokens: 1}"))
+    stop = {1: [("at", "batch", 2, "signal", "SIGTERM")]}
+    main, other = run_ranks(tfm, "train", "--config", "tiny.yaml", faults=stop)
+    assert (main.exit_code, other.exit_code) == (143, 143), main.talk + other.talk
+    assert "step 4  validation: stopped; the resumed run repeats it" in main.talk
+    assert [rank.exit_code for rank in run_ranks(tfm, "train", "--config", "tiny.yaml")] == [0, 0]
+    assert_same_reports(tfm.folder / "runs/tiny", alone)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_sharded_model_trains_as_a_whole_one_and_each_goes_on_with_the_checkpoints_of_the_other(
+    tfm: Tfm, alone: Path
+) -> None:
+    write_tiny(tfm.folder, ONE_EACH)
+    sharded = ("train", "--config", "tiny.yaml", "--set", "runtime.sharding=full")
+    lone = tfm(*sharded)
+    assert lone.exit_code == 78
+    assert "runtime.sharding: full shares the model" in lone.talk
+    stop = {0: [("at", "step", 5, "signal", "SIGTERM")]}
+    assert [rank.exit_code for rank in run_ranks(tfm, *sharded, faults=stop)] == [143, 143]
+    stop_later = [("at", "step", 2, "signal", "SIGTERM")]
+    whole = tfm("train", "--config", "tiny.yaml", faults=stop_later)
+    assert whole.exit_code == 143, whole.talk
+    main, other = run_ranks(tfm, *sharded)
+    assert (main.exit_code, other.exit_code) == (0, 0), main.talk + other.talk
+    assert_close(tfm.folder / "runs/tiny", alone, within=1e-5)
+    assert_same_reports(tfm.folder / "runs/tiny", alone)
+
+
+OPTIONS = {
+    "sharded, with averages": (
+        ("training.ema_decay=0.9", "training.average_last=2"),
+        ("runtime.sharding=full",),
+    ),
+    "fine-tuned": (("training.init_from=../alone/runs/tiny", "training.frozen=[encoder]"), ()),
+    "sampled": (
+        ("training.update_tokens=70", "training.word_dropout=0.1", "training.r_drop=1.0", "model.layer_dropout=0.2"),
+        (),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", OPTIONS)
+def test_two_processes_train_as_one_with_other_options_too(
+    tfm: Tfm, launcher: Launcher, memory_folder: Path, alone: Path, name: str
+) -> None:
+    """One process and two of them; these are stopped and go on."""
+    settings, of_two = OPTIONS[name]
+    one = Tfm(launcher, memory_folder / name.replace(" ", "-"))
+    one.folder.mkdir()
+    given = [part for setting in settings for part in ("--set", setting.replace("../alone", str(alone.parent.parent)))]  # fmt: skip
+    command = ("train", "--config", "tiny.yaml", *given)
+    write_tiny(one.folder, ONE_EACH if name == "sampled" else TINY)
+    finished = one(*command)
+    assert finished.exit_code == 0, finished.talk
+    write_tiny(tfm.folder, ONE_EACH)
+    more = [part for setting in of_two for part in ("--set", setting)]
+    stop = {1: [("at", "step", 3, "signal", "SIGTERM")]}
+    assert [rank.exit_code for rank in run_ranks(tfm, *command, *more, faults=stop)] == [143, 143]
+    main, other = run_ranks(tfm, *command, *more)
+    assert (main.exit_code, other.exit_code) == (0, 0), main.talk + other.talk
+    assert_close(tfm.folder / "runs/tiny", one.folder / "runs/tiny", within=1e-5)
+    assert_same_reports(tfm.folder / "runs/tiny", one.folder / "runs/tiny")

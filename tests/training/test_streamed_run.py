@@ -1,0 +1,59 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer_cli.config import Config
+from transformer_cli.data.streaming import streamed
+from transformer_cli.errors import ConfigError
+from transformer_cli.training.run import train
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(streamed, "BUFFER_PAIRS", 10)
+    for name, numbers in (("train", range(37)), ("held-out", range(50, 53))):
+        lines = [f"{' '.join(str(n))}\t{' '.join(str(n)[::-1])} .\n" for n in numbers]
+        (tmp_path / f"{name}.tsv").write_text("".join(lines))
+    return tmp_path
+
+
+def config_of(name: str, *, max_steps: int, **data: Any) -> Config:
+    corpora = [{"split": "train", "path": "train.tsv"}]
+    corpora += [{"split": "validation", "path": "held-out.tsv"}]
+    small = {"d_model": 8, "num_heads": 2, "d_ff": 8, "encoder_layers": 1, "decoder_layers": 1}
+    return Config.model_validate(
+        {
+            "name": name,
+            "data": {"source": "files", "corpora": corpora, "streaming": True} | data,
+            "model": small | {"dropout": 0.1},
+            "training": {
+                "batch_sentences": 3,
+                "max_steps": max_steps,
+                "validate_every": 100,
+                "save_every": 100,
+                "best_metric": "loss",
+            },
+            "validation": {"scores": []},
+            "runtime": {"device": "cpu", "precision": "float32"},
+        }
+    )
+
+
+def last_weights(run: Path) -> bytes:
+    (newest,) = sorted((run / "checkpoints").glob("step-*"))[-1:]
+    return (newest / "model.safetensors").read_bytes()
+
+
+def test_a_resumed_streamed_run_has_the_weights_of_the_uninterrupted_one(folder: Path) -> None:
+    train(config_of("whole", max_steps=19))
+    for max_steps in (2, 5, 14, 19):  # within a buffer, at its end, in the second epoch
+        run = train(config_of("parts", max_steps=max_steps))
+    assert last_weights(run.folder) == last_weights(folder / "runs/whole")
+
+
+def test_a_run_cannot_change_to_streaming(folder: Path) -> None:
+    train(config_of("stored", max_steps=2, streaming=False))
+    with pytest.raises(ConfigError, match=r"data\.streaming: was false, now true"):
+        train(config_of("stored", max_steps=4))

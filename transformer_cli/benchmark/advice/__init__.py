@@ -1,0 +1,1 @@
+"""Suggested changes of settings, and the trials that show whether they help."""

@@ -1,0 +1,1 @@
+"""Measurements for both training and translating: times, memory, FLOP, and matrix products."""

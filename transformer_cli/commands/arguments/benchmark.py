@@ -1,0 +1,94 @@
+"""The options of `tfm benchmark`. As in `cli.py`, the command is imported only when it runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transformer_cli.commands import completion
+from transformer_cli.errors import UsageError
+
+ConfigOption = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        "-c",
+        help="A YAML file, or the name of a shipped config, whose training is measured.",
+        autocompletion=completion.configs,
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="FIELD=VALUE",
+        help="Override a setting, such as runtime.threads=1; may be repeated.",
+        autocompletion=completion.settings,
+    ),
+]
+DecodeOption = Annotated[
+    bool,
+    typer.Option(
+        "--decode",
+        help="Measure translating the validation split: with --config by random weights, with --run by a trained model.",
+    ),
+]
+RunOption = Annotated[
+    str | None,
+    typer.Option(
+        "--run", help="With --decode: name or folder of a run.", autocompletion=completion.runs
+    ),
+]
+CompareOption = Annotated[
+    tuple[Path, Path] | None,
+    typer.Option(
+        "--compare",
+        metavar="BEFORE AFTER",
+        help="Compare two files that --json has written: ratios, and conditions that differ.",
+    ),
+]
+UpdatesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--updates",
+        min=3,
+        max=100_000,
+        help="Updates to measure, twice: for the speed, then for the phases. Default: 10 and 5 seconds.",
+    ),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print JSON, for other programs and for --compare.")
+]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def benchmark(
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+    decode: DecodeOption = False,
+    run: RunOption = None,
+    compare: CompareOption = None,
+    updates: UpdatesOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Measure how fast this machine trains or translates, and say what limits it and what to change."""
+    if sum(given is not None for given in (config, run, compare)) != 1:
+        raise UsageError("give one of --config, --run and --compare")
+    if run is not None and not decode:
+        raise UsageError("--run goes with --decode; to measure training, give --config")
+    if updates is not None and (decode or compare):
+        raise UsageError("--updates is for the benchmark of training")
+    if compare is not None and (decode or overrides):
+        raise UsageError("--compare only reads two files: it takes neither --decode nor --set")
+    from transformer_cli.messages import talk_on_stderr
+
+    talk_on_stderr(debug=debug)
+    from transformer_cli.commands import speed
+
+    if compare is not None:
+        speed.show_comparison(*compare, as_json=as_json)
+    elif decode:
+        speed.measure_decoding(config, run, overrides or [], as_json=as_json)
+    elif config is not None:
+        speed.measure_training(config, overrides or [], num_updates=updates, as_json=as_json)

@@ -1,0 +1,65 @@
+"""The options that several commands share; `cli.py` and the commands import them before they run."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from transformer_cli.commands import completion
+
+ConfigOption = Annotated[
+    str,
+    typer.Option(
+        "--config",
+        "-c",
+        help="A YAML file, or the name of a shipped config such as en-it.yaml.",
+        autocompletion=completion.configs,
+    ),
+]
+Overrides = list[str] | None
+
+
+def set_option(example: str, offered: Callable[[str], list[completion.Offer]]) -> Any:
+    """The option --set: an example that works for the command, and the settings that a shell offers."""
+    return typer.Option(
+        "--set",
+        metavar="FIELD=VALUE",
+        help=f"Override a setting, such as {example}; may be repeated.",
+        autocompletion=offered,
+    )
+
+
+RunOption = Annotated[
+    str | None,
+    typer.Option(
+        "--run",
+        help="Name or folder of a run, or one of its checkpoints. Default: the newest run under runs/.",
+        autocompletion=completion.runs,
+    ),
+]
+BeamOption = Annotated[
+    int | None,
+    typer.Option(
+        "--beam-size",
+        "-b",
+        min=1,
+        max=64,
+        help="Hypotheses per sentence; 1 is greedy search. Short for --set decoding.beam_size=N.",
+    ),
+]
+ToOption = Annotated[
+    str | None,
+    typer.Option(
+        "--to", metavar="LANGUAGE", help="Translate into this language, if the model knows several."
+    ),
+]
+FromOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="LANGUAGE",
+        help="Language of the source, if the model translates from several.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

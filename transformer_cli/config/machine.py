@@ -1,0 +1,24 @@
+"""The settings of the machine: device, precision and threads."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from transformer_cli.config.section import Positive, Section, Switch
+
+
+class RuntimeConfig(Section):
+    """Device, precision and threads."""
+
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """auto: a CUDA device if there is one, else an Apple GPU (mps), else the CPU."""
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Precision of matrix products and activations; weights and optimizer stay float32. auto: bfloat16 if the hardware is fast at it, else float16 on NVIDIA cards that are fast at that (Volta, Turing), else float32. In float16 a factor that training adapts keeps gradients in range."""
+    threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
+    """CPU threads; absent: PyTorch's default."""
+    compile: Switch = False
+    """Compile each layer with torch.compile; worthwhile for long runs on a GPU."""
+    sharding: Literal["none", "full"] = "none"
+    """How several processes (torchrun) hold the model. none: each holds all of it. full: each holds a part of all weights, gradients and moments (FSDP2), for a model that does not fit into the memory of one GPU."""
+    stuck_after_seconds: Positive | None = None
+    """A watchdog ends the training if no step, batch of a validation or save has ended for this time. It prints the stack of each thread and exits with code 75, so a scheduler can start the run again. Choose a longer time than the longest step, batch or save takes; absent: no watchdog."""

@@ -1,0 +1,97 @@
+"""The output layer and the loss in one autograd function, for real target positions only."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from transformer_cli.model.loss import LossSums, SmoothedLabels, parts
+from transformer_cli.model.precision import product_dtype
+
+# The number of positions is rounded up to a multiple of this, because oneDNN compiles a product for each new shape.
+MULTIPLE = 64
+
+
+def sum_loss_on_cpu(
+    output: nn.Linear, x: Tensor, target_ids: Tensor, labels: SmoothedLabels
+) -> LossSums:
+    """The same as `sum_loss` of the logits, for training.
+
+    Args:
+        output: the output layer, from D to V.
+        x: (B, T, D), what it reads.
+        target_ids: (B, T) int64, `labels.pad_id` where there is no token.
+        labels: the probabilities that the model shall learn.
+    """
+    ids = target_ids.flatten()
+    is_padding = ids == labels.pad_id
+    num_real = len(ids) - int(is_padding.sum())
+    # Real positions first, then as many others as the multiple needs.
+    chosen = is_padding.to(torch.uint8).argsort(stable=True)[: -(-num_real // MULTIPLE) * MULTIPLE]
+    rows = x.flatten(0, 1).index_select(0, chosen)
+    apply: Any = _SumOverRows.apply
+    return LossSums(*apply(rows, output.weight, output.bias, ids[chosen[:num_real]], labels))
+
+
+class _SumOverRows(torch.autograd.Function):
+    """Both sums, with a gradient for the first one.
+
+    The forward pass replaces the logits by the gradient of the objective with respect to them, part by part,
+    while the probabilities are in the cache of the processor. So there is one tensor of the size of the logits.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        ids: Tensor,
+        labels: SmoothedLabels,
+    ) -> tuple[Tensor, Tensor]:
+        """(N, D), (V, D), (V,) and the ids of the first rows to two numbers, as `sum_loss` returns them."""
+        dtype = product_dtype(x)
+        rows, narrow = x.to(dtype), weight.to(dtype)
+        logits = F.linear(rows, narrow)  # (N, V)
+        wide = torch.promote_types(dtype, torch.float32)
+        objectives, likelihoods = (torch.empty(len(ids), dtype=wide) for _ in range(2))
+        of_bias = None if bias is None else torch.zeros_like(bias, dtype=wide)
+        real = logits[: len(ids)]
+        for part in parts(real):
+            scores = real[part].to(wide)
+            if bias is not None:
+                scores += bias
+            of_truth = scores.gather(-1, ids[part].unsqueeze(-1)).squeeze(-1)
+            of_labels = labels.mean_of(scores, of_truth)
+            log_sums = _become_probabilities(scores)
+            objectives[part], likelihoods[part] = log_sums - of_labels, log_sums - of_truth
+            labels.subtract_from(scores, ids[part])
+            if of_bias is not None:
+                of_bias += scores.sum(0)
+            real[part] = scores
+        logits[len(ids) :] = 0.0
+        ctx.save_for_backward(rows, narrow, logits, of_bias)
+        objective, likelihood = objectives.sum(), likelihoods.sum()
+        ctx.mark_non_differentiable(likelihood)
+        return objective, likelihood
+
+    @staticmethod
+    def backward(ctx: Any, of_objective: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        rows, narrow, of_logits, of_bias = ctx.saved_tensors
+        needs_x, needs_weight, needs_bias, *_others = ctx.needs_input_grad
+        return (
+            (of_logits @ narrow).mul_(of_objective) if needs_x else None,
+            (of_logits.T @ rows).mul_(of_objective) if needs_weight else None,
+            of_bias * of_objective if needs_bias else None,
+            None,
+            None,
+        )
+
+
+def _become_probabilities(scores: Tensor) -> Tensor:
+    """Put the softmax of the scores, (N, V), in their place; return their log-sum-exp, (N,)."""
+    largest = scores.amax(-1, keepdim=True)
+    sums = scores.sub_(largest).exp_().sum(-1, keepdim=True)
+    scores.div_(sums)
+    return (sums.log_() + largest).squeeze(-1)

@@ -1,0 +1,1 @@
+"""Vocabulary extension: further entries for a tokenizer whose old entries keep their ids."""

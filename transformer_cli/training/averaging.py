@@ -1,0 +1,120 @@
+"""Checkpoint averaging at the end of a run: `tfm translate` uses the mean if it is better than each checkpoint.
+
+A run that is killed meanwhile makes the average when it is started again; after that, a start changes nothing.
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from transformer_cli.checkpoint.averages import averaged_steps, mean_weights, write_average
+from transformer_cli.checkpoint.listing import (
+    AVERAGE,
+    list_averages,
+    list_checkpoints,
+    ranked,
+)
+from transformer_cli.checkpoint.stored import Checkpoint, open_checkpoint
+from transformer_cli.config import TrainingConfig
+from transformer_cli.errors import DataError, StorageError
+from transformer_cli.evaluation import validate
+from transformer_cli.model import Transformer
+from transformer_cli.storage import DamagedError, point_link, remove
+from transformer_cli.training.session import TrainingSession
+
+logger = logging.getLogger(__name__)
+
+
+def average_at_end(session: TrainingSession) -> None:
+    """Write and validate the average that the config asks for, unless it is there already."""
+    training, folder = session.config.training, session.checkpoints.folder
+    if training.average_last is None:
+        return
+    chosen = _chosen(folder, training, session.progress.step)
+    if len(chosen) < 2:
+        logger.warning("no average: training.average_last needs at least two checkpoints")
+        return
+    if len(chosen) < training.average_last:
+        wanted, found = training.average_last, len(chosen)
+        logger.info("training.average_last is %d, but there are only %d checkpoints", wanted, found)
+    final = folder / f"{AVERAGE}{session.progress.step:08d}"
+    if not _is_made_of(final, chosen):
+        _make(final, chosen, session)
+    averages = list_averages(folder).whole
+    for best in ranked(list_checkpoints(folder).whole, averages)[:1]:
+        _tell_and_link(best, is_average=best.folder == final)
+        old = [one.folder for one in averages if one.folder not in (final, best.folder)]
+        remove(old)
+
+
+def _chosen(folder: Path, training: TrainingConfig, last_step: int) -> list[Checkpoint]:
+    """The checkpoints to average. An interruption saves further checkpoints; they are never among these."""
+    whole = list_checkpoints(folder).whole
+    if training.average_of == "best":
+        candidates = ranked(whole)
+    else:
+        regular = (last_step, training.save_every)
+        candidates = [
+            found
+            for found in whole
+            if found.manifest.run_id == whole[0].manifest.run_id
+            and (found.step == regular[0] or found.step % regular[1] == 0)
+        ]
+    assert training.average_last is not None
+    valid: list[Checkpoint] = []
+    for found in candidates:
+        if len(valid) == training.average_last:
+            break
+        try:
+            found.verify()
+        except (DamagedError, StorageError) as error:
+            logger.warning("not part of the average: %s", error.message)
+        else:
+            valid.append(found)
+    return valid
+
+
+def _is_made_of(final: Path, chosen: Sequence[Checkpoint]) -> bool:
+    try:
+        average = open_checkpoint(final)
+        average.verify()
+        return averaged_steps(average) == sorted(found.step for found in chosen)
+    except (DataError, StorageError):
+        return False
+
+
+def _make(final: Path, chosen: Sequence[Checkpoint], session: TrainingSession) -> None:
+    settings, metric = session.config.validation, session.config.training.best_metric
+    data, device = session.data, session.experiment.machine.device
+    vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
+    model = Transformer(session.config.model, *vocab_sizes).to(device).eval()
+    expected = model.state_dict()
+    weights = mean_weights(found.model(expected) for found in chosen)
+    model.load_state_dict(weights)
+    report = validate(
+        session.translator(model),
+        session.validation_pairs,
+        scores=settings.scores,
+        num_samples=0,
+    )
+    value = report.metric(metric)
+    figures = {"step": session.progress.step, "value": value} | report.as_json()
+    average = write_average(final, chosen, weights, validation=figures)
+    steps = ", ".join(f"{step:,}" for step in averaged_steps(average))
+    logger.info(
+        "average of the checkpoints of steps %s: %s %.4g, loss %.4f",
+        steps, metric, value, report.loss,
+    )  # fmt: skip
+
+
+def _tell_and_link(best: Checkpoint, *, is_average: bool) -> None:
+    """Log which checkpoint `tfm translate` uses, and let the link `best` name it."""
+    chosen = f"{best.manifest.metric} {best.score:.4g}"
+    text = f"the average is the best ({chosen}): tfm translate uses it"
+    if not is_average:
+        text = (
+            f"the average is not better than the checkpoint of step {best.step:,} ({chosen}): "
+            "tfm translate uses that checkpoint"
+        )
+    logger.info("%s", text)
+    point_link(best.folder.with_name("best"), best.folder.name)

@@ -1,0 +1,241 @@
+"""What a run records in its folder: log lines, metrics.jsonl, and event files for TensorBoard."""
+
+import logging
+import re
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.decoding.translator import Translator
+from transformer_cli.errors import TfmError
+from transformer_cli.evaluation import ValidationReport
+from transformer_cli.evaluation.attention_picture import attention_picture
+from transformer_cli.storage import (
+    KnownFolder,
+    append_json_line,
+    cut_json_lines,
+    keep_json_lines,
+)
+from transformer_cli.training.callbacks import Callback
+from transformer_cli.training.meter import TrainingReport
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+logger = logging.getLogger(__name__)
+
+PARTS = ("train", "validation")
+LOSS = "loss"
+_EVENTS = "events.out.tfevents."
+
+
+class Recorder(Callback):
+    """Records one run; if a file cannot be written, it warns once and the run continues."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        self.first_step = 0
+        self.num_steps: int | None = None
+        self.boards: dict[str, _EventFile] = {}
+        self.known: KnownFolder | None = None
+        self.is_recording = True
+        self.is_warned = False
+        self.is_lost = False
+
+    def on_start(self, first_step: int, num_steps: int | None) -> None:
+        self.first_step, self.num_steps = first_step, num_steps
+        self.known = KnownFolder(self.folder.path)
+        try:
+            # Steps after the checkpoint are trained again, and recorded again.
+            cut_json_lines(self.folder.metrics_file, after_step=first_step)
+        except TfmError as error:
+            self.is_recording = False  # otherwise steps would be recorded twice
+            self._warn(error)
+        try:
+            self.boards = _open_boards(self.folder.tensorboard_folder, first_step)
+        except OSError as error:
+            self._warn(error)
+
+    def on_report(self, report: TrainingReport) -> None:
+        steps = f"{report.step}/{self.num_steps}" if self.num_steps else f"{report.step}"
+        speed = f"{report.target_tokens_per_second:,.0f} tok/s"
+        scale = report.gradient_scale
+        scaled = "" if scale is None else f"  gradients x {scale:,.6g}"
+        logger.info(
+            "step %s  epoch %d  loss %.4f  lr %.2e  %s%s",
+            steps, report.epoch, report.loss, report.learning_rate, speed, scaled,
+            extra={"is_on_the_bar": sys.stderr.isatty()},
+        )  # fmt: skip
+        figures = {name: value for name, value in asdict(report).items() if value is not None}
+        self._record({"kind": "train"} | figures)
+        self._draw(
+            "train",
+            report.step,
+            {
+                LOSS: report.loss,
+                "training/objective": report.objective,
+                "training/learning_rate": report.learning_rate,
+                "training/gradient_norm": report.gradient_norm,
+                "training/target_tokens_per_second": report.target_tokens_per_second,
+                "training/source_tokens_per_second": report.source_tokens_per_second,
+                "training/skipped_updates": report.num_skipped,
+                "training/epoch": report.epoch,
+                **({} if scale is None else {"training/gradient_scale": scale}),
+            },
+        )
+
+    def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
+        """Losses and scores, sample translations, and the attention of the first sample."""
+        scores = "".join(f"  {score.name} {score.value:.2f}" for score in report.scores)
+        logger.info(
+            "step %d  validation: loss %.4f  perplexity %.2f%s",
+            step, report.loss, report.perplexity, scores,
+        )  # fmt: skip
+        line = {"kind": "validation", "step": step}
+        for of_direction in report.directions:
+            scores = "".join(f"  {score.name} {score.value:.2f}" for score in of_direction.scores)
+            logger.info("    %s: loss %.4f%s", of_direction.direction, of_direction.loss, scores)
+        # A resumed run repeats this validation: remove its earlier line.
+        if step == self.first_step:
+            self._forget(line)
+        self._record(line | report.as_json())
+        curves = {LOSS: report.loss, "perplexity": report.perplexity}
+        scored = {f"scores/{score.name}": score.value for score in report.scores}
+        for one in report.directions:
+            curves[f"losses/{one.direction}"] = one.loss
+            scored |= {f"scores/{score.name}_{one.direction}": score.value for score in one.scores}
+        self._draw("validation", step, curves | scored)
+        for number, sample in enumerate(report.samples):
+            shown = "\n".join(f"    {line}" for line in sample.lines())
+            logger.info("%s", shown)
+            self._on_board("validation", step, "text", f"samples/{number}", shown)
+        for sample in report.samples[:1]:
+            if sample.direction is not None:
+                source, target = sample.direction
+                translator = translator.towards(target, source)
+            if figure := attention_picture(translator, sample.source, sample.predicted):
+                self._show_picture(step, "attention/0", figure)
+
+    def should_stop(self) -> bool:
+        """True after the run folder was renamed or removed: then the training saves its state elsewhere and ends."""
+        return self.is_lost
+
+    def on_end(self) -> None:
+        for board in self.boards.values():
+            board.close()
+
+    def _show_picture(self, step: int, name: str, figure: "Figure") -> None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()  # type: ignore[no-untyped-call]
+        pixels = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
+        self._on_board("validation", step, "image", name, pixels, dataformats="HWC")
+
+    def _draw(self, part: str, step: int, curves: Mapping[str, float]) -> None:
+        for name, value in curves.items():
+            self._on_board(part, step, "scalar", name, value)
+
+    def _record(self, line: Mapping[str, Any]) -> None:
+        if self.known is not None and not self.known.is_in_place():
+            self._leave(self.known)
+        if not self.is_recording:
+            return
+        try:
+            append_json_line(self.folder.metrics_file, line)
+        except TfmError as error:
+            self._warn(error)
+
+    def _forget(self, line: Mapping[str, Any]) -> None:
+        try:
+            keep_json_lines(
+                self.folder.metrics_file, lambda record: not line.items() <= record.items()
+            )
+        except TfmError as error:
+            self._warn(error)
+
+    def _leave(self, known: KnownFolder) -> None:
+        """The folder was renamed or removed: ask to stop, and until then record in the renamed folder."""
+        if not self.is_lost:
+            logger.warning("%s was renamed or removed: saving and stopping", known.path)
+        self.is_lost = True
+        renamed = known.find_nearby()
+        if renamed is None:
+            self.is_recording = False
+        else:
+            self.folder, self.known = RunFolder(renamed), KnownFolder(renamed)
+
+    def _on_board(self, part: str, step: int, kind: str, *content: Any, **options: Any) -> None:
+        if part not in self.boards:
+            return
+        try:
+            self.boards[part].add(step, kind, *content, **options)
+        except OSError as error:
+            self.on_end()
+            self.boards = {}
+            self._warn(error)
+
+    def _warn(self, error: Exception) -> None:
+        if not self.is_warned:
+            reason = error.message if isinstance(error, TfmError) else error
+            logger.warning("metrics cannot be written any more (%s); the run goes on", reason)
+        self.is_warned = True
+
+
+def _open_boards(folder: Path, first_step: int) -> dict[str, "_EventFile"]:
+    """An event file for the training, and one for the validations: TensorBoard draws both into one chart.
+
+    TensorBoard puts curves of the same name into one chart, with one curve for each folder of event files.
+    """
+    if any(folder.glob(f"{_EVENTS}*")):
+        # Earlier versions wrote here; their curves lose the steps that are trained again.
+        _EventFile(folder, first_step=first_step).close()
+    return {name: _EventFile(folder / name, first_step=first_step) for name in PARTS}
+
+
+class _EventFile:
+    """A file for TensorBoard; each event is on the disk as soon as it is added.
+
+    PyTorch's SummaryWriter is not used: its thread ends with a traceback if the disk is full, and
+    it names files by the clock, which may jump. TensorBoard reads files in the order of their names.
+    """
+
+    def __init__(self, folder: Path, *, first_step: int) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+
+        folder.mkdir(parents=True, exist_ok=True)
+        names = (
+            re.fullmatch(rf"{re.escape(_EVENTS)}(\d+)", path.name) for path in folder.iterdir()
+        )
+        number = max((int(name[1]) for name in names if name), default=-1) + 1
+        self._file = (folder / f"{_EVENTS}{number:06d}").open("xb", buffering=0)
+        # From this step on, TensorBoard ignores earlier files.
+        start = SessionLog(status=SessionLog.START)
+        try:
+            self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
+            self._write(Event(wall_time=time.time(), step=first_step + 1, session_log=start))
+        except OSError:
+            self.close()
+            raise
+
+    def add(self, step: int, kind: str, *content: Any, **options: Any) -> None:
+        """Add an event; `kind` names a function of `torch.utils.tensorboard.summary`, such as text."""
+        from tensorboard.compat.proto.event_pb2 import Event
+        from torch.utils.tensorboard import summary
+
+        made = getattr(summary, kind)(*content, **options)
+        self._write(Event(wall_time=time.time(), step=step, summary=made))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self, event: Any) -> None:
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        RecordWriter(self._file).write(event.SerializeToString())

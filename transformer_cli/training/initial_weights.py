@@ -1,0 +1,278 @@
+"""The weights with which a run starts: random ones, or those of another run (`training.init_from`).
+
+Only the first start of a run reads the other run. Its checkpoints hold everything, also a record of the
+origin of the weights, so the other run may be deleted after the first save.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer_cli.checkpoint import (
+    Checkpoint,
+    TrainedModel,
+    find_run,
+    load_trained,
+    open_checkpoint,
+)
+from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.stored import MODEL_FILE
+from transformer_cli.config import Config, ModelConfig
+from transformer_cli.errors import ConfigError, MissingInputError
+from transformer_cli.model import Transformer
+from transformer_cli.model.word_dropout import WordDropout
+from transformer_cli.runtime import derive_seed, seed_everything
+from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.text.tokenizer_pair import Tokenizers
+from transformer_cli.text.word_split import SPECIALS, is_corpus_tag
+from transformer_cli.training.frozen_parts import freeze, frozen_names
+
+logger = logging.getLogger(__name__)
+
+# Settings of the model that change neither the shapes of its weights nor what they compute.
+_FREE = ("preset", "dropout", "attention_dropout", "ff_dropout", "embedding_dropout", "layer_dropout", "init")  # fmt: skip
+_TABLES = {"source_embedding.weight": 0, "target_embedding.weight": 1, "output.weight": 1, "output.bias": 1}  # fmt: skip
+"""The parameters with one row for each entry of a vocabulary: that of the source (0) or of the target (1)."""
+# The standard deviation of the noise in a new row, as a share of that of the old rows.
+_NOISE = 0.1
+
+
+INIT_FROM = "init_from"
+"""The key of the origin of the weights in state.json and environment.json."""
+_MOST_CHARACTERS = 255
+
+
+@dataclass(frozen=True, slots=True)
+class InitialModel:
+    """A trained model from whose weights a run starts."""
+
+    trained: TrainedModel
+    origin: dict[str, Any]
+    """Run, checkpoint, step, id of the run, and SHA-256 of the file of the weights."""
+
+    @property
+    def tokenizers(self) -> Tokenizers:
+        """The tokenizers of source and target."""
+        return self.trained.source_tokenizer, self.trained.target_tokenizer
+
+    def load_into(self, model: Transformer, tokenizers: Tokenizers, *, seed: int) -> None:
+        """Copy the weights; each table gets a new row for each entry that only the new `tokenizers` have.
+
+        Args:
+            model: of the same architecture.
+            tokenizers: of source and target; the ids of the old entries are unchanged.
+            seed: of the random noise in new rows.
+        """
+        weights: dict[str, Tensor] = dict(self.trained.model.state_dict())
+        generator = torch.Generator().manual_seed(derive_seed(seed, "added words"))
+        for name, side in _TABLES.items():
+            known, extended = self.tokenizers[side], tokenizers[side]
+            if name in weights and extended.vocab_size > known.vocab_size:
+                rows = compositions(known, extended)
+                weights[name] = with_new_rows(weights[name], rows, generator)
+        model.load_state_dict(weights)
+        added = [new.vocab_size - old.vocab_size for new, old in zip(tokenizers, self.tokenizers, strict=True)]  # fmt: skip
+        where = f"{self.trained.folder}, step {self.trained.step}"
+        logger.info("initial weights: %s; added entries: source %d, target %d", where, *added)
+
+
+def new_model(
+    config: Config, tokenizers: Tokenizers, initial: InitialModel | None = None
+) -> Transformer:
+    """A model on the CPU, with random weights or those of `initial`; `training.frozen` parameters are frozen."""
+    seed_everything(config.seed, "weights")
+    model = Transformer(config.model, *(tokenizer.vocab_size for tokenizer in tokenizers))
+    if (share := config.training.word_dropout) is not None:
+        source, target = tokenizers
+        model.source_word_dropout = WordDropout(share, len(SPECIALS), source.tag_ids)
+        model.target_word_dropout = WordDropout(share, len(SPECIALS), target.tag_ids)
+    if initial is not None:
+        initial.load_into(model, tokenizers, seed=config.seed)
+    freeze(model, config.training.frozen or ())
+    return model
+
+
+def load_initial_model(config: Config, own_folder: Path) -> InitialModel | None:
+    """The model that `training.init_from` names; None if a run starts from random weights.
+
+    Args:
+        own_folder: the folder of the run that starts.
+
+    Raises:
+        MissingInputError: there is no such run, or it has no checkpoint.
+        ConfigError: it has another architecture, other tokenizers or another sequence format than the config; or
+            `training.frozen` names no parameter.
+    """
+    name = config.training.init_from
+    if name is None:
+        return None
+    trained = load_trained(_found(name, own_folder))
+    _require_equal_settings(name, trained.config, config)
+    _require_equal_format(name, trained.config, config)
+    _require_rows_that_learn(trained, config)
+    if not {*config.data.directions} <= {*trained.config.data.directions}:
+        was, is_now = _directions(trained.config), _directions(config)
+        translates = "training.init_from: %s translates %s, but this run translates %s"
+        logger.warning(translates, name, was, is_now)
+    return InitialModel(trained, _origin(trained))
+
+
+def checked_origin(checkpoint: Checkpoint | None) -> dict[str, Any]:
+    """The origin of the initial weights of a checkpoint; empty if they were random.
+
+    Raises:
+        DataError: it is not what `InitialModel` records.
+    """
+    if checkpoint is None or INIT_FROM not in (state := checkpoint.training_state()).values:
+        return {}
+    origin = state.part(INIT_FROM)
+    names = {name: origin.text(name, most=_MOST_CHARACTERS) for name in ("run", "checkpoint", "run_id", "sha256")}  # fmt: skip
+    return names | {"step": origin.count("step")}
+
+
+def compositions(known: Tokenizer, extended: Tokenizer) -> list[list[int]]:
+    """For each added entry, the ids of the old entries of which it consists; empty for an unknown word or a tag."""
+    ids = {entry: index for index, entry in enumerate(known.entries)}
+    added = extended.entries[known.vocab_size :]
+    pieces = ([] if is_corpus_tag(entry) else known.pieces(entry) for entry in added)
+    return [[ids[one] for one in of_entry if ids[one] != known.unk_id] for of_entry in pieces]
+
+
+def with_new_rows(
+    table: Tensor, rows: Sequence[Sequence[int]], generator: torch.Generator
+) -> Tensor:
+    """A table with further rows: the mean of the rows that make up the entry, or of all rows plus a little noise.
+
+    With the mean of all rows, no new word is likelier than an average one, so the probabilities of the old words
+    hardly change.
+
+    Args:
+        table: (V, D), or (V,) for a bias.
+        rows: for each new row, the old rows of which the entry consists; empty: the mean of all rows plus noise.
+
+    Source: mean of the pieces: Gee et al. 2022, "Fast Vocabulary Transfer for Language Model Compression";
+        mean of all: Hewitt 2021, "Initializing New Word Embeddings for Pretrained Language Models".
+    """
+    of_words = table[len(SPECIALS) :]
+    mean, deviation = of_words.mean(0), of_words.std(0)
+    new = []
+    for composition in rows:
+        if composition:
+            new.append(table[list(composition)].mean(0))
+        else:
+            noise = torch.randn(mean.shape, generator=generator, dtype=table.dtype)
+            new.append(mean + _NOISE * deviation * noise)
+    return torch.cat([table, torch.stack(new)])
+
+
+def _found(name: str, own_folder: Path) -> Path:
+    try:
+        folder = find_run(name)
+    except MissingInputError as error:
+        raise MissingInputError(f"training.init_from: {error.message}", hint=error.hint) from error
+    run = RunFolder.of_checkpoint(folder) or RunFolder(folder)
+    if run.path.resolve() == own_folder.resolve():
+        raise ConfigError(
+            f"training.init_from: {name} is this run itself",
+            hint="give the new run another name: --set name=...",
+        )
+    return folder
+
+
+def _origin(trained: TrainedModel) -> dict[str, Any]:
+    manifest = open_checkpoint(trained.folder).manifest
+    run = RunFolder.of_checkpoint(trained.folder)
+    return {
+        "run": trained.config.name if run is None else run.path.absolute().name,
+        "checkpoint": trained.folder.absolute().name,
+        "run_id": manifest.run_id,
+        "sha256": next(file.sha256 for file in manifest.files if file.name == MODEL_FILE),
+        "step": trained.step,
+    }
+
+
+def _require_equal_settings(name: str, was: Config, is_now: Config) -> None:
+    """Compare the architecture and the kind of the tokenizers."""
+    old, new = (
+        {f"model.{key}": value for key, value in _architecture(one.model).items()}
+        | {f"tokenizer.{key}": value for key, value in one.tokenizer.model_dump().items()}
+        for one in (was, is_now)
+    )
+    lines = "".join(
+        f"\n    {key}: {old[key]} in the run, {new[key]} in the config"
+        for key in old
+        if old[key] != new[key]
+    )
+    if lines:
+        raise ConfigError(
+            f"training.init_from: {name} has another model or another tokenizer than this config:{lines}",
+            hint="take the sections model and tokenizer from its config.yaml, or start from this file: "
+            "tfm train --config runs/NAME/config.yaml --set name=... --set training.init_from=NAME",
+        )
+
+
+def _require_equal_format(name: str, was: Config, is_now: Config) -> None:
+    old, new = (replace(SequenceFormat.of(one.data), corpus_tags=()) for one in (was, is_now))
+    if replace(old, tags=()) != replace(new, tags=()):
+        raise ConfigError(
+            f"training.init_from: {name} was trained on sequences with other special tokens than those of this config",
+            hint="set data.end_symbol and data.shift_target as in the run; tfm info --run shows its settings",
+        )
+    # Each tag is known by its name, so the directions may stand in another order, and some may be left out.
+    if bool(old.tags) != bool(new.tags) or not {*new.tags} <= {*old.tags}:
+        raise ConfigError(
+            f"training.init_from: {name} translates {_directions(was)} and {_tags_read(old)}; "
+            f"this config translates {_directions(is_now)} and {_tags_read(new)}",
+            hint=_hint_for_directions(was, old),
+        )
+
+
+def _directions(config: Config) -> str:
+    return ", ".join(map(str, config.data.directions))
+
+
+def _tags_read(sequences: SequenceFormat) -> str:
+    tags = " or ".join(dict.fromkeys(sequences.tags))
+    return f"reads {tags} before each source" if tags else "reads no tag before a source"
+
+
+def _hint_for_directions(was: Config, old: SequenceFormat) -> str:
+    if not old.tags:
+        return (
+            "translate into one language, as the run does, or train a new model without init_from"
+        )
+    return (
+        "translate into two or more languages of the run, such as with data.both_directions: true or with corpora that "
+        f"name their target_language; the run translates {_directions(was)}"
+    )
+
+
+def _require_rows_that_learn(trained: TrainedModel, config: Config) -> None:
+    """Check the names of frozen parts, and that no table is frozen that gets further rows."""
+    frozen = frozen_names(trained.model, config.training.frozen or ()) & _TABLES.keys()
+    tags = {*filter(None, SequenceFormat.of(config.data).corpus_tags)}
+    added = [f"the tag {tag}" for tag in sorted(tags - {*trained.source_tokenizer.entries})]
+    if config.training.add_words is not None:
+        added.append("training.add_words")
+    if frozen and added:
+        raise ConfigError(
+            f"training.frozen keeps {', '.join(sorted(frozen))}, so the new rows of {', '.join(added)} could not be learned",
+            hint="leave out add_words and new tags, or freeze only encoder or decoder",
+        )
+
+
+def _architecture(model: ModelConfig) -> Mapping[str, Any]:
+    """The settings that decide which weights there are and what they compute; absent ones with their value."""
+    settings = {key: value for key, value in model.model_dump().items() if key not in _FREE}
+    if model.positions != "learned":
+        del settings["max_length"]
+    return settings | {
+        "head_dim": model.head_width,
+        "num_kv_heads": model.kv_heads,
+        "final_norm": model.has_final_norm,
+    }

@@ -1,0 +1,126 @@
+"""Opening a run: its newest checkpoint or its initial weights, its data, and its records on disk."""
+
+import json
+import logging
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from transformer_cli.checkpoint import Checkpoint, Checkpoints, load_tokenizers
+from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
+from transformer_cli.config import Config, load_config, to_yaml
+from transformer_cli.data.preparation import PreparedData, prepare_data
+from transformer_cli.data.shared_data import take_over
+from transformer_cli.runtime import Machine, environment
+from transformer_cli.storage import replace_file
+from transformer_cli.training.batch_size import with_fitting_batches, with_recorded_batches
+from transformer_cli.training.config_changes import accept_changes
+from transformer_cli.training.initial_weights import (
+    INIT_FROM,
+    InitialModel,
+    checked_origin,
+    load_initial_model,
+)
+from transformer_cli.training.processes.process_group import Processes
+from transformer_cli.training.processes.sharing import data_of_main
+from transformer_cli.training.progress import Progress, is_finished
+from transformer_cli.training.session import TrainingSession
+
+logger = logging.getLogger(__name__)
+
+
+def open_run(
+    folder: RunFolder,
+    config: Config,
+    machine: Machine,
+    processes: Processes,
+    *,
+    from_scratch: bool,
+    accept_data_change: bool,
+) -> TrainingSession:
+    """The session of a run that starts or goes on; rank 0 writes the files of the run.
+
+    Raises:
+        ConfigError: a setting has changed, so that this would be another experiment.
+        DataError: the corpus cannot be used, or has changed.
+    """
+    # Before the earlier checkpoints are moved away: without the other run, this one cannot start again.
+    initial = load_initial_model(config, folder.path) if from_scratch else None
+    newest = _newest_checkpoint(folder, from_scratch) if processes.is_main else None
+    [has_begun] = processes.any_of(newest is not None)
+    if has_begun and folder.config_file.exists():
+        before = load_config(folder.config_file)
+        config = with_recorded_batches(config, before)
+        if newest is not None:
+            for change in accept_changes(
+                before, config, step=newest.step, accept_data_change=accept_data_change
+            ):
+                logger.info("changed since the run began: %s", change)
+    if not has_begun:
+        initial = initial or load_initial_model(config, folder.path)
+    origin = initial.origin if initial else checked_origin(newest)
+    prepare = partial(_prepared_data, folder, config, newest, initial, accept_data_change)
+    data = data_of_main(prepare, config, folder, processes)
+    config = with_fitting_batches(config, data, machine, processes)
+    if processes.is_main:
+        replace_file(folder.config_file, to_yaml(config).encode())
+        _describe(folder, data, machine, processes.size, origin)
+    session = TrainingSession.open(folder, config, data, machine, processes, initial=initial)
+    session.origin = origin
+    return session
+
+
+def _newest_checkpoint(folder: RunFolder, from_scratch: bool) -> Checkpoint | None:
+    """The checkpoint from which the run goes on; None if it starts."""
+    checkpoints = Checkpoints(folder.path)
+    checkpoints.sweep()
+    if from_scratch:
+        place = checkpoints.move_away(along=[path.name for path in folder.records()])
+        if place is not None:
+            logger.info("the earlier checkpoints are now in %s", place)
+    return checkpoints.newest_valid()
+
+
+def _prepared_data(
+    folder: RunFolder,
+    config: Config,
+    newest: Checkpoint | None,
+    initial: InitialModel | None,
+    accept_data_change: bool,
+) -> PreparedData:
+    """The data that the newest checkpoint was trained on, or newly prepared data."""
+    tokenizers = initial.tokenizers if initial else None
+    if newest is None:
+        take_over(config, folder.data_folder, RUNS)
+    data = prepare_data(
+        config,
+        folder.data_folder,
+        accept_change=accept_data_change,
+        has_begun=newest is not None,
+        is_finished=newest is not None and is_finished(_progress_of(newest), config.training),
+        tokenizers=load_tokenizers(newest) if newest else tokenizers,
+    )
+    if newest is None or accept_data_change:
+        for line in data.report.lines():
+            logger.info("%s", line, extra={"is_table": True})
+    return data
+
+
+def _progress_of(checkpoint: Checkpoint) -> Progress:
+    return Progress.from_json(checkpoint.training_state().part("progress"))
+
+
+def _describe(
+    folder: RunFolder,
+    data: PreparedData,
+    machine: Machine,
+    num_processes: int,
+    origin: Mapping[str, Any],
+) -> None:
+    described = environment() | {
+        "device": machine.describe(),
+        "processes": num_processes,
+        "data": dict(data.fingerprint),
+    }
+    described |= {INIT_FROM: dict(origin)} if origin else {}
+    replace_file(folder.environment_file, json.dumps(described, indent=1).encode())

@@ -1,0 +1,118 @@
+"""Connecting to the other processes at the start of a training, and disconnecting at its end."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import torch
+from torch import distributed as dist
+
+from transformer_cli.config import RuntimeConfig
+from transformer_cli.errors import ConfigError, TryAgainError
+from transformer_cli.runtime import Machine
+from transformer_cli.torchrun import Launch
+from transformer_cli.training.processes.heartbeats import Heartbeats
+from transformer_cli.training.processes.process_group import Processes
+
+if TYPE_CHECKING:
+    from torch.distributed.distributed_c10d import Store
+
+logger = logging.getLogger(__name__)
+
+CONNECT_SECONDS = 60.0
+"""How long a process tries to reach the others before it gives up."""
+_LONGEST_WAIT = timedelta(days=7)
+"""How long the other processes wait for rank 0, which prepares the data or saves; heartbeats notice a dead process."""
+
+
+def place_on_device(machine: Machine, launch: Launch, runtime: RuntimeConfig) -> Machine:
+    """The machine of this process: each process of a machine gets a GPU of its own.
+
+    Raises:
+        ConfigError: there are fewer GPUs than processes, the device cannot serve several processes, or a
+            setting needs several processes and there is one.
+    """
+    if launch.is_alone and runtime.sharding == "full":
+        raise ConfigError(
+            "runtime.sharding: full shares the model among several processes, but there is only one",
+            hint="start several with torchrun (docs/scaling.md), or --set runtime.sharding=none",
+        )
+    if launch.is_alone or machine.device.type == "cpu":
+        return machine
+    if machine.device.type != "cuda":
+        raise ConfigError(
+            f"runtime.device: {machine.device.type}, and {launch.size} processes: they cannot add up gradients on an Apple GPU",
+            hint="train with one process, without torchrun; or --set runtime.device=cpu",
+        )
+    num_gpus = torch.cuda.device_count()
+    if launch.local_size > num_gpus:
+        raise ConfigError(
+            f"torchrun has started {launch.local_size} processes on this machine, and PyTorch finds {num_gpus} GPUs",
+            hint=f"torchrun --nproc-per-node {num_gpus}, or --set runtime.device=cpu",
+        )
+    device = torch.device("cuda", launch.local_rank)
+    torch.cuda.set_device(device)
+    return replace(machine, device=device)
+
+
+@contextmanager
+def joined(launch: Launch, device: torch.device) -> Iterator[Processes]:
+    """Connect to the other processes; in the block they train together.
+
+    Raises:
+        TryAgainError: the other processes cannot be reached.
+        ConfigError: PyTorch was built without `torch.distributed`.
+    """
+    if launch.is_alone:
+        yield Processes()
+        return
+    if not dist.is_available():
+        raise ConfigError(
+            f"{launch.size} processes, but this build of PyTorch has no torch.distributed",
+            hint="install an official build of PyTorch, or train with one process",
+        )
+    address = f"{os.environ['MASTER_ADDR']}:{os.environ.get('MASTER_PORT', '29500')}"
+    logger.debug("rank %d of %d connects to %s", launch.rank, launch.size, address)
+    try:
+        dist.init_process_group(
+            # gloo for small numbers on the CPU, NCCL for gradients on GPUs.
+            "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
+            store=_store(launch),
+            rank=launch.rank,
+            world_size=launch.size,
+            timeout=_LONGEST_WAIT,
+        )
+    except (RuntimeError, ValueError) as error:
+        reason = str(error).partition("\n")[0][:200]
+        raise TryAgainError(
+            f"rank {launch.rank} of {launch.size} cannot reach the other processes at {address}: {reason}",
+            hint="start all of them with torchrun; on several machines, check --rdzv-endpoint, firewalls, and the "
+            "network interface (the environment variables GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME)",
+        ) from error
+    try:
+        with Heartbeats(_store(launch), launch) as heartbeats:
+            processes = Processes(launch.rank, launch.size, heartbeats)
+            yield processes
+            processes.sums(0)  # no process leaves while another may still need the store
+    finally:
+        with suppress(RuntimeError):  # after an error the others may be gone
+            dist.destroy_process_group()
+
+
+def _store(launch: Launch) -> "Store":
+    """A connection of its own to the key-value store of torchrun; without torchrun, rank 0 holds the store."""
+    from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
+
+    store = TCPStore(
+        os.environ["MASTER_ADDR"],
+        int(os.environ.get("MASTER_PORT", "29500")),
+        is_master=launch.rank == 0 and launch.store_holder == "rank 0",
+        timeout=timedelta(seconds=CONNECT_SECONDS),
+        multi_tenant=True,
+        wait_for_workers=False,
+    )
+    return PrefixStore(f"tfm/{launch.attempt}", store)

@@ -1,0 +1,105 @@
+"""The processes that train one model: sums, agreements and messages between them."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch import distributed as dist
+
+from transformer_cli.errors import TryAgainError
+
+
+class Witness(Protocol):
+    """Knows which processes are alive."""
+
+    def lost_ranks(self) -> str:
+        """The ranks that do not answer any more, for a message; may wait a few seconds to find out."""
+
+
+class _NoOne:
+    def lost_ranks(self) -> str:
+        return "another process"
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """The processes of one training, seen from one of them; `Processes()` is a process that trains alone.
+
+    Every method but the properties is called by all processes, in the same order. A process that is alone gets its
+    own values back.
+    """
+
+    rank: int = 0
+    size: int = 1
+    witness: Witness = field(default_factory=_NoOne)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this process trains without others."""
+        return self.size == 1
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes files, holds the lock and talks: rank 0."""
+        return self.rank == 0
+
+    def sums(self, *numbers: int) -> list[int]:
+        """Each number, summed over all processes."""
+        return self._reduced(numbers, dist.ReduceOp.SUM)
+
+    def maxima(self, *numbers: int) -> list[int]:
+        """Each number, the largest of all processes."""
+        return self._reduced(numbers, dist.ReduceOp.MAX)
+
+    def any_of(self, *claims: bool) -> list[bool]:
+        """For each claim, whether it is true in at least one process."""
+        return [bool(number) for number in self.maxima(*map(int, claims))]
+
+    def gathered(self, value: Any) -> list[Any]:
+        """The values of all processes, by rank; each must be JSON."""
+        if self.is_alone:
+            return [value]
+        data = json.dumps(value).encode()
+        [longest] = self.maxima(len(data))
+        padded = torch.frombuffer(bytearray(data.ljust(longest)), dtype=torch.uint8)
+        parts = [torch.empty_like(padded) for _ in range(self.size)]
+        self.together(lambda: dist.all_gather(parts, padded))
+        return [json.loads(part.numpy().tobytes()) for part in parts]
+
+    def from_main(self, work: Callable[[], Any]) -> Any:
+        """The result of `work` in rank 0, sent as JSON; the other processes wait for it and do not call `work`."""
+        value = work() if self.is_main else None
+        return self.gathered(value)[0]
+
+    def add_up(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor by its sum over all processes; the tensors lie on the device of the model."""
+        for tensor in () if self.is_alone else tensors:
+            self.together(partial(dist.all_reduce, tensor))
+
+    def together(self, call: Callable[[], Any]) -> None:
+        """Call a function of `torch.distributed`.
+
+        Raises:
+            TryAgainError: a process has ended or does not answer; the message names its rank.
+        """
+        try:
+            call()
+        except RuntimeError as error:
+            raise TryAgainError(
+                f"{self.witness.lost_ranks()} has ended or cannot be reached, so all processes end",
+                hint="a message of that process, if there is one, is above; the same command goes on from the last checkpoint",
+            ) from error
+
+    def _reduced(self, numbers: Sequence[int], operation: Any) -> list[int]:
+        if self.is_alone:
+            return list(numbers)
+        values = torch.tensor(numbers, dtype=torch.int64)  # on the CPU: gloo
+        self.together(lambda: dist.all_reduce(values, operation))
+        return values.tolist()
+
+
+ALONE = Processes()

@@ -1,0 +1,78 @@
+"""The prepared data, which rank 0 makes for all processes, and the micro-batches of an update, which all share."""
+
+import time
+from collections.abc import Callable
+
+from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.config import Config, TrainingConfig
+from transformer_cli.data.preparation import PreparedData, open_shared
+from transformer_cli.errors import ConfigError
+from transformer_cli.storage.lock import read_holder
+from transformer_cli.training.processes.process_group import Processes
+from transformer_cli.training.progress import Progress
+
+MAX_DELAY_SECONDS = 10.0
+"""A network file system may show a new file to other machines only after some seconds."""
+
+
+def data_of_main(
+    prepare: Callable[[], PreparedData], config: Config, folder: RunFolder, processes: Processes
+) -> PreparedData:
+    """Rank 0 prepares the data; the other processes wait, then open the same files.
+
+    Raises:
+        ConfigError: a process does not see the run folder of rank 0.
+    """
+    data = prepare() if processes.is_main else None
+    told = processes.from_main(
+        lambda: (
+            {"fingerprint": dict(data.fingerprint), "holder": read_holder(folder.path)}
+            if data
+            else None
+        )
+    )
+    if data is not None:
+        return data
+    stop_at = time.monotonic() + MAX_DELAY_SECONDS
+    while read_holder(folder.path) != told["holder"]:
+        if time.monotonic() > stop_at:
+            raise ConfigError(
+                f"{folder.path.absolute()}: rank {processes.rank} does not see the run folder into which rank 0 writes",
+                hint="start all processes in the same folder, on a file system that all machines share, such as NFS",
+            )
+        time.sleep(MAX_DELAY_SECONDS / 50)
+    return open_shared(config, folder.data_folder, told["fingerprint"])
+
+
+def micro_batches_of_an_update(
+    progress: Progress, training: TrainingConfig, processes: Processes
+) -> int | None:
+    """The number of micro-batches of each update, over all processes; None if `training.update_tokens` decides it.
+
+    A new run makes an update of `training.accumulate` batches of each process. A resumed run keeps the number that
+    it has recorded, with any number of processes: so its updates stay the same.
+
+    Raises:
+        ConfigError: the processes cannot share out the number that the run has recorded.
+    """
+    if training.update_tokens is not None:
+        return None
+    if progress.num_micro_batches is None and progress.step == 0:
+        return training.accumulate * processes.size
+    recorded = progress.num_micro_batches or training.accumulate
+    if recorded % processes.size:
+        fitting = [str(n) for n in range(1, recorded + 1) if recorded % n == 0]
+        raise ConfigError(
+            f"each update of this run is made of {recorded} batches, which {processes.size} processes cannot share out "
+            "equally",
+            hint=f"go on with a number of processes out of {', '.join(fitting[:20])}; or start a new run: "
+            "--set name=..., or --from-scratch",
+        )
+    return recorded
+
+
+def with_accumulated(config: Config, progress: Progress) -> Config:
+    """The config with the micro-batches of all processes as `training.accumulate`, for the plan and the log."""
+    total = progress.num_micro_batches or config.training.accumulate
+    training = config.training.model_copy(update={"accumulate": total})
+    return config.model_copy(update={"training": training})
