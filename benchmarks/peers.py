@@ -51,7 +51,7 @@ from training_step import (
 from training_step import CONTESTANTS as UPDATES
 
 from transformer_cli.config import DecodingConfig, ModelConfig, RuntimeConfig
-from transformer_cli.decoding import SpecialIds
+from transformer_cli.decoding import Request, SpecialIds
 from transformer_cli.decoding.engines import PyTorchEngine
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import prepare_machine
@@ -330,9 +330,9 @@ def tfm_step(size: str, precision: Precision, beam_size: int, num_sentences: int
     machine = prepare_machine(RuntimeConfig(device="cpu", precision=precision))
     model = Transformer(ModelConfig(preset=preset), vocab_size, vocab_size).eval()
     engine = PyTorchEngine(model, SpecialIds(0, 1, 2, 3), SequenceFormat(has_end=False), machine)
-    sources = [tuple(row) for row in _sources(vocab_size, num_sentences).tolist()]
+    requests = [Request(tuple(row)) for row in _sources(vocab_size, num_sentences).tolist()]
     options = DecodingConfig(beam_size=beam_size)
-    return lambda: engine.translate(sources, options)
+    return lambda: engine.translate(requests, options)
 
 
 def ctranslate2_step(size: str, kind: str, beam_size: int, num_sentences: int) -> Step:

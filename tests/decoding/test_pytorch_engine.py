@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding import Engine, Hypothesis, SpecialIds, TokenIds
+from transformer_cli.decoding import Engine, Hypothesis, Request, SpecialIds, TokenIds
 from transformer_cli.decoding.engines import PyTorchEngine
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
@@ -41,7 +41,7 @@ def engine_of(
 
 ENGINE: Engine = engine_of(random_model(TOKENIZER))
 METHODS: dict[str, Callable[[Engine], object]] = {
-    "translate": lambda engine: engine.translate(SOURCES, BEAM),
+    "translate": lambda engine: engine.translate([*map(Request, SOURCES)], BEAM),
     "negative_log_likelihood": lambda engine: engine.negative_log_likelihood(
         SOURCES, SOURCES, batch_tokens=20
     ),
@@ -70,10 +70,10 @@ def test_hypotheses_come_in_the_order_of_the_sources_in_any_batch(
     beam_size: int, sources: list[TokenIds], batch_tokens: int
 ) -> None:
     options = DecodingConfig(beam_size=beam_size, num_best=beam_size, batch_tokens=batch_tokens)
-    together = ENGINE.translate(sources, options)
+    together = ENGINE.translate([*map(Request, sources)], options)
     assert len(together) == len(sources)
     for source, hypotheses in zip(sources, together, strict=True):
-        [alone] = ENGINE.translate([source], options)
+        [alone] = ENGINE.translate([Request(source)], options)
         assert_same(hypotheses, alone)
         scores = [hypothesis.score for hypothesis in hypotheses]
         assert 1 <= len(scores) <= beam_size
@@ -83,7 +83,9 @@ def test_hypotheses_come_in_the_order_of_the_sources_in_any_batch(
 def test_ids_hold_no_padding_and_end_with_the_end_symbol_unless_they_were_cut() -> None:
     max_length = 4
     options = DecodingConfig(beam_size=3, num_best=3, max_length=max_length)
-    all_ids = [h.ids for of_one in ENGINE.translate(SOURCES, options) for h in of_one]
+    all_ids = [
+        h.ids for of_one in ENGINE.translate([*map(Request, SOURCES)], options) for h in of_one
+    ]
     for ids in all_ids:
         assert not {Tokenizer.pad_id, Tokenizer.sos_id, EOS} & {*ids[:-1]}
         assert ids[-1] == EOS or len(ids) == max_length
@@ -93,7 +95,7 @@ def test_ids_hold_no_padding_and_end_with_the_end_symbol_unless_they_were_cut() 
 @pytest.mark.parametrize("batch_tokens", [1, 20, 4096])
 def test_the_likelihood_of_what_was_found_is_the_score_of_the_search(batch_tokens: int) -> None:
     options = DecodingConfig(beam_size=3, length_penalty=0.0)
-    best = [of_one[0] for of_one in ENGINE.translate(SOURCES, options)]
+    best = [of_one[0] for of_one in ENGINE.translate([*map(Request, SOURCES)], options)]
     found = ENGINE.negative_log_likelihood(
         SOURCES, [hypothesis.ids for hypothesis in best], batch_tokens=batch_tokens
     )
@@ -134,7 +136,7 @@ def test_several_threads_get_what_one_thread_gets(machine: Machine) -> None:
     def work(number: int) -> tuple[list[list[Hypothesis]], float, list[float]]:
         sources, options = jobs[number]
         return (
-            engine.translate(sources, options),
+            engine.translate([*map(Request, sources)], options),
             engine.negative_log_likelihood(sources, sources, batch_tokens=20),
             engine.next_token_probabilities(sources[0], (4,)).tolist(),
         )

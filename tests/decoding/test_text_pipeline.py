@@ -14,6 +14,7 @@ from transformer_cli.config import (
 from transformer_cli.decoding import (
     Alternative,
     Hypothesis,
+    Request,
     TextPipeline,
     Translation,
     UnknownWords,
@@ -38,12 +39,12 @@ def hypothesis(text: str, score: float) -> Hypothesis:
 def test_a_line_becomes_one_part_that_ends_with_the_end_symbol() -> None:
     prepared = pipeline().prepare("uno due\r\n")
     assert prepared.line == "uno due\r\n"
-    assert prepared.parts == ((*SOURCE.encode("uno due"), SOURCE.eos_id),)
+    assert prepared.parts == (Request((*SOURCE.encode("uno due"), SOURCE.eos_id)),)
 
 
 def test_without_an_end_symbol_there_is_none() -> None:
     of_task = pipeline(WITHOUT_END)
-    assert of_task.prepare("uno due").parts == (tuple(SOURCE.encode("uno due")),)
+    assert of_task.prepare("uno due").parts == (Request(tuple(SOURCE.encode("uno due"))),)
     assert of_task.target_ids("one two") == tuple(TARGET.encode("one two"))
 
 
@@ -60,9 +61,9 @@ def test_a_blank_line_has_no_parts_and_comes_back_empty(line: str) -> None:
 )
 def test_parts_are_short_and_together_hold_all_words(words: list[str], max_length: int) -> None:
     parts = pipeline(max_length=max_length).prepare(" ".join(words)).parts
-    assert all(1 < len(part) <= max_length for part in parts)
-    assert all(part[-1] == SOURCE.eos_id for part in parts)
-    known = [index for part in parts for index in part[:-1] if index != SOURCE.unk_id]
+    assert all(1 < len(part.ids) <= max_length for part in parts)
+    assert all(part.ids[-1] == SOURCE.eos_id for part in parts)
+    known = [index for part in parts for index in part.ids[:-1] if index != SOURCE.unk_id]
     assert known == [index for word in words if word in WORDS for index in SOURCE.encode(word)]
 
 
@@ -112,7 +113,7 @@ def restored(of: TextPipeline, line: str, *texts: str) -> str:
 
 def test_each_sentence_is_a_part_and_not_cut() -> None:
     prepared = sentences_of().prepare("uno due. Tre? ")
-    assert [SOURCE.decode(part[:-1]) for part in prepared.parts] == [
+    assert [SOURCE.decode(part.ids[:-1]) for part in prepared.parts] == [
         "uno due [UNK]",
         "[UNK] [UNK] [UNK]",
     ]

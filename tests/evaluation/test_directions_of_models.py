@@ -6,7 +6,7 @@ import pytest
 
 from transformer_cli.config import Direction, FileCorpus, FilesData, PhrasebookData, TokenizerConfig
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.decoding import Translator
+from transformer_cli.decoding import Request, Translator
 from transformer_cli.errors import UsageError
 from transformer_cli.evaluation.metrics import score_corpus
 from transformer_cli.evaluation.validation import validate
@@ -64,8 +64,8 @@ def test_no_translation_has_a_tag(tokenizer: Tokenizer) -> None:
         if weight is not None:
             weight.data[4:6] = 50.0
     of = translator(tokenizer, model=model, data=BOTH, beam_size=2).towards("it")
-    sources = [of.pipeline.source_ids(word) for word in WORDS]
-    found = of.engine.translate(sources, of.decoding)
+    requests = [Request(of.pipeline.source_ids(word)) for word in WORDS]
+    found = of.engine.translate(requests, of.decoding)
     assert any(hypothesis.ids for one in found for hypothesis in one)
     assert not {4, 5} & {i for one in found for hypothesis in one for i in hypothesis.ids}
 

@@ -2,6 +2,7 @@
 
 from transformer_cli.decoding.engine import Engine as Engine
 from transformer_cli.decoding.engine import Hypothesis as Hypothesis
+from transformer_cli.decoding.engine import Request as Request
 from transformer_cli.decoding.engine import SpecialIds as SpecialIds
 from transformer_cli.decoding.engine import TokenIds as TokenIds
 from transformer_cli.decoding.text_pipeline import Alternative as Alternative

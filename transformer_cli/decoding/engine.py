@@ -33,6 +33,13 @@ class SpecialIds(NamedTuple):
         return cls(*ids, tag_ids=tokenizer.tag_ids)
 
 
+class Request(NamedTuple):
+    """What an engine translates: one sentence or a part of one, and what holds for this sentence alone."""
+
+    ids: TokenIds
+    """The token ids of the source, as in the training of the model: with [EOS] or without."""
+
+
 class Hypothesis(NamedTuple):
     """One translation of one source, as token ids."""
 
@@ -49,17 +56,17 @@ class Engine(Protocol):
     """
 
     def translate(
-        self, sources: Sequence[TokenIds], options: DecodingConfig
+        self, requests: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
         """Translate sources; the engine makes batches of similar length by itself.
 
         Args:
-            sources: the token ids of each source, as in the training of the model: with [EOS] or without.
+            requests: the sources.
             options: the beam, the limits and the size of a batch.
 
         Returns:
-            For each source, in the order of `sources`, at most `options.num_best` hypotheses, best first. The
-            list of a source is empty if the search found no possible translation.
+            For each request, in their order, at most `options.num_best` hypotheses, best first. The list of a
+            request is empty if the search found no possible translation.
         """
 
     def negative_log_likelihood(
@@ -68,7 +75,7 @@ class Engine(Protocol):
         """How probable given targets are: -log P(target | source), summed over all targets, in nats.
 
         Args:
-            sources: as in `translate`.
+            sources: the token ids of each source, as in `Request.ids`.
             targets: one for each source, as the model was trained to predict them.
             batch_tokens: the largest number of tokens in a batch, padding included.
         """
@@ -77,6 +84,6 @@ class Engine(Protocol):
         """(V,) probabilities of the token that follows the beginning of a target; they sum to 1.
 
         Args:
-            source: as in `translate`.
+            source: the token ids of the source, as in `Request.ids`.
             prefix: the first tokens of the target, without [SOS].
         """

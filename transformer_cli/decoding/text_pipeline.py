@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from transformer_cli.config import DataConfig, Direction, SequencesData
 from transformer_cli.decoding.chosen_direction import chosen_direction
-from transformer_cli.decoding.engine import Hypothesis, TokenIds
+from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.errors import UsageError
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.long_lines import split_line
@@ -48,7 +48,7 @@ class PreparedLine:
 
     line: str
     """As it was given."""
-    parts: tuple[TokenIds, ...]
+    parts: tuple[Request, ...]
     """What the engine translates, in order: none for a blank line, else its sentences. A sentence that is too long
     for the model has several parts."""
     gaps: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ class TextPipeline:
         num_known_words = sum(map(self.source_tokenizer.count_words, parts))
         return PreparedLine(
             line,
-            tuple(parts),
+            tuple(map(Request, parts)),
             gaps=("", *gaps[1:]),
             is_cut=len(parts) > len(sentences),
             unknown_words=unknown_words,

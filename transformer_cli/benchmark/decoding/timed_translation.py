@@ -11,7 +11,7 @@ from transformer_cli.benchmark.measuring.model_flop import Work
 from transformer_cli.benchmark.measuring.stopwatch import Stopwatch, wait_for
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.engine import Engine, Hypothesis, TokenIds
+from transformer_cli.decoding.engine import Engine, Hypothesis, Request
 from transformer_cli.decoding.engines import PyTorchEngine
 from transformer_cli.decoding.search import Scorer
 from transformer_cli.model import Transformer
@@ -82,13 +82,13 @@ class WatchedEngine:
     mark: Callable[[str], None]
 
     def translate(
-        self, sources: Sequence[TokenIds], options: DecodingConfig
+        self, requests: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
         """See `Engine`."""
         self.mark(TEXT)
-        hypotheses = self.engine.translate(sources, options)
+        hypotheses = self.engine.translate(requests, options)
         self.mark(SEARCH)
-        self.found.source_tokens += sum(map(len, sources))
+        self.found.source_tokens += sum(len(request.ids) for request in requests)
         self.found.target_tokens += sum(len(best[0].ids) for best in hypotheses if best)
         return hypotheses
 

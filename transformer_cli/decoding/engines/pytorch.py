@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.engine import Hypothesis, SpecialIds, TokenIds
-from transformer_cli.decoding.hooks import BannedTokens, SearchHook, WholeCharacters
-from transformer_cli.decoding.hypotheses import Hypotheses
+from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, TokenIds
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.search import beam_search, greedy_search
+from transformer_cli.decoding.search.hooks import BannedTokens, SearchHook, WholeCharacters
+from transformer_cli.decoding.search.hypotheses import Hypotheses
 from transformer_cli.memory import to_device
 from transformer_cli.model import Transformer, sum_loss
 from transformer_cli.model.precision import at_least_float32
@@ -42,20 +42,20 @@ class PyTorchEngine:
     """The bytes of the target tokens; None if each of them consists of whole characters."""
 
     def translate(
-        self, sources: Sequence[TokenIds], options: DecodingConfig
+        self, requests: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
-        found: list[list[Hypothesis]] = [[] for _ in sources]
+        found: list[list[Hypothesis]] = [[] for _ in requests]
         logits_per_sentence = options.beam_size * self.model.output.out_features
         batches = length_batches(
-            range(len(sources)),
-            lambda index: len(sources[index]),
+            range(len(requests)),
+            lambda index: len(requests[index].ids),
             max_tokens=options.batch_tokens,
             max_items=max(1, MAX_LOGITS // logits_per_sentence),
         )
         with self._inference():
             for batch in batches:
-                hypotheses = self._search([sources[index] for index in batch], options)
+                hypotheses = self._search([requests[index] for index in batch], options)
                 for index, of_sentence in zip(batch, _to_lists(hypotheses), strict=True):
                     found[index] = of_sentence
         return found
@@ -100,7 +100,8 @@ class PyTorchEngine:
         with torch.inference_mode(), self.machine.autocast():
             yield
 
-    def _search(self, sources: Sequence[TokenIds], options: DecodingConfig) -> Hypotheses:
+    def _search(self, requests: Sequence[Request], options: DecodingConfig) -> Hypotheses:
+        sources = [request.ids for request in requests]
         source_ids, source_mask = self._padded(sources)
         memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
         scorer = self.model.start_decoding(memory, source_mask)

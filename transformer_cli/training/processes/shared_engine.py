@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding import Engine, Hypothesis, TokenIds
+from transformer_cli.decoding import Engine, Hypothesis, Request, TokenIds
 from transformer_cli.training.processes.process_group import Processes
 
 
@@ -26,13 +26,13 @@ class SharedEngine:
     processes: Processes
 
     def translate(
-        self, sources: Sequence[TokenIds], options: DecodingConfig
+        self, requests: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
-        by_rank = self._indices_by_rank([len(source) for source in sources])
-        own = [sources[index] for index in by_rank[self.processes.rank]]
+        by_rank = self._indices_by_rank([len(request.ids) for request in requests])
+        own = [requests[index] for index in by_rank[self.processes.rank]]
         shares = self._gathered(lambda: self.engine.translate(own, options))
-        found: list[list[Hypothesis]] = [[] for _ in sources]
+        found: list[list[Hypothesis]] = [[] for _ in requests]
         for indices, share in zip(by_rank, shares, strict=True):
             for index, hypotheses in zip(indices, share, strict=True):
                 found[index] = [Hypothesis(tuple(ids), score) for ids, score in hypotheses]

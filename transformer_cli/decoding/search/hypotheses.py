@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_cli.decoding.top_k import top_k
+from transformer_cli.decoding.search.top_k import top_k
 
 # Rows of finished sentences are dropped only when they are at least this share of all rows, because each drop
 # copies the keys and values of all rows that stay.

@@ -8,11 +8,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from transformer_cli.decoding.hooks import BannedTokens, WholeCharacters
-from transformer_cli.decoding.hypotheses import Hypotheses
+from transformer_cli.decoding.search.hooks import BannedTokens, WholeCharacters
+from transformer_cli.decoding.search.hypotheses import Hypotheses
 from transformer_cli.text.byte_pieces import BytePieces
 
-from .chains import (
+from ..chains import (
     EOS,
     NO_START,
     PAD,

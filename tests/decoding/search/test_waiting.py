@@ -7,11 +7,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer_cli.config import DecodingConfig, ModelConfig
-from transformer_cli.decoding.hooks import BannedTokens
 from transformer_cli.decoding.search import beam_search, greedy_search
+from transformer_cli.decoding.search.hooks import BannedTokens
 from transformer_cli.model.transformer import Transformer
 
-from .chains import SPECIAL_IDS
+from ..chains import SPECIAL_IDS
 
 WAITING = {"aten::_local_scalar_dense", "aten::equal", "aten::nonzero", "aten::is_nonzero"}
 # At the start, to cut the result to its longest hypothesis, and, on a CPU only, to make the mask of the source.

@@ -7,10 +7,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.hooks import BannedTokens
-from transformer_cli.decoding.hypotheses import Hypotheses
+from transformer_cli.decoding.search.hooks import BannedTokens
+from transformer_cli.decoding.search.hypotheses import Hypotheses
 
-from .chains import (
+from ..chains import (
     EOS,
     NO_END,
     PAD,

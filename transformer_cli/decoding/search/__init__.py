@@ -1,0 +1,6 @@
+"""Searches over the scores of the next token, independent of model and text."""
+
+from transformer_cli.decoding.search.beam import beam_search as beam_search
+from transformer_cli.decoding.search.greedy import greedy_search as greedy_search
+from transformer_cli.decoding.search.hypotheses import Hypotheses as Hypotheses
+from transformer_cli.decoding.search.scorer import Scorer as Scorer
