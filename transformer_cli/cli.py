@@ -21,6 +21,7 @@ from transformer_cli.commands.arguments.options import (
     ToOption,
     set_option,
 )
+from transformer_cli.commands.arguments.real_text import ProtectOption, StrictOption
 from transformer_cli.commands.arguments.runs import runs
 from transformer_cli.commands.arguments.sentence_arguments import CarefulCommand, SentenceCommand
 from transformer_cli.errors import UsageError
@@ -106,6 +107,8 @@ def translate(
         Overrides, set_option("decoding.beam_size=8", completion.settings_of_translating)
     ] = None,
     beam_size: BeamOption = None,
+    protect: ProtectOption = False,
+    strict: StrictOption = False,
     to: ToOption = None,
     from_: FromOption = None,
     as_json: JsonOption = False,
@@ -115,12 +118,17 @@ def translate(
     if sentences and input_file:
         raise UsageError("give either sentences or --input, not both")
     _set_up_logging(debug)
-    from transformer_cli.commands.translate import run_translation
+    from transformer_cli.commands.translate import Wishes, run_translation
 
     settings = _with_beam(overrides, beam_size)
     given = sentences or input_file
     run_translation(
-        given, output_file, run=run, overrides=settings, languages=(to, from_), as_json=as_json
+        given,
+        output_file,
+        run=run,
+        overrides=settings,
+        wishes=Wishes(languages=(to, from_), protects_spans=protect, is_strict=strict),
+        as_json=as_json,
     )
 
 

@@ -34,6 +34,7 @@ VALUES = {
     "decoding.max_length": "1",
     "decoding.allow_unknown": "false",
     "decoding.split_sentences": "false",
+    "decoding.keep_layout": "false",
     "decoding.batch_tokens": "5",
     "runtime.precision": "bfloat16",
     "runtime.threads": "2",

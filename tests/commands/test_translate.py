@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from transformer_cli.commands.translate import run_translation
+from transformer_cli.commands.translate import Wishes, run_translation
 from transformer_cli.config import PhrasebookData, TokenizerConfig
 from transformer_cli.errors import DataError, MissingInputError, UsageError
 from transformer_cli.text.tokenizer import train_tokenizer
@@ -120,8 +120,46 @@ def test_a_model_of_both_directions_translates_into_the_language_that_is_asked_f
     monkeypatch.setattr("transformer_cli.commands.translate.load_run", lambda *_: loaded)
     given = {"run": None, "overrides": (), "as_json": False}
     for to in ("it", "en"):
-        run_translation(WORDS, None, languages=(to, None), **given)  # type: ignore[arg-type]
+        run_translation(WORDS, None, wishes=Wishes(languages=(to, None)), **given)  # type: ignore[arg-type]
         expected = [found.text for found in both.translate(WORDS, to=to)]
         assert capfd.readouterr().out.splitlines() == expected
     with pytest.raises(UsageError, match="say which"):
         run_translation(WORDS, None, **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("of_words")
+def test_line_ends_and_blank_lines_come_out_as_they_went_in(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = tmp_path / "in.txt"
+    path.write_bytes(b"uno\r\n\r\n  \n12\n\t- 7\r\n")
+    run_translation(path, None, run=None, overrides=(), as_json=False)
+    first, *others = capfdbinary.readouterr().out.split(b"\n")
+    assert first.endswith(b"\r")
+    assert others == [b"\r", b"  ", b"12", b"\t- 7\r", b""]
+    run_translation(path, None, run=None, overrides=(), as_json=True)
+    sources = [json.loads(line)["source"] for line in capfdbinary.readouterr().out.splitlines()]
+    assert sources == ["uno", "", "  ", "12", "\t- 7"]
+
+
+@pytest.mark.usefixtures("of_words")
+def test_spans_are_protected_if_the_user_asks_for_it(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = ["uno https://x.it/a due", "tre 47."]
+    given = {"run": None, "overrides": (), "as_json": False}
+    run_translation(lines, None, wishes=Wishes(protects_spans=True), **given)  # type: ignore[arg-type]
+    first, second = capfd.readouterr().out.splitlines()
+    assert "https://x.it/a" in first
+    assert "47" in second
+    run_translation(lines, None, **given)  # type: ignore[arg-type]
+    assert "https" not in capfd.readouterr().out
+
+
+@pytest.mark.usefixtures("of_words")
+def test_a_strict_translation_names_the_line_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "in.txt"
+    path.write_text("uno\n" * 2500 + "due " * 12)
+    with pytest.raises(DataError, match="line 2501: a sentence of more than 12 tokens"):
+        run_translation(
+            path, tmp_path / "out.txt", run=None, overrides=(), wishes=Wishes(is_strict=True), as_json=False
+        )  # fmt: skip
+    assert not (tmp_path / "out.txt").exists()

@@ -80,7 +80,7 @@ def test_parts_are_joined_by_spaces_and_their_scores_added() -> None:
     )
     best = Alternative("one three", -1.5)
     assert found == Translation(
-        prepared.line, *best, (best, Alternative("two", -2.75)), num_words=4
+        prepared.line, *best, (best, Alternative("two", -2.75)), num_words=4, is_cut=True
     )
 
 

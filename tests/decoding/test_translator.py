@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from transformer_cli.config import SequencesData, TokenizerConfig
 from transformer_cli.decoding import Translation
 from transformer_cli.decoding import translator as translator_module
+from transformer_cli.errors import DataError
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 from .small_translators import WORDS, random_model, tokenizer_of_words, translator
@@ -97,14 +98,16 @@ def test_the_score_is_that_of_the_uncached_model_reading_the_translation(
 
 
 @beam_sizes
-def test_blank_lines_give_empty_lines_without_the_model(
+def test_blank_lines_come_back_without_the_model(
     tokenizer: Tokenizer, beam_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = random_model(tokenizer)
     of_nothing = translator(tokenizer, model=model, beam_size=beam_size)
     monkeypatch.setattr(model, "encode", None)
     lines = ["", "  ", "\t", "\u00a0", "\u3000", "\u200b", "\x00"]
-    assert [t.text for t in of_nothing.translate(lines)] == [""] * len(lines)
+    assert [t.text for t in of_nothing.translate(lines)] == [*lines[:-1], ""]
+    without_layout = translator(tokenizer, model=model, beam_size=beam_size, keep_layout=False)
+    assert [t.text for t in without_layout.translate(lines)] == [""] * len(lines)
     assert list(of_nothing.translate([])) == []
 
 
@@ -234,8 +237,53 @@ def test_a_line_that_is_too_long_is_translated_in_parts(
     whole, of_first, of_second = of_parts.translate([f"{first} {second}", first, second])
     assert whole.text == f"{of_first.text} {of_second.text}"
     assert whole.score == pytest.approx(of_first.score + of_second.score)
-    message = "1 line has a sentence of more than 12 tokens, which was translated in parts"
+    message = "line 1: a sentence of more than 12 tokens, which was translated in parts"
     assert message in caplog.text
+
+
+def test_lines_with_sentences_that_are_too_long_are_named(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(translator_module, "WINDOW_LINES", 10)
+    long = " ".join(["uno"] * 12)
+    lines = ["due", f"- {long}", long, *["due"] * 8, *[long] * 8]
+    list(translator(tokenizer).translate(lines, first_line=101))
+    of_first, of_second = (record.getMessage() for record in caplog.records)
+    assert of_first.startswith("lines 102, 103: a sentence of more than 12 tokens")
+    assert of_second.startswith("lines 112, 113, 114, 115, 116 and 3 more: a sentence")
+
+
+def test_a_strict_translator_refuses_a_sentence_that_is_too_long(tokenizer: Tokenizer) -> None:
+    strict = replace(translator(tokenizer), is_strict=True)
+    long = " ".join(["uno"] * 12)
+    assert len(list(strict.translate(["due", "due. due. due. due. due. due. due. due."]))) == 2
+    with pytest.raises(DataError, match="line 3: a sentence of more than 12 tokens") as refusal:
+        list(strict.translate(["due", "tre", f"due. {long}"]))
+    assert "--strict" in str(refusal.value.hint)
+
+
+@settings(max_examples=20)
+@given(
+    st.lists(st.sampled_from([*WORDS, "ignoto", "{x}", "https://x.it", "47", "<b>", "due."]), max_size=10)
+)  # fmt: skip
+def test_a_model_with_random_weights_returns_every_span(
+    tokenizer: Tokenizer, words: list[str]
+) -> None:
+    protecting = replace(translator(tokenizer), protects_spans=True)
+    [translation] = protecting.translate([" ".join(words)])
+    for span in ("{x}", "https://x.it", "47", "<b>"):
+        assert translation.text.count(span) == words.count(span)
+
+
+def test_a_sentence_that_stays_as_it_is_is_told(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    of_random = translator(tokenizer)
+    protecting = replace(of_random, protects_spans=True)
+    monkeypatch.setattr(Tokenizer, "decode", lambda *_: "www.invented.it")
+    [_, translation] = protecting.translate(["due", "uno {x} due"])
+    assert translation.text == "uno {x} due"
+    assert "line 2: a sentence was left as it is" in caplog.text
 
 
 def test_a_line_of_one_endless_word_is_translated(tokenizer: Tokenizer) -> None:

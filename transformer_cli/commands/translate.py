@@ -7,6 +7,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from transformer_cli.commands.streams.input_lines import check_input, opened_lines
@@ -28,26 +29,46 @@ from transformer_cli.signals import ended_after
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a user wants of the translations."""
+
+    languages: tuple[str | None, str | None] = (None, None)
+    """The target and the source language; None: the only possible one."""
+    protects_spans: bool = False
+    """See `Translator.protects_spans`."""
+    is_strict: bool = False
+    """See `Translator.is_strict`."""
+
+    def applied_to(self, translator: Translator) -> Translator:
+        """The translator that fulfils these wishes."""
+        return replace(
+            translator.towards(*self.languages),
+            protects_spans=self.protects_spans,
+            is_strict=self.is_strict,
+        )
+
+
+_NO_WISHES = Wishes()
+
+
 def run_translation(
     sentences: Sequence[str] | Path | None,
     output_file: Path | None,
     *,
     run: str | None,
     overrides: Sequence[str],
-    languages: tuple[str | None, str | None] = (None, None),
+    wishes: Wishes = _NO_WISHES,
     as_json: bool,
 ) -> None:
     """Translate sentences, a file, or standard input if `sentences` is None; to standard output or a file.
 
     The path `-` means standard input or standard output, too.
-
-    Args:
-        languages: the target and the source language; None: the only possible one.
     """
     given = None if sentences == STANDARD else sentences
     output = None if output_file == STANDARD else output_file
     _check_files(given, output)
-    translator = load_run(run, overrides).translator.towards(*languages)
+    translator = wishes.applied_to(load_run(run, overrides).translator)
     if translator.decoding.num_best > 1 and not as_json:
         logger.warning(
             "showing one translation per line; to see all %d (decoding.num_best), add --json",
@@ -57,15 +78,19 @@ def run_translation(
     conversation, unknown_words = _conversation(given, translator), UnknownWords()
     opened = opened_output if conversation is None else opened_output_of_typing
     with _opened_batches(given, conversation) as batches, opened(output) as write:
+        num_before = 0
         for batch in batches:
-            translations = list(translator.translate(batch))
+            texts = [line.removesuffix("\r") for line in batch]
+            translations = list(translator.translate(texts, first_line=num_before + 1))
+            num_before += len(batch)
             lines = [_line(translation, as_json=as_json) for translation in translations]
             if output is None:
                 lines = [for_output(line, sys.stdout) for line in lines]
             if conversation is not None and output is None:
                 conversation.announce_answer()
+            ends = [_line_end(line, as_json=as_json) for line in batch]
             with ended_after():
-                write("".join(f"{line}\n" for line in lines).encode())
+                write("".join(map(str.__add__, lines, ends)).encode())
             if conversation is not None and output is not None and is_new_or_regular(output):
                 conversation.show_answer(lines)
             for translation in translations:
@@ -120,6 +145,11 @@ def _opened_batches(
 def _as_text(argument: str) -> str:
     """Replace lone surrogates, which Python makes of bytes that are not UTF-8, by U+FFFD."""
     return os.fsencode(argument).decode("utf-8", errors="replace")
+
+
+def _line_end(line: str, *, as_json: bool) -> str:
+    """The line feed, after the carriage return of the source if it has one."""
+    return "\r\n" if line.endswith("\r") and not as_json else "\n"
 
 
 def _line(translation: Translation, *, as_json: bool) -> str:

@@ -40,6 +40,8 @@ class DecodingConfig(Section):
     """Largest number of tokens of a translation; absent: twice the tokens of the source, plus 20."""
     split_sentences: Switch = True
     """Translate each sentence of a line by itself, and join the translations with the white space of the line; the source language decides where a sentence ends. The sequences of data.source sequences are never split."""
+    keep_layout: Switch = True
+    """Indentation, list marks, quote marks of e-mails, the columns of a table, and cells without a word stay as they are, and only the text between them is translated; false: the model reads the whole line. The sequences of data.source sequences are always read whole."""
     allow_unknown: Switch = True
     """A translation may contain [UNK], which shows that a word is missing; false: the best other token is used."""
     batch_tokens: Count = 4096

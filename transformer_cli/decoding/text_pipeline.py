@@ -15,7 +15,7 @@ from transformer_cli.text.sentences import Sentence, gap_between, split_sentence
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
 
 # Every character that some program takes for the end of a line.
-_LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
+LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
 
 class Alternative(NamedTuple):
@@ -40,6 +40,10 @@ class Translation:
     """The words and marks of the source that are not in the vocabulary, in order; the model read each as [UNK]."""
     num_words: int = 0
     """Number of words of the source, plus its unknown marks; 0 for subwords, which can encode every text."""
+    is_cut: bool = False
+    """Whether a sentence had more tokens than the model can read, and was translated in parts."""
+    is_partly_copied: bool = False
+    """Whether a sentence stands here as in the source, because the model lost protected spans of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +151,9 @@ class TextPipeline:
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
         unknown_words, num_words = prepared.unknown_words, prepared.num_words
-        return Translation(prepared.line, *best, alternatives, unknown_words, num_words)
+        return Translation(
+            prepared.line, *best, alternatives, unknown_words, num_words, is_cut=prepared.is_cut
+        )
 
     def normalize(self, text: str) -> str:
         """Normalise text as before training."""
@@ -164,7 +170,7 @@ class TextPipeline:
         return tuple(SequenceFormat.of(self.data).with_end(ids, self.target_tokenizer.eos_id))
 
     def _gap(self, of_source: str) -> str:
-        return gap_between(of_source, *self.languages).translate(_LINE_BREAKS)
+        return gap_between(of_source, *self.languages).translate(LINE_BREAKS)
 
     def _unknown_words(self, text: str, parts: Sequence[TokenIds]) -> tuple[str, ...]:
         if not any(self.source_tokenizer.unk_id in part for part in parts):
@@ -191,7 +197,7 @@ class TextPipeline:
         texts = [self.target_tokenizer.decode(hypothesis.ids) for hypothesis in hypotheses]
         best: dict[str, float] = {}
         for text, hypothesis in zip(texts, hypotheses, strict=True):
-            best.setdefault(text.translate(_LINE_BREAKS), hypothesis.score)
+            best.setdefault(text.translate(LINE_BREAKS), hypothesis.score)
         return [Alternative(text, score) for text, score in best.items()]
 
 

@@ -5,44 +5,59 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from transformer_cli.config import DecodingConfig
+from transformer_cli.config import DecodingConfig, SequencesData
 from transformer_cli.decoding.engine import Engine
+from transformer_cli.decoding.real_text.formatted_lines import FormattedLines
 from transformer_cli.decoding.text_pipeline import TextPipeline, Translation
+from transformer_cli.errors import DataError
 
 logger = logging.getLogger(__name__)
 
 # Lines that are read before the first is translated: sorted by length, they need little padding.
 WINDOW_LINES = 2000
+MAX_SHOWN_LINES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Translator:
     """A text pipeline and an engine: the pipeline prepares lines, the engine translates their token ids.
 
-    A blank line stays empty. Each sentence of a line is translated by itself (`decoding.split_sentences`),
-    and the translations are joined with the white space of the line. A sentence with more tokens than the model can
-    read is cut into parts. `[UNK]` in a translation stands for a word that is not in the vocabulary.
+    A blank line stays blank. Indentation, list marks and columns stay as they are (`decoding.keep_layout`). Each
+    sentence of a line is translated by itself (`decoding.split_sentences`), and the translations are joined with the
+    white space of the line. A sentence with more tokens than the model can read is cut into parts. `[UNK]` in a translation stands for a word that is not in the vocabulary.
     """
 
     pipeline: TextPipeline
     engine: Engine
     decoding: DecodingConfig
+    protects_spans: bool = False
+    """Whether URLs, e-mail addresses, numbers, placeholders, paths and tags come back unchanged: each of them is in the
+    translation as often as in the line."""
+    is_strict: bool = False
+    """Whether a sentence with more tokens than the model can read is an error; else it is translated in parts."""
 
     def translate(
-        self, lines: Iterable[str], *, to: str | None = None, from_: str | None = None
+        self,
+        lines: Iterable[str],
+        *,
+        to: str | None = None,
+        from_: str | None = None,
+        first_line: int = 1,
     ) -> Iterator[Translation]:
         """One translation per line, in order; reads `WINDOW_LINES` lines ahead.
 
         Args:
             to: the target language, for a model that translates into several.
             from_: the source language, for a model that translates from several into `to`.
+            first_line: the number of the first line, for messages.
 
         Raises:
             UsageError: no direction of the model has these languages, or several have them.
+            DataError: a sentence is too long for the model, and the translator is strict.
         """
         if isinstance(lines, str | bytes):
             raise TypeError(f"give a list of lines, not {_described(lines)}")
-        return self.towards(to, from_)._translations(iter(lines))
+        return self.towards(to, from_)._translations(iter(lines), first_line)
 
     def towards(self, to: str | None, from_: str | None = None) -> "Translator":
         """The translator of one direction; see `TextPipeline.towards`."""
@@ -52,31 +67,69 @@ class Translator:
         """The translator of the direction with this index in `data.directions`."""
         return replace(self, pipeline=replace(self.pipeline, direction=number))
 
-    def _translations(self, lines: Iterator[str]) -> Iterator[Translation]:
-        num_before = 0
+    def _translations(self, lines: Iterator[str], first_line: int) -> Iterator[Translation]:
         while window := list(islice(lines, WINDOW_LINES)):
-            for number, line in enumerate(window, num_before + 1):
+            for number, line in enumerate(window, first_line):
                 if not isinstance(line, str):
                     raise TypeError(f"line {number}: a string is expected, not {_described(line)}")
-            yield from self._translate_window(window)
-            num_before += len(window)
+            translations = self._translate_window(window)
+            self._report(translations, first_line)
+            yield from translations
+            first_line += len(window)
 
     def _translate_window(self, lines: Sequence[str]) -> list[Translation]:
-        prepared_lines = [self.pipeline.prepare(line) for line in lines]
-        if num_cut := sum(prepared.is_cut for prepared in prepared_lines):
-            limit = self.pipeline.max_length
-            logger.warning(
-                "%s a sentence of more than %d tokens, which was translated in parts",
-                "1 line has" if num_cut == 1 else f"{num_cut} lines have",
-                limit,
-            )
+        # The symbols of the synthetic tasks are no language.
+        keeps_layout = self.decoding.keep_layout and not isinstance(
+            self.pipeline.data, SequencesData
+        )
+        if not keeps_layout and not self.protects_spans:
+            return self._translate_texts(lines)
+        return FormattedLines(
+            self.pipeline,
+            self._translate_texts,
+            keeps_layout=keeps_layout,
+            protects=self.protects_spans,
+        ).translate(lines)
+
+    def _translate_texts(self, texts: Sequence[str]) -> list[Translation]:
+        prepared_texts = [self.pipeline.prepare(text) for text in texts]
         # Equal parts are translated once.
-        parts = list(dict.fromkeys(part for line in prepared_lines for part in line.parts))
+        parts = list(dict.fromkeys(part for text in prepared_texts for part in text.parts))
         hypotheses = dict(zip(parts, self.engine.translate(parts, self.decoding), strict=True))
         return [
             self.pipeline.restore(prepared, [hypotheses[part] for part in prepared.parts])
-            for prepared in prepared_lines
+            for prepared in prepared_texts
         ]
+
+    def _report(self, translations: Sequence[Translation], first_line: int) -> None:
+        """Warn of lines that were cut or partly copied, with their numbers."""
+        numbered = list(enumerate(translations, first_line))
+        if cut := [number for number, translation in numbered if translation.is_cut]:
+            limit = self.pipeline.max_length
+            if self.is_strict:
+                raise DataError(
+                    f"line {cut[0]}: a sentence of more than {limit} tokens, which the model cannot read at once",
+                    hint="divide the sentence, or leave out --strict to translate it in parts",
+                )
+            logger.warning(
+                "%s: a sentence of more than %d tokens, which was translated in parts",
+                _lines(cut),
+                limit,
+            )
+        if copies := [number for number, each in numbered if each.is_partly_copied]:
+            logger.warning(
+                "%s: a sentence was left as it is, because the model loses the protected parts of it",
+                _lines(copies),
+            )
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    """Line 3; lines 3, 5, 8; or the first of them and the number of the others."""
+    shown = ", ".join(map(str, numbers[:MAX_SHOWN_LINES]))
+    more = len(numbers) - MAX_SHOWN_LINES
+    return f"line{'s' if len(numbers) > 1 else ''} {shown}" + (
+        f" and {more} more" if more > 0 else ""
+    )
 
 
 def _described(value: object) -> str:

@@ -175,7 +175,8 @@ def _decoded(batches: Iterable[list[bytes]], name: str) -> Iterator[list[str]]:
 
 
 class LineDecoder:
-    """Decodes lines in order. Bytes that are not UTF-8 become U+FFFD; `finish` warns of such lines.
+    """Decodes lines in order, with the carriage return at their ends. Bytes that are not UTF-8 become U+FFFD; `finish`
+    warns of such lines.
 
     It warns at once of a line that begins with the byte-order mark of UTF-16.
     """
@@ -190,7 +191,6 @@ class LineDecoder:
         """The text of the next line, whose line feed was removed."""
         self._num_lines += 1
         line = raw.removeprefix(codecs.BOM_UTF8) if self._num_lines == 1 else raw
-        line = line.removesuffix(b"\r")
         if not self._found_utf_16 and line.startswith(UTF_16_MARKS):
             self._found_utf_16 = True
             logger.warning(

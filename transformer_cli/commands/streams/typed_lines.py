@@ -46,7 +46,7 @@ class Conversation:
         decoder = LineDecoder("standard input")
         while (typed := self._read()) is not None and typed.strip() not in _WORDS_TO_END:
             for line in typed.split(b"\n"):  # several lines may be pasted at once
-                yield decoder.decode(line)
+                yield decoder.decode(line.removesuffix(b"\r"))
         decoder.finish()
 
     def announce_answer(self) -> None:

@@ -1,0 +1,201 @@
+"""Attempts to translate a sentence with protected spans: one after the other, until every span comes back."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from transformer_cli.decoding.real_text.joined_parts import copied, joined
+from transformer_cli.decoding.real_text.promise import Promise
+from transformer_cli.decoding.real_text.stand_ins import StandIns, knows, put_back
+from transformer_cli.decoding.real_text.together import Job
+from transformer_cli.decoding.text_pipeline import Alternative, Translation
+from transformer_cli.text import Tokenizer
+from transformer_cli.text.protected.spans import Span, SpanKind, masked, span_texts
+
+# A span beside a colon or a dash is no part of the sentence: "Our address: https://..."
+_LABEL_MARKS = frozenset(":;|-\u2013\u2014")
+_MOST_SPACES = 20
+_SENTENCE_END = tuple(".!?\u2026\u3002\uff01\uff1f")
+# Capital letters of nouns belong to the spelling of these languages.
+_LANGUAGES_WITH_CAPITAL_NOUNS = ("de", "lb")
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceTranslation:
+    """How a sentence with protected spans is translated, for one model and one direction."""
+
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    stand_ins: StandIns
+    target_language: str
+
+    def job(self, text: str, spans: Sequence[Span]) -> Job:
+        """Translates a sentence; each of its spans is in the result as often as in the sentence.
+
+        1. Numbers that the model knows stay in the sentence, URLs and placeholders are replaced by stand-ins, and the
+           sentence is cut at tags.
+        2. The sentence is also cut at numbers, and 3. at all spans: only the text between the spans is translated.
+        4. The sentence stays as it is in the source. No text of the model is in it, so nothing can be lost.
+
+        Args:
+            text: one sentence.
+            spans: of the sentence, with their places in `text`.
+        """
+        if not _has_letter(masked(text, spans, " ")):
+            return copied(text)
+        promise = Promise.of(text, spans)
+        for pieces in self._attempts(text, spans):
+            translations = yield [piece.text for piece in pieces if piece.is_translated]
+            answers = iter(translations)
+            parts = [
+                self._finished(piece, next(answers)) if piece.is_translated else copied(piece.text)
+                for piece in pieces
+            ]
+            complete = [part for part in parts if part is not None]
+            if len(complete) == len(parts):
+                kept = promise.kept_part(joined(text, complete, "".join))
+                if kept is not None:
+                    return kept
+        return replace(copied(text), is_partly_copied=True)
+
+    def _attempts(self, text: str, spans: Sequence[Span]) -> Iterator[list["_Piece"]]:
+        """Ways to divide the sentence, best first, each different from those before it."""
+        seen: list[list[_Piece]] = []
+        for cut_kinds in (
+            {SpanKind.TAG},
+            {SpanKind.TAG, SpanKind.NUMBER},
+            set(SpanKind),
+        ):
+            pieces = self._pieces(text, spans, cut_kinds)
+            if pieces not in seen and any(piece.is_translated for piece in pieces):
+                seen.append(pieces)
+                yield pieces
+
+    def _pieces(self, text: str, spans: Sequence[Span], cut_kinds: set[SpanKind]) -> list["_Piece"]:
+        inside = [
+            span for span in spans if span.kind not in cut_kinds and not _is_apart(text, span)
+        ]
+        known = {
+            span for span in inside if span.kind is SpanKind.NUMBER and self._knows(text, span)
+        }
+        others = [span for span in inside if span not in known]
+        chosen = self.stand_ins.choose([span.kind for span in others], text)
+        replaced = {
+            span: word for span, word in zip(others, chosen, strict=True) if word is not None
+        }
+        cuts = [span for span in spans if span not in known and span not in replaced]
+        # Letters in place of the spans that stay in a piece: they count as words of it.
+        visible = masked(text, [span for span in spans if span not in cuts], "x")
+        pieces: list[_Piece] = []
+        place = 0
+        for before, cut in zip([None, *cuts], [*cuts, None], strict=True):
+            end = cut.start if cut else len(text)
+            start, stop = _core(visible, place, end, before, cut)
+            inner = {span: word for span, word in replaced.items() if start <= span.start < stop}
+            pieces += _literal(text[place:start])
+            pieces.append(self._piece(text, start, stop, inner))
+            pieces += _literal(text[stop : cut.end if cut else end])
+            place = cut.end if cut else end
+        return [piece for piece in pieces if piece.text]
+
+    def _piece(self, text: str, start: int, stop: int, inner: dict[Span, str]) -> "_Piece":
+        changed, place = "", start
+        for span, word in inner.items():
+            changed += text[place : span.start] + word
+            place = span.end
+        changed += text[place:stop]
+        words = masked(text, list(inner), " ")[start:stop]
+        stand_ins = {word: text[span.start : span.end] for span, word in inner.items()}
+        return _Piece(
+            changed if _has_letter(words) else text[start:stop],
+            is_translated=_has_letter(words),
+            is_first=not any(map(str.isalpha, text[:start])),
+            is_last=stop == len(text),
+            stand_ins=tuple(stand_ins.items()),
+        )
+
+    def _knows(self, text: str, span: Span) -> bool:
+        [number] = span_texts(text, [span])
+        return knows(self.source_tokenizer, number) and knows(self.target_tokenizer, number)
+
+    def _finished(self, piece: "_Piece", translation: Translation) -> Translation | None:
+        """The translation of a piece, with its spans instead of their stand-ins; None if one is lost."""
+        alternatives = []
+        for alternative in translation.alternatives:
+            text = put_back(self._as_part(piece, alternative.text), dict(piece.stand_ins))
+            if text is not None:
+                alternatives.append(Alternative(text, alternative.score))
+        if not alternatives:
+            return None
+        best = alternatives[0]
+        return replace(
+            translation, text=best.text, score=best.score, alternatives=tuple(alternatives)
+        )
+
+    def _as_part(self, piece: "_Piece", text: str) -> str:
+        """A translation as a part of a sentence: a model ends with a full stop and begins with a capital letter."""
+        if not piece.is_last and not piece.text.endswith(_SENTENCE_END):
+            text = text.rstrip("".join(_SENTENCE_END)).rstrip()
+        first = re.match(r"[^\W\d_]+", text)
+        if (
+            first
+            and not piece.is_first
+            and piece.text[0].islower()
+            and first[0].istitle()
+            and first[0] not in piece.text
+            and self.target_language not in _LANGUAGES_WITH_CAPITAL_NOUNS
+        ):
+            text = text[0].lower() + text[1:]
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of a sentence: translated alone, or left as it is."""
+
+    text: str
+    """With stand-ins."""
+    is_translated: bool
+    is_first: bool = False
+    is_last: bool = False
+    stand_ins: tuple[tuple[str, str], ...] = ()
+    """Pairs of a stand-in and its span."""
+
+
+def _literal(text: str) -> list[_Piece]:
+    return [_Piece(text, is_translated=False)] if text else []
+
+
+def _has_letter(text: str) -> bool:
+    return any(map(str.isalpha, text))
+
+
+def _is_apart(text: str, span: Span) -> bool:
+    """Whether a colon or a dash separates a URL or placeholder from the text beside it."""
+    if span.kind is not SpanKind.WORD:
+        return False
+    before = text[max(0, span.start - _MOST_SPACES) : span.start].rstrip()[-1:]
+    after = text[span.end : span.end + _MOST_SPACES].lstrip()[:1]
+    return before in _LABEL_MARKS or after in _LABEL_MARKS
+
+
+def _core(
+    visible: str, start: int, end: int, before: Span | None, after: Span | None
+) -> tuple[int, int]:
+    """The range between two cuts that is translated.
+
+    Marks and white space beside a cut stay with it. So do letters that touch it, as in 5kg, but not beside a tag.
+    """
+    if before is not None:
+        if before.kind is not SpanKind.TAG:
+            while start < end and visible[start].isalnum():
+                start += 1
+        while start < end and not visible[start].isalnum():
+            start += 1
+    if after is not None:
+        if after.kind is not SpanKind.TAG:
+            while start < end and visible[end - 1].isalnum():
+                end -= 1
+        while start < end and not visible[end - 1].isalnum():
+            end -= 1
+    return start, end

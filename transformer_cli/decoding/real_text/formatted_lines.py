@@ -1,0 +1,134 @@
+"""Lines with a form: their text is translated, and everything around it stays in its place."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from transformer_cli.decoding.real_text.attempts import SentenceTranslation
+from transformer_cli.decoding.real_text.joined_parts import copied, joined
+from transformer_cli.decoding.real_text.promise import Promise
+from transformer_cli.decoding.real_text.stand_ins import StandIns
+from transformer_cli.decoding.real_text.together import Job, TranslateTexts, finish_together
+from transformer_cli.decoding.text_pipeline import LINE_BREAKS, TextPipeline, Translation
+from transformer_cli.text.languages import primary_language
+from transformer_cli.text.lines.aligned_columns import with_texts
+from transformer_cli.text.lines.layout import TextRange, text_ranges
+from transformer_cli.text.normalization import remove_control_characters
+from transformer_cli.text.protected.spans import Span, find_spans, masked
+from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
+
+# In place of the characters of a protected span: it is neither a letter nor white space nor a mark of a layout.
+_HIDDEN = "\ue000"
+
+
+class _Line(NamedTuple):
+    """A line and the sentences to translate in it."""
+
+    given: str
+    text: str
+    """Without its line end and control characters."""
+    spans: list[Span]
+    ranges: list[TextRange]
+    sentences: list[list[Sentence]]
+    """Of each range."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormattedLines:
+    """Translates lines, and keeps their form and, if wanted, their protected spans."""
+
+    pipeline: TextPipeline
+    """Of one direction."""
+    translate_texts: TranslateTexts
+    """Translates plain texts."""
+    keeps_layout: bool
+    """Whether indentation, list marks and columns are kept; else the whole line is one text."""
+    protects: bool
+    """Whether protected spans inside a text are kept, too."""
+
+    def translate(self, lines: Sequence[str]) -> list[Translation]:
+        """One translation per line, in order."""
+        prepared = [self._prepare(line) for line in lines]
+        sentence_translation = self._sentence_translation() if self.protects else None
+        jobs = [
+            self._job(sentence, sentence_translation)
+            for line in prepared
+            for sentences in line.sentences
+            for sentence in sentences
+        ]
+        results = iter(finish_together(jobs, self.translate_texts))
+        return [
+            self._joined(line, [[next(results) for _ in each] for each in line.sentences])
+            for line in prepared
+        ]
+
+    def _prepare(self, line: str) -> _Line:
+        text = line.rstrip("\r\n").translate(LINE_BREAKS)
+        if self.pipeline.data.cleaning.remove_control_characters:
+            text = remove_control_characters(text)
+        spans = find_spans(text)
+        ranges = [TextRange(0, len(text))]
+        if self.keeps_layout:
+            ranges = text_ranges(text, masked(text, spans, _HIDDEN))
+        sentences = [self._sentences(text[each.start : each.end]) for each in ranges]
+        return _Line(line, text, spans, ranges, sentences)
+
+    def _sentences(self, text: str) -> list[Sentence]:
+        """The sentences of a text; a text without protected spans stays whole, because the pipeline splits it."""
+        spans = find_spans(text) if self.protects else []
+        if not spans or not self.pipeline.splits_sentences:
+            return [Sentence(text, "")]
+        source_language = self.pipeline.languages.source
+        sentences, place = [], 0
+        # Letters in place of spans, so that no sentence ends inside a span.
+        for sentence in split_sentences(masked(text, spans, "x"), source_language):
+            start = place + len(sentence.gap)
+            place = start + len(sentence.text)
+            sentences.append(Sentence(text[start:place], sentence.gap))
+        return sentences
+
+    def _sentence_translation(self) -> SentenceTranslation:
+        source, target = self.pipeline.source_tokenizer, self.pipeline.target_tokenizer
+        language = primary_language(self.pipeline.languages.target)
+        return SentenceTranslation(source, target, StandIns.of(source, target), language)
+
+    def _job(self, sentence: Sentence, of_spans: SentenceTranslation | None) -> Job:
+        spans = find_spans(sentence.text) if of_spans else []
+        return of_spans.job(sentence.text, spans) if of_spans and spans else _plain(sentence.text)
+
+    def _joined(self, line: _Line, translations: list[list[Translation]]) -> Translation:
+        parts = [part for of_range in translations for part in of_range]
+        if not parts:
+            return copied(line.given, line.text)
+        if line.ranges == [TextRange(0, len(line.text))] and len(parts) == 1:
+            whole = replace(parts[0], source=line.given)
+        else:
+            whole = joined(line.given, parts, lambda texts: self._line_of(line, texts))
+        if not self.protects or not line.spans:
+            return whole
+        promise = Promise.of(line.text, line.spans, may_repeat_numbers=True)
+        untranslated = replace(copied(line.given, line.text), is_partly_copied=True)
+        return promise.kept_part(whole) or untranslated
+
+    def _line_of(self, line: _Line, texts: Sequence[str]) -> str:
+        remaining = iter(texts)
+        of_ranges = []
+        for sentences in line.sentences:
+            text = ""
+            for sentence in sentences:
+                following = next(remaining)
+                text += self._gap(sentence.gap, text, following) + following
+            of_ranges.append(text)
+        return with_texts(line.text, line.ranges, of_ranges)
+
+    def _gap(self, of_source: str, left: str, right: str) -> str:
+        """The white space between two translated sentences; between two ASCII characters there is always some."""
+        if not of_source or not left or not right:
+            return ""
+        gap = gap_between(of_source, *self.pipeline.languages)
+        return gap or (" " if left[-1].isascii() and right[0].isascii() else "")
+
+
+def _plain(text: str) -> Job:
+    [translation] = yield [text]
+    return translation

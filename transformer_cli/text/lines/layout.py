@@ -1,0 +1,77 @@
+"""The layout of a line: which ranges of it are text, and which are indentation, list marks, columns and symbols."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+# Indentation, the quote marks of an e-mail (> >), and then at most two marks of a list, with the white space
+# after them: - * • 1. 2) a) (iv) # [x]
+_BEGINNING = re.compile(
+    r"\s*(?:>\s*)*"
+    r"(?:(?:[-*+\u2022\u2023\u25e6\u25aa\u25ab\u25cf\u25cb\u25a0\u25a1\u2013\u2014\u00b7\u2192\u2713\u2717]|\#{1,6}|\(?\d{1,3}[.)]|\(?(?:[A-Za-z]|[ivxIVX]{1,5})\)|\[[ xX]?\])(?:\s+|\Z)){0,2}"
+)
+# What always separates two columns: tabs, a bar, a row of dots or lines.
+_COLUMN_GAP = re.compile(r"\s{0,2}(?:\t|\||\.{6}|…{2}|(?:\. ){3}|_{3})[\s|._…]*")
+# What separates columns, unless a sentence goes on after it.
+_WIDE_GAP = re.compile(r"\s{2,}|\s?\.{4,}\s?")
+_SENTENCE_END = frozenset(".?!…")
+
+
+class TextRange(NamedTuple):
+    """The text line[start:end]."""
+
+    start: int
+    end: int
+
+
+def text_ranges(line: str, visible: str | None = None) -> list[TextRange]:
+    """The ranges of a line that hold text to translate, in order; everything else stays as it is.
+
+    Each range begins and ends without white space, and holds at least one letter. So the cells of a table that are
+    only numbers and symbols belong to no range, and neither do the gaps between its columns.
+
+    Args:
+        line: without a line end.
+        visible: the line with all letters of protected spans hidden, of the same length; None: nothing is protected.
+    """
+    visible = line if visible is None else visible
+    beginning = _BEGINNING.match(line)
+    cells = _cells(visible, beginning.end() if beginning else 0)
+    return [cell for cell in cells if _has_letter(visible, cell)]
+
+
+def _cells(line: str, start: int) -> Iterator[TextRange]:
+    """The cells of a line from `start` on, without the white space around them."""
+    place = start
+    for gap in _COLUMN_GAP.finditer(line, start):
+        yield from _cells_with_wide_gaps(line, place, gap.start())
+        place = gap.end()
+    yield from _cells_with_wide_gaps(line, place, len(line))
+
+
+def _cells_with_wide_gaps(line: str, start: int, end: int) -> Iterator[TextRange]:
+    cells: list[TextRange] = []
+    for gap in [*_WIDE_GAP.finditer(line, start, end), None]:
+        cell = _stripped(line, start, gap.start() if gap else end)
+        if cells and _is_one_text(line, cells[-1], cell):
+            cell = TextRange(cells.pop().start, cell.end)
+        cells.append(cell)
+        start = gap.end() if gap else end
+    yield from cells
+
+
+def _is_one_text(line: str, left: TextRange, right: TextRange) -> bool:
+    """Whether a sentence goes on after a wide gap: some people type two spaces after a sentence, or several in it."""
+    if not (_has_letter(line, left) and _has_letter(line, right)):
+        return False
+    gap = line[left.end : right.start]
+    return len(gap) < 3 or "." in gap or line[right.end - 1] in _SENTENCE_END
+
+
+def _stripped(line: str, start: int, end: int) -> TextRange:
+    text = line[start:end]
+    return TextRange(start + len(text) - len(text.lstrip()), start + len(text.rstrip()))
+
+
+def _has_letter(line: str, cell: TextRange) -> bool:
+    return any(map(str.isalpha, line[cell.start : cell.end]))
