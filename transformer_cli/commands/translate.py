@@ -19,6 +19,7 @@ from transformer_cli.commands.streams.output_file import (
     opened_output_of_typing,
     output_status,
 )
+from transformer_cli.commands.streams.prefix_lines import PrefixLines, check_prefixes
 from transformer_cli.commands.streams.typed_lines import Conversation
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Translation, Translator, UnknownWords
@@ -43,6 +44,10 @@ class Wishes:
     """The source language; None: the only possible one."""
     num_best: int | None = None
     """Number of translations that are printed for each line; None: one, without its rank and score."""
+    prefix: str | None = None
+    """The text with which each translation begins; None: any."""
+    prefixes: Path | None = None
+    """A file with the prefix of each line, instead of `prefix`."""
 
 
 def run_translation(
@@ -61,6 +66,7 @@ def run_translation(
     given = None if sentences == STANDARD else sentences
     output = None if output_file == STANDARD else output_file
     _check_files(given, output)
+    check_prefixes(wishes.prefixes, is_input_standard=given is None)
     translator = _translator(load_run(run, overrides), wishes)
     if translator.decoding.num_best > 1 and wishes.num_best is None and not as_json:
         logger.warning(
@@ -69,11 +75,13 @@ def run_translation(
             translator.decoding.num_best,
         )
     # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
+    prefixes = PrefixLines(wishes.prefix, wishes.prefixes)
     conversation, unknown_words = _conversation(given, translator), UnknownWords()
     opened = opened_output if conversation is None else opened_output_of_typing
     with _opened_batches(given, conversation) as batches, opened(output) as write:
         for batch in batches:
-            translations = list(translator.translate(batch))
+            of_batch = prefixes.take(len(batch))
+            translations = list(translator.translate(batch, prefixes=of_batch))
             lines = [
                 line
                 for translation in translations
@@ -91,6 +99,7 @@ def run_translation(
                 unknown_words.add(translation)
             if conversation is not None:
                 unknown_words.report()
+        prefixes.finish()
     unknown_words.report()
 
 
