@@ -3,11 +3,12 @@
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, repeat
 
 from transformer_cli.config import DecodingConfig, SequencesData
 from transformer_cli.decoding.engine import Engine
 from transformer_cli.decoding.real_text.formatted_lines import FormattedLines
+from transformer_cli.decoding.real_text.together import PrefixedText
 from transformer_cli.decoding.text_pipeline import TextPipeline, Translation
 from transformer_cli.errors import DataError
 
@@ -42,6 +43,7 @@ class Translator:
         *,
         to: str | None = None,
         from_: str | None = None,
+        prefixes: Iterable[str] | None = None,
         first_line: int = 1,
     ) -> Iterator[Translation]:
         """One translation per line, in order; reads `WINDOW_LINES` lines ahead.
@@ -49,15 +51,20 @@ class Translator:
         Args:
             to: the target language, for a model that translates into several.
             from_: the source language, for a model that translates from several into `to`.
+            prefixes: for each line, the text with which its translation begins: whole words, or an empty string. It
+                follows the indentation and the list mark of the line.
             first_line: the number of the first line, for messages.
 
         Raises:
             UsageError: no direction of the model has these languages, or several have them.
-            DataError: a sentence is too long for the model, and the translator is strict.
+            DataError: there are not as many prefixes as lines, or the model cannot write one of them; or a sentence
+                is too long for the model, and the translator is strict.
         """
-        if isinstance(lines, str | bytes):
-            raise TypeError(f"give a list of lines, not {_described(lines)}")
-        return self.towards(to, from_)._translations(iter(lines), first_line)
+        for texts in (lines, prefixes):
+            if isinstance(texts, str | bytes):
+                raise TypeError(f"give a list of lines, not {_described(texts)}")
+        of_lines = None if prefixes is None else iter(prefixes)
+        return self.towards(to, from_)._translations(iter(lines), of_lines, first_line)
 
     def towards(self, to: str | None, from_: str | None = None) -> "Translator":
         """The translator of one direction; see `TextPipeline.towards`."""
@@ -67,21 +74,30 @@ class Translator:
         """The translator of the direction with this index in `data.directions`."""
         return replace(self, pipeline=replace(self.pipeline, direction=number))
 
-    def _translations(self, lines: Iterator[str], first_line: int) -> Iterator[Translation]:
+    def _translations(
+        self, lines: Iterator[str], prefixes: Iterator[str] | None, first_line: int
+    ) -> Iterator[Translation]:
+        num_before = 0
         while window := list(islice(lines, WINDOW_LINES)):
-            for number, line in enumerate(window, first_line):
+            number_of_first = first_line + num_before
+            for number, line in enumerate(window, number_of_first):
                 if not isinstance(line, str):
                     raise TypeError(f"line {number}: a string is expected, not {_described(line)}")
-            translations = self._translate_window(window)
-            self._report(translations, first_line)
+            of_window = list(islice(repeat("") if prefixes is None else prefixes, len(window)))
+            if len(of_window) < len(window):
+                raise DataError(f"there are {num_before + len(of_window)} prefixes, but more lines")
+            texts = list(map(PrefixedText, window, of_window))
+            translations = self._translate_lines(texts)
+            self._report(translations, number_of_first)
             yield from translations
-            first_line += len(window)
+            num_before += len(window)
+        if prefixes is not None and next(prefixes, None) is not None:
+            raise DataError(f"there are {num_before} lines, but more prefixes")
 
-    def _translate_window(self, lines: Sequence[str]) -> list[Translation]:
+    def _translate_lines(self, lines: Sequence[PrefixedText]) -> list[Translation]:
         # The symbols of the synthetic tasks are no language.
-        keeps_layout = self.decoding.keep_layout and not isinstance(
-            self.pipeline.data, SequencesData
-        )
+        is_language = not isinstance(self.pipeline.data, SequencesData)
+        keeps_layout = self.decoding.keep_layout and is_language
         if not keeps_layout and not self.protects_spans:
             return self._translate_texts(lines)
         return FormattedLines(
@@ -91,8 +107,8 @@ class Translator:
             protects=self.protects_spans,
         ).translate(lines)
 
-    def _translate_texts(self, texts: Sequence[str]) -> list[Translation]:
-        prepared_texts = [self.pipeline.prepare(text) for text in texts]
+    def _translate_texts(self, texts: Sequence[PrefixedText]) -> list[Translation]:
+        prepared_texts = [self.pipeline.prepare(text, prefix) for text, prefix in texts]
         # Equal parts are translated once.
         parts = list(dict.fromkeys(part for text in prepared_texts for part in text.parts))
         hypotheses = dict(zip(parts, self.engine.translate(parts, self.decoding), strict=True))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from transformer_cli.config import FilesData, TokenizerConfig
 from transformer_cli.decoding import Alternative, TextPipeline, Translation
 from transformer_cli.decoding.real_text.formatted_lines import FormattedLines
+from transformer_cli.decoding.real_text.together import PrefixedText
 from transformer_cli.text.protected.spans import find_spans, span_texts
 from transformer_cli.text.tokenizer import train_tokenizer
 
@@ -96,7 +97,8 @@ def formatted(
     tokenizer: object = SUBWORDS,
     languages: tuple[str, str] = ("en", "it"),
 ) -> FormattedLines:
-    def translate(texts: Sequence[str]) -> list[Translation]:
+    def translate(prefixed: Sequence[PrefixedText]) -> list[Translation]:
+        texts = [each.text for each in prefixed]
         of_texts = [list(dict.fromkeys(model(text))) for text in texts]
         return [
             Translation(text, each[0], -1.0, tuple(Alternative(one, -1.0) for one in each))
@@ -109,7 +111,7 @@ def formatted(
 
 
 def translated(line: str, model: Model, **settings: object) -> str:
-    [translation] = formatted(model, **settings).translate([line])  # type: ignore[arg-type]
+    [translation] = formatted(model, **settings).translate([PrefixedText(line)])  # type: ignore[arg-type]
     return translation.text
 
 
@@ -120,7 +122,7 @@ def test_every_span_comes_back_whatever_the_model_says(
     tokenizer: object, languages: tuple[str, str], line: str, seed: int, keeps_layout: bool
 ) -> None:
     settings = {"tokenizer": tokenizer, "languages": languages, "keeps_layout": keeps_layout}
-    [translation] = formatted(bad_model(seed), **settings).translate([line])  # type: ignore[arg-type]
+    [translation] = formatted(bad_model(seed), **settings).translate([PrefixedText(line)])  # type: ignore[arg-type]
     for text in (translation.text, *(each.text for each in translation.alternatives)):
         for span, count in Counter(span_texts(line, find_spans(line))).items():
             assert text.count(span) >= count, (span, text)
@@ -185,7 +187,7 @@ def test_a_model_that_changes_numbers_and_names_translates_around_them() -> None
         known = {"wait": "WAIT", "minutes.": "MINUTES.", "for": "FOR"}
         return [" ".join(known.get(word, "?") for word in text.split(" "))]
 
-    [translation] = formatted(loses).translate(["wait 47 minutes."])
+    [translation] = formatted(loses).translate([PrefixedText("wait 47 minutes.")])
     assert translation.text == "WAIT 47 MINUTES."
     assert not translation.is_partly_copied
     assert translated("wait for {name}", loses) == "WAIT FOR {name}"
@@ -205,7 +207,7 @@ def test_a_sentence_whose_spans_are_lost_stays_as_it_is_and_says_so() -> None:
         return [f"{text} http://never.seen"] if "bad" in text else [text.upper()]
 
     line = "good word. bad word {x} here."
-    [translation] = formatted(invents).translate([line])
+    [translation] = formatted(invents).translate([PrefixedText(line)])
     assert translation.text == "GOOD WORD. bad word {x} here."
     assert translation.is_partly_copied
 
@@ -214,7 +216,7 @@ def test_only_alternatives_with_all_spans_are_given() -> None:
     def several(text: str) -> list[str]:
         return [text.replace("47", "48"), text.upper(), text.replace("47", "4")]
 
-    [translation] = formatted(several).translate(["wait 47 minutes"])
+    [translation] = formatted(several).translate([PrefixedText("wait 47 minutes")])
     assert [each.text for each in translation.alternatives] == ["WAIT 47 MINUTES"]
     assert translation.text == "WAIT 47 MINUTES"
 
@@ -241,22 +243,22 @@ def test_cells_without_words_never_reach_the_model() -> None:
         "10:30",
         "https://x.it",
     ]
-    formatted(watches, protects=False).translate(table)
+    formatted(watches, protects=False).translate(list(map(PrefixedText, table)))
     assert set(seen) == {"item", "price", "tea", "cake"}
 
 
 def test_scores_and_unknown_words_of_the_parts_are_put_together() -> None:
-    def translate(texts: Sequence[str]) -> list[Translation]:
+    def translate(texts: Sequence[PrefixedText]) -> list[Translation]:
         return [
             Translation(
                 text, text, -2.0, (Alternative(text, -2.0),), unknown_words=(text,), num_words=3
             )
-            for text in texts
+            for text, _ in texts
         ]
 
     pipeline = TextPipeline(SUBWORDS, SUBWORDS, data_of("en", "it"), 50)
     of = FormattedLines(pipeline, translate, keeps_layout=True, protects=False)
-    [translation] = of.translate(["a    b\r\n"])
+    [translation] = of.translate([PrefixedText("a    b\r\n")])
     assert translation == Translation(
         "a    b\r\n",
         "a    b",
@@ -265,3 +267,16 @@ def test_scores_and_unknown_words_of_the_parts_are_put_together() -> None:
         unknown_words=("a", "b"),
         num_words=6,
     )
+
+
+def test_the_first_text_of_a_line_gets_its_prefix() -> None:
+    seen: list[PrefixedText] = []
+
+    def translate(texts: Sequence[PrefixedText]) -> list[Translation]:
+        seen.extend(texts)
+        return [Translation(text, text, -1.0, (Alternative(text, -1.0),)) for text, _ in texts]
+
+    pipeline = TextPipeline(SUBWORDS, SUBWORDS, data_of("en", "it"), 50, splits_sentences=True)
+    of = FormattedLines(pipeline, translate, keeps_layout=True, protects=True)
+    of.translate([PrefixedText("- one <b>two</b>. cat.", "prefix"), PrefixedText("12", "other")])
+    assert seen == [("one", "prefix"), ("two", ""), ("cat.", "")]

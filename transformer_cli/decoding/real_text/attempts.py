@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 
 from transformer_cli.decoding.real_text.joined_parts import copied, joined
 from transformer_cli.decoding.real_text.promise import Promise
 from transformer_cli.decoding.real_text.stand_ins import StandIns, knows, put_back
-from transformer_cli.decoding.real_text.together import Job
+from transformer_cli.decoding.real_text.together import Job, PrefixedText
 from transformer_cli.decoding.text_pipeline import Alternative, Translation
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.protected.spans import Span, SpanKind, masked, span_texts
@@ -29,7 +30,7 @@ class SentenceTranslation:
     stand_ins: StandIns
     target_language: str
 
-    def job(self, text: str, spans: Sequence[Span]) -> Job:
+    def job(self, text: str, spans: Sequence[Span], prefix: str = "") -> Job:
         """Translates a sentence; each of its spans is in the result as often as in the sentence.
 
         1. Numbers that the model knows stay in the sentence, URLs and placeholders are replaced by stand-ins, and the
@@ -40,12 +41,14 @@ class SentenceTranslation:
         Args:
             text: one sentence.
             spans: of the sentence, with their places in `text`.
+            prefix: the words with which the translation of the first piece begins.
         """
         if not _has_letter(masked(text, spans, " ")):
             return copied(text)
         promise = Promise.of(text, spans)
         for pieces in self._attempts(text, spans):
-            translations = yield [piece.text for piece in pieces if piece.is_translated]
+            texts = [piece.text for piece in pieces if piece.is_translated]
+            translations = yield list(map(PrefixedText, texts, chain([prefix], repeat(""))))
             answers = iter(translations)
             parts = [
                 self._finished(piece, next(answers)) if piece.is_translated else copied(piece.text)

@@ -2,13 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from typing import NamedTuple
 
 from transformer_cli.decoding.real_text.attempts import SentenceTranslation
 from transformer_cli.decoding.real_text.joined_parts import copied, joined
 from transformer_cli.decoding.real_text.promise import Promise
 from transformer_cli.decoding.real_text.stand_ins import StandIns
-from transformer_cli.decoding.real_text.together import Job, TranslateTexts, finish_together
+from transformer_cli.decoding.real_text.together import (
+    Job,
+    PrefixedText,
+    TranslateTexts,
+    finish_together,
+)
 from transformer_cli.decoding.text_pipeline import LINE_BREAKS, TextPipeline, Translation
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.lines.aligned_columns import with_texts
@@ -46,15 +52,16 @@ class FormattedLines:
     protects: bool
     """Whether protected spans inside a text are kept, too."""
 
-    def translate(self, lines: Sequence[str]) -> list[Translation]:
-        """One translation per line, in order."""
-        prepared = [self._prepare(line) for line in lines]
+    def translate(self, lines: Sequence[PrefixedText]) -> list[Translation]:
+        """One translation per line, in order; the prefix of a line is that of its first text."""
+        prepared = [self._prepare(line.text) for line in lines]
         sentence_translation = self._sentence_translation() if self.protects else None
         jobs = [
-            self._job(sentence, sentence_translation)
-            for line in prepared
-            for sentences in line.sentences
-            for sentence in sentences
+            self._job(sentence.text, prefix, sentence_translation)
+            for line, given in zip(prepared, lines, strict=True)
+            for sentence, prefix in zip(
+                chain(*line.sentences), chain([given.prefix], repeat("")), strict=False
+            )
         ]
         results = iter(finish_together(jobs, self.translate_texts))
         return [
@@ -92,9 +99,9 @@ class FormattedLines:
         language = primary_language(self.pipeline.languages.target)
         return SentenceTranslation(source, target, StandIns.of(source, target), language)
 
-    def _job(self, sentence: Sentence, of_spans: SentenceTranslation | None) -> Job:
-        spans = find_spans(sentence.text) if of_spans else []
-        return of_spans.job(sentence.text, spans) if of_spans and spans else _plain(sentence.text)
+    def _job(self, text: str, prefix: str, of_spans: SentenceTranslation | None) -> Job:
+        spans = find_spans(text) if of_spans else []
+        return of_spans.job(text, spans, prefix) if of_spans and spans else _plain(text, prefix)
 
     def _joined(self, line: _Line, translations: list[list[Translation]]) -> Translation:
         parts = [part for of_range in translations for part in of_range]
@@ -129,6 +136,6 @@ class FormattedLines:
         return gap or (" " if left[-1].isascii() and right[0].isascii() else "")
 
 
-def _plain(text: str) -> Job:
-    [translation] = yield [text]
+def _plain(text: str, prefix: str) -> Job:
+    [translation] = yield [PrefixedText(text, prefix)]
     return translation

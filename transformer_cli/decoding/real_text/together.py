@@ -1,11 +1,21 @@
 """Many pieces of text in one call: each job asks for translations when it needs them, and all jobs are served at once."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import NamedTuple
 
 from transformer_cli.decoding.text_pipeline import Translation
 
-TranslateTexts = Callable[[Sequence[str]], list[Translation]]
-Job = Generator[list[str], list[Translation], Translation]
+
+class PrefixedText(NamedTuple):
+    """A text to translate."""
+
+    text: str
+    prefix: str = ""
+    """The words with which its translation begins; empty: any."""
+
+
+TranslateTexts = Callable[[Sequence[PrefixedText]], list[Translation]]
+Job = Generator[list[PrefixedText], list[Translation], Translation]
 """Yields texts, receives their translations, and returns a translation at its end. It may yield several times."""
 
 
@@ -19,7 +29,7 @@ def finish_together(jobs: Iterable[Job], translate: TranslateTexts) -> list[Tran
         translate: gives one translation per text, in order.
     """
     results: dict[int, Translation] = {}
-    waiting: list[tuple[int, Job, list[str]]] = []
+    waiting: list[tuple[int, Job, list[PrefixedText]]] = []
     for index, job in enumerate(jobs):
         _advance(index, job, None, results, waiting)
     while waiting:
@@ -36,7 +46,7 @@ def _advance(
     job: Job,
     answers: list[Translation] | None,
     results: dict[int, Translation],
-    waiting: list[tuple[int, Job, list[str]]],
+    waiting: list[tuple[int, Job, list[PrefixedText]]],
 ) -> None:
     try:
         texts = next(job) if answers is None else job.send(answers)
