@@ -202,6 +202,24 @@ def test_a_part_of_a_sentence_gets_no_full_stop_and_no_capital_letter() -> None:
     assert in_german == "I have <b>Two cats</b>"
 
 
+@pytest.mark.parametrize(
+    ("line", "says", "expected"),
+    [
+        ("Price list", "Listino.", "Listino"),
+        ("See you,", "A presto,.", "A presto,"),
+        ("Hello.", "Ciao.", "Ciao."),
+        ("Hello?", "Ciao.", "Ciao."),
+        ("(Hello.)", "(Ciao.).", "(Ciao.)."),
+        ("So", "Quindi...", "Quindi..."),
+        ("So", "Quindi?", "Quindi?"),
+        ("猫", "猫。", "猫"),
+    ],
+)
+def test_a_text_that_is_no_sentence_gets_no_full_stop(line: str, says: str, expected: str) -> None:
+    assert translated(line, lambda _: [says], protects=False) == expected
+    assert translated(line, lambda _: [says], keeps_layout=False) == says
+
+
 def test_a_sentence_whose_spans_are_lost_stays_as_it_is_and_says_so() -> None:
     def invents(text: str) -> list[str]:
         return [f"{text} http://never.seen"] if "bad" in text else [text.upper()]

@@ -1,24 +1,21 @@
 """Attempts to translate a sentence with protected spans: one after the other, until every span comes back."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
-from transformer_cli.decoding.real_text.joined_parts import copied, joined
+from transformer_cli.decoding.real_text.joined_parts import copied, joined, with_texts_of
 from transformer_cli.decoding.real_text.promise import Promise
+from transformer_cli.decoding.real_text.sentence_form import as_inner_part, without_added_stop
 from transformer_cli.decoding.real_text.stand_ins import StandIns, knows, put_back
 from transformer_cli.decoding.real_text.together import Job, PrefixedText
-from transformer_cli.decoding.text_pipeline import Alternative, Translation
+from transformer_cli.decoding.text_pipeline import Translation
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.protected.spans import Span, SpanKind, masked, span_texts
 
 # A span beside a colon or a dash is no part of the sentence: "Our address: https://..."
 _LABEL_MARKS = frozenset(":;|-\u2013\u2014")
 _MOST_SPACES = 20
-_SENTENCE_END = tuple(".!?\u2026\u3002\uff01\uff1f")
-# Capital letters of nouns belong to the spelling of these languages.
-_LANGUAGES_WITH_CAPITAL_NOUNS = ("de", "lb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +110,6 @@ class SentenceTranslation:
             changed if _has_letter(words) else text[start:stop],
             is_translated=_has_letter(words),
             is_first=not any(map(str.isalpha, text[:start])),
-            is_last=stop == len(text),
             stand_ins=tuple(stand_ins.items()),
         )
 
@@ -123,33 +119,17 @@ class SentenceTranslation:
 
     def _finished(self, piece: "_Piece", translation: Translation) -> Translation | None:
         """The translation of a piece, with its spans instead of their stand-ins; None if one is lost."""
-        alternatives = []
-        for alternative in translation.alternatives:
-            text = put_back(self._as_part(piece, alternative.text), dict(piece.stand_ins))
-            if text is not None:
-                alternatives.append(Alternative(text, alternative.score))
-        if not alternatives:
-            return None
-        best = alternatives[0]
-        return replace(
-            translation, text=best.text, score=best.score, alternatives=tuple(alternatives)
+        stand_ins = dict(piece.stand_ins)
+        finished = with_texts_of(
+            translation, lambda text: put_back(self._as_part(piece, text), stand_ins)
         )
+        return finished if finished.alternatives else None
 
     def _as_part(self, piece: "_Piece", text: str) -> str:
-        """A translation as a part of a sentence: a model ends with a full stop and begins with a capital letter."""
-        if not piece.is_last and not piece.text.endswith(_SENTENCE_END):
-            text = text.rstrip("".join(_SENTENCE_END)).rstrip()
-        first = re.match(r"[^\W\d_]+", text)
-        if (
-            first
-            and not piece.is_first
-            and piece.text[0].islower()
-            and first[0].istitle()
-            and first[0] not in piece.text
-            and self.target_language not in _LANGUAGES_WITH_CAPITAL_NOUNS
-        ):
-            text = text[0].lower() + text[1:]
-        return text
+        text = without_added_stop(text, piece.text)
+        if piece.is_first:
+            return text
+        return as_inner_part(text, piece.text, target_language=self.target_language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +140,6 @@ class _Piece:
     """With stand-ins."""
     is_translated: bool
     is_first: bool = False
-    is_last: bool = False
     stand_ins: tuple[tuple[str, str], ...] = ()
     """Pairs of a stand-in and its span."""
 

@@ -6,8 +6,9 @@ from itertools import chain, repeat
 from typing import NamedTuple
 
 from transformer_cli.decoding.real_text.attempts import SentenceTranslation
-from transformer_cli.decoding.real_text.joined_parts import copied, joined
+from transformer_cli.decoding.real_text.joined_parts import copied, joined, with_texts_of
 from transformer_cli.decoding.real_text.promise import Promise
+from transformer_cli.decoding.real_text.sentence_form import without_added_stop
 from transformer_cli.decoding.real_text.stand_ins import StandIns
 from transformer_cli.decoding.real_text.together import (
     Job,
@@ -101,7 +102,15 @@ class FormattedLines:
 
     def _job(self, text: str, prefix: str, of_spans: SentenceTranslation | None) -> Job:
         spans = find_spans(text) if of_spans else []
-        return of_spans.job(text, spans, prefix) if of_spans and spans else _plain(text, prefix)
+        return (
+            of_spans.job(text, spans, prefix) if of_spans and spans else self._plain(text, prefix)
+        )
+
+    def _plain(self, text: str, prefix: str) -> Job:
+        [translation] = yield [PrefixedText(text, prefix)]
+        if not self.keeps_layout:
+            return translation
+        return with_texts_of(translation, lambda found: without_added_stop(found, text))
 
     def _joined(self, line: _Line, translations: list[list[Translation]]) -> Translation:
         parts = [part for of_range in translations for part in of_range]
@@ -134,8 +143,3 @@ class FormattedLines:
             return ""
         gap = gap_between(of_source, *self.pipeline.languages)
         return gap or (" " if left[-1].isascii() and right[0].isascii() else "")
-
-
-def _plain(text: str, prefix: str) -> Job:
-    [translation] = yield [PrefixedText(text, prefix)]
-    return translation

@@ -1,6 +1,7 @@
 """Joins the translations of the parts of a line to one translation."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from transformer_cli.decoding.text_pipeline import Alternative, Translation
 
@@ -36,3 +37,15 @@ def copied(source: str, text: str | None = None) -> Translation:
     """A text that no model has translated, as its own translation with the score 0."""
     text = source if text is None else text
     return Translation(source, text, 0.0, (Alternative(text, 0.0),) if text.strip() else ())
+
+
+def with_texts_of(translation: Translation, change: Callable[[str], str | None]) -> Translation:
+    """The translation with changed texts; an alternative that becomes None or equal to a better one is left out."""
+    alternatives: dict[str, float] = {}
+    for text, score in translation.alternatives:
+        changed = change(text)
+        if changed is not None:
+            alternatives.setdefault(changed, score)
+    pairs = tuple(Alternative(*pair) for pair in alternatives.items())
+    best = pairs[0] if pairs else Alternative("", 0.0)
+    return replace(translation, text=best.text, score=best.score, alternatives=pairs)

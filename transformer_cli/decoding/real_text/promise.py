@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from transformer_cli.decoding.real_text.joined_parts import with_texts_of
 from transformer_cli.decoding.text_pipeline import Translation
 from transformer_cli.text.protected.spans import Span, SpanKind, find_spans, span_texts
 
@@ -43,7 +44,5 @@ class Promise:
 
     def kept_part(self, translation: Translation) -> Translation | None:
         """The translation with only the alternatives that keep the promise; None if none of them does."""
-        kept = tuple(each for each in translation.alternatives if self.is_kept_by(each.text))
-        if not kept:
-            return None
-        return replace(translation, text=kept[0].text, score=kept[0].score, alternatives=kept)
+        kept = with_texts_of(translation, lambda text: text if self.is_kept_by(text) else None)
+        return kept if kept.alternatives else None
