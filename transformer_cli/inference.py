@@ -25,6 +25,7 @@ from transformer_cli.errors import ConfigError
 from transformer_cli.model import Transformer
 from transformer_cli.runtime import Machine, prepare_machine
 from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.text.spelling.known_spellings import KnownSpellings
 
 logger = logging.getLogger(__name__)
 
@@ -158,13 +159,16 @@ def build_translator(
         decoding: the beam and the limits; None: those of the config.
     """
     decoding = decoding or config.decoding
+    # The symbols of the synthetic tasks are no language.
+    is_language = not isinstance(config.data, SequencesData)
+    reads_known_spellings = decoding.known_spellings and is_language
     pipeline = TextPipeline(
         source_tokenizer,
         target_tokenizer,
         config.data,
         max_length=model.config.max_length,
-        # The symbols of the synthetic tasks are no language.
-        splits_sentences=decoding.split_sentences and not isinstance(config.data, SequencesData),
+        splits_sentences=decoding.split_sentences and is_language,
+        spellings=KnownSpellings(source_tokenizer) if reads_known_spellings else None,
     )
     special_ids, sequence_format = SpecialIds.of(target_tokenizer), SequenceFormat.of(config.data)
     byte_pieces = target_tokenizer.byte_pieces

@@ -42,6 +42,8 @@ class DecodingConfig(Section):
     """Translate each sentence of a line by itself, and join the translations with the white space of the line; the source language decides where a sentence ends. The sequences of data.source sequences are never split."""
     keep_layout: Switch = True
     """Indentation, list marks, quote marks of e-mails, the columns of a table, and cells without a word stay as they are, and only the text between them is translated; false: the model reads the whole line. The sequences of data.source sequences are always read whole."""
+    known_spellings: Switch = True
+    """The model reads several spaces as one, and a word that is not in its vocabulary as one that differs only in capital letters, accents or typographic marks, such as "THE" or "citta"; false: such a word is unknown. Subwords know every word. The sequences of data.source sequences are never changed."""
     allow_unknown: Switch = True
     """A translation may contain [UNK], which shows that a word is missing; false: the best other token is used."""
     batch_tokens: Count = 4096

@@ -13,6 +13,7 @@ from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.long_lines import split_line
 from transformer_cli.text.normalization import is_blank, normalize
 from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
+from transformer_cli.text.spelling.known_spellings import KnownSpellings
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
 from transformer_cli.text.word_split import APOSTROPHES
 
@@ -84,6 +85,8 @@ class TextPipeline:
     """The largest number of tokens of a part, [EOS] included."""
     splits_sentences: bool = False
     """Whether each sentence of a line is translated by itself."""
+    spellings: KnownSpellings | None = None
+    """What replaces unknown words by words of the vocabulary; None: they stay as they are."""
     direction: int | None = None
     """Index into `data.directions`; None: not chosen yet, which is an error if there are several."""
 
@@ -130,6 +133,11 @@ class TextPipeline:
         sentences = [Sentence(text, "")]
         if self.splits_sentences:
             sentences = split_sentences(text, self.languages.source)
+        if self.spellings is not None:
+            sentences = [
+                Sentence(self.spellings.respelled(each.text), each.gap) for each in sentences
+            ]
+            text = " ".join(sentence.text for sentence in sentences)
         parts: list[TokenIds] = []
         gaps: list[str] = []
         for sentence in sentences:

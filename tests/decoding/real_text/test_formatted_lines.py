@@ -207,6 +207,9 @@ def test_a_part_of_a_sentence_gets_no_full_stop_and_no_capital_letter() -> None:
     [
         ("Price list", "Listino.", "Listino"),
         ("See you,", "A presto,.", "A presto,"),
+        ("Dear Anna,", "Cara Anna.", "Cara Anna,"),
+        ("The list:", "La lista", "La lista:"),
+        ("The list:", "列表\uff1a", "列表\uff1a"),
         ("Hello.", "Ciao.", "Ciao."),
         ("Hello?", "Ciao.", "Ciao."),
         ("(Hello.)", "(Ciao.).", "(Ciao.)."),
@@ -218,6 +221,46 @@ def test_a_part_of_a_sentence_gets_no_full_stop_and_no_capital_letter() -> None:
 def test_a_text_that_is_no_sentence_gets_no_full_stop(line: str, says: str, expected: str) -> None:
     assert translated(line, lambda _: [says], protects=False) == expected
     assert translated(line, lambda _: [says], keeps_layout=False) == says
+
+
+def test_a_line_in_capital_letters_is_read_in_small_letters_and_written_in_capitals() -> None:
+    seen: list[str] = []
+
+    def watches(text: str) -> list[str]:
+        seen.append(text)
+        return [text[::-1]]
+
+    assert translated("- \u201cTHE CAT IS HERE.", watches) == "- .EREH SI TAC EHT\u201c"
+    assert translated("THE EU", watches) == "UE EHT"
+    assert seen == ["\u201cThe cat is here.", "THE EU"]
+
+
+@pytest.mark.parametrize(
+    ("line", "read", "expected"),
+    [
+        ("\u201cone two\u201d", "one two", "\u201cONE TWO\u201d"),
+        ("(one two): ", "one two", "(ONE TWO): "),
+        ("one (two)", "one (two)", "ONE (TWO)"),
+        (
+            "\u201cone\u201d is \u201ctwo\u201d",
+            "\u201cone\u201d is \u201ctwo\u201d",
+            "\u201cONE\u201d IS \u201cTWO\u201d",
+        ),
+        ("one.", "one.", "ONE."),
+        ("\u201c{one} two\u201d", "Anna two", "\u201c{one} TWO\u201d"),
+    ],
+)
+def test_marks_around_a_text_that_the_model_does_not_know_stay(
+    line: str, read: str, expected: str
+) -> None:
+    seen: list[str] = []
+
+    def watches(text: str) -> list[str]:
+        seen.append(text)
+        return [text.upper().replace("ANNA", "Anna")]
+
+    assert translated(line, watches, tokenizer=OF_WORDS) == expected
+    assert seen == [read]
 
 
 def test_a_sentence_whose_spans_are_lost_stays_as_it_is_and_says_so() -> None:

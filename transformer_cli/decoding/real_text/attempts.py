@@ -6,7 +6,7 @@ from itertools import chain, repeat
 
 from transformer_cli.decoding.real_text.joined_parts import copied, joined, with_texts_of
 from transformer_cli.decoding.real_text.promise import Promise
-from transformer_cli.decoding.real_text.sentence_form import as_inner_part, without_added_stop
+from transformer_cli.decoding.real_text.sentence_form import as_inner_part, with_final_mark_of
 from transformer_cli.decoding.real_text.stand_ins import StandIns, knows, put_back
 from transformer_cli.decoding.real_text.together import Job, PrefixedText
 from transformer_cli.decoding.text_pipeline import Translation
@@ -126,7 +126,7 @@ class SentenceTranslation:
         return finished if finished.alternatives else None
 
     def _as_part(self, piece: "_Piece", text: str) -> str:
-        text = without_added_stop(text, piece.text)
+        text = with_final_mark_of(text, piece.text)
         if piece.is_first:
             return text
         return as_inner_part(text, piece.text, target_language=self.target_language)

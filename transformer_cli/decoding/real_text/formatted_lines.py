@@ -6,10 +6,15 @@ from itertools import chain, repeat
 from typing import NamedTuple
 
 from transformer_cli.decoding.real_text.attempts import SentenceTranslation
+from transformer_cli.decoding.real_text.edge_marks import range_without_unknown_marks
 from transformer_cli.decoding.real_text.joined_parts import copied, joined, with_texts_of
 from transformer_cli.decoding.real_text.promise import Promise
-from transformer_cli.decoding.real_text.sentence_form import without_added_stop
-from transformer_cli.decoding.real_text.stand_ins import StandIns
+from transformer_cli.decoding.real_text.sentence_form import (
+    in_sentence_case,
+    is_in_capitals,
+    with_final_mark_of,
+)
+from transformer_cli.decoding.real_text.stand_ins import StandIns, knows
 from transformer_cli.decoding.real_text.together import (
     Job,
     PrefixedText,
@@ -77,9 +82,23 @@ class FormattedLines:
         spans = find_spans(text)
         ranges = [TextRange(0, len(text))]
         if self.keeps_layout:
-            ranges = text_ranges(text, masked(text, spans, _HIDDEN))
+            as_letters = masked(text, spans, "x")
+            ranges = [
+                self._without_unknown_marks(as_letters, each)
+                for each in text_ranges(text, masked(text, spans, _HIDDEN))
+            ]
         sentences = [self._sentences(text[each.start : each.end]) for each in ranges]
         return _Line(line, text, spans, ranges, sentences)
+
+    def _without_unknown_marks(self, text: str, text_range: TextRange) -> TextRange:
+        start, end = range_without_unknown_marks(text[slice(*text_range)], self._knows_mark)
+        return TextRange(text_range.start + start, text_range.start + end)
+
+    def _knows_mark(self, mark: str) -> bool:
+        spellings = self.pipeline.spellings
+        return knows(
+            self.pipeline.source_tokenizer, spellings.respelled(mark) if spellings else mark
+        )
 
     def _sentences(self, text: str) -> list[Sentence]:
         """The sentences of a text; a text without protected spans stays whole, because the pipeline splits it."""
@@ -107,10 +126,18 @@ class FormattedLines:
         )
 
     def _plain(self, text: str, prefix: str) -> Job:
-        [translation] = yield [PrefixedText(text, prefix)]
         if not self.keeps_layout:
+            [translation] = yield [PrefixedText(text, prefix)]
             return translation
-        return with_texts_of(translation, lambda found: without_added_stop(found, text))
+        in_capitals = is_in_capitals(text)
+        read = in_sentence_case(text) if in_capitals else text
+        [translation] = yield [PrefixedText(read, prefix)]
+
+        def in_form_of_source(found: str) -> str:
+            found = with_final_mark_of(found, text)
+            return found.upper() if in_capitals else found
+
+        return with_texts_of(translation, in_form_of_source)
 
     def _joined(self, line: _Line, translations: list[list[Translation]]) -> Translation:
         parts = [part for of_range in translations for part in of_range]

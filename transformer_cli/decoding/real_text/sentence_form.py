@@ -6,6 +6,9 @@ import re
 _SENTENCE_ENDS = tuple(".!?\u2026\u3002\uff01\uff1f")
 _FULL_STOPS = tuple(".\u3002")
 _CLOSING = "\"')]\u2019\u201d\u00bb"
+_PAUSES = frozenset(",;:")
+_WIDE_PAUSES = frozenset("\u3001\uff0c\uff1a\uff1b")
+_FEWEST_CAPITAL_WORDS = 3
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 # Capital letters of nouns belong to the spelling of these languages.
 _LANGUAGES_WITH_CAPITAL_NOUNS = ("de", "lb")
@@ -16,12 +19,33 @@ def ends_sentence(text: str) -> bool:
     return text.rstrip(_CLOSING).endswith(_SENTENCE_ENDS)
 
 
-def without_added_stop(translation: str, source: str) -> str:
-    """The translation without a full stop at its end if the source, such as a heading, does not end a sentence."""
+def with_final_mark_of(translation: str, source: str) -> str:
+    """The translation with the end of its source, if that ends no sentence.
+
+    A model adds a full stop to a heading or a cell of a table, and loses the comma of "Dear Anna," or the colon of a
+    title: the full stop is taken away, and the comma or colon is put back.
+    """
     is_ellipsis = translation.endswith(("..", "\u2026"))
-    if ends_sentence(source) or is_ellipsis or not translation.endswith(_FULL_STOPS):
+    if not translation or not source or ends_sentence(source) or is_ellipsis:
         return translation
-    return translation[:-1].rstrip()
+    if source[-1] in _PAUSES:
+        if translation[-1] in _WIDE_PAUSES:
+            return translation
+        return translation.rstrip("".join({*_PAUSES, *_SENTENCE_ENDS})) + source[-1]
+    return translation[:-1].rstrip() if translation.endswith(_FULL_STOPS) else translation
+
+
+def is_in_capitals(text: str) -> bool:
+    """Whether a text of several words has capital letters only; two words may be abbreviations, such as EU GDP."""
+    num_words = sum(len(word) > 1 for word in _FIRST_WORD.findall(text))
+    return text.isupper() and num_words >= _FEWEST_CAPITAL_WORDS
+
+
+def in_sentence_case(text: str) -> str:
+    """A text in small letters, whose first letter is a capital."""
+    small = text.lower()
+    first = next((place for place, sign in enumerate(small) if sign.isalpha()), 0)
+    return small[:first] + small[first : first + 1].upper() + small[first + 1 :]
 
 
 def as_inner_part(translation: str, source: str, *, target_language: str) -> str:

@@ -1,0 +1,34 @@
+"""Marks at the edges of a text that a model does not know, such as the quotation marks around a sentence."""
+
+from collections.abc import Callable
+
+_PAIRS = ("()", "[]", "{}", "\u201c\u201d", "\u201e\u201c", "\u2018\u2019", "\u00ab\u00bb", '""')
+
+
+def range_without_unknown_marks(text: str, knows: Callable[[str], bool]) -> tuple[int, int]:
+    """The start and the end of a text without the marks and white space at its edges that a model does not know.
+
+    These marks stay as they are, instead of becoming [UNK]. A mark stays inside if it belongs to one inside: the
+    closing bracket of "we go (perhaps)" does.
+
+    Args:
+        text: a text with at least one letter.
+        knows: whether the model knows a mark.
+    """
+
+    def is_outside(mark: str) -> bool:
+        return not mark.isalnum() and (mark.isspace() or not knows(mark))
+
+    start, end = 0, len(text)
+    while is_outside(text[start]):
+        start += 1
+    while is_outside(text[end - 1]):
+        end -= 1
+    is_whole = all(_is_balanced(text[start:end], *pair) for pair in _PAIRS)
+    return (start, end) if is_whole else (0, len(text))
+
+
+def _is_balanced(text: str, opening: str, closing: str) -> bool:
+    if opening == closing:
+        return text.count(opening) % 2 == 0
+    return text.count(opening) == text.count(closing)

@@ -1,0 +1,1 @@
+"""Spelling: words and marks in the spelling that a vocabulary knows."""
