@@ -57,8 +57,10 @@ def run_translation(
     conversation, unknown_words = _conversation(given, translator), UnknownWords()
     opened = opened_output if conversation is None else opened_output_of_typing
     with _opened_batches(given, conversation) as batches, opened(output) as write:
+        num_before = 0
         for batch in batches:
-            translations = list(translator.translate(batch))
+            translations = list(translator.translate(batch, num_before=num_before))
+            num_before += len(batch)
             lines = [_line(translation, as_json=as_json) for translation in translations]
             if output is None:
                 lines = [for_output(line, sys.stdout) for line in lines]

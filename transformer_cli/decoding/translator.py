@@ -7,6 +7,7 @@ from itertools import islice
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import Engine
+from transformer_cli.decoding.sample_seeds import seeded
 from transformer_cli.decoding.text_pipeline import TextPipeline, Translation
 
 logger = logging.getLogger(__name__)
@@ -29,20 +30,27 @@ class Translator:
     decoding: DecodingConfig
 
     def translate(
-        self, lines: Iterable[str], *, to: str | None = None, from_: str | None = None
+        self,
+        lines: Iterable[str],
+        *,
+        to: str | None = None,
+        from_: str | None = None,
+        num_before: int = 0,
     ) -> Iterator[Translation]:
         """One translation per line, in order; reads `WINDOW_LINES` lines ahead.
 
         Args:
             to: the target language, for a model that translates into several.
             from_: the source language, for a model that translates from several into `to`.
+            num_before: the number of lines of the same input that were translated before; `decoding.sampling` draws
+                other samples for each line of an input.
 
         Raises:
             UsageError: no direction of the model has these languages, or several have them.
         """
         if isinstance(lines, str | bytes):
             raise TypeError(f"give a list of lines, not {_described(lines)}")
-        return self.towards(to, from_)._translations(iter(lines))
+        return self.towards(to, from_)._translations(iter(lines), num_before)
 
     def towards(self, to: str | None, from_: str | None = None) -> "Translator":
         """The translator of one direction; see `TextPipeline.towards`."""
@@ -52,17 +60,22 @@ class Translator:
         """The translator of the direction with this index in `data.directions`."""
         return replace(self, pipeline=replace(self.pipeline, direction=number))
 
-    def _translations(self, lines: Iterator[str]) -> Iterator[Translation]:
-        num_before = 0
+    def _translations(self, lines: Iterator[str], num_before: int) -> Iterator[Translation]:
+        num_read = 0
         while window := list(islice(lines, WINDOW_LINES)):
-            for number, line in enumerate(window, num_before + 1):
+            for number, line in enumerate(window, num_read + 1):
                 if not isinstance(line, str):
                     raise TypeError(f"line {number}: a string is expected, not {_described(line)}")
-            yield from self._translate_window(window)
-            num_before += len(window)
+            yield from self._translate_window(window, num_before + num_read)
+            num_read += len(window)
 
-    def _translate_window(self, lines: Sequence[str]) -> list[Translation]:
+    def _translate_window(self, lines: Sequence[str], num_before: int) -> list[Translation]:
         prepared_lines = [self.pipeline.prepare(line) for line in lines]
+        if self.decoding.sampling is not None:
+            seed = self.decoding.sampling.seed
+            prepared_lines = [
+                seeded(line, seed, number) for number, line in enumerate(prepared_lines, num_before)
+            ]
         if num_cut := sum(prepared.is_cut for prepared in prepared_lines):
             limit = self.pipeline.max_length
             logger.warning(
