@@ -79,9 +79,13 @@ def run_translation(
     conversation, unknown_words = _conversation(given, translator), UnknownWords()
     opened = opened_output if conversation is None else opened_output_of_typing
     with _opened_batches(given, conversation) as batches, opened(output) as write:
+        num_before = 0
         for batch in batches:
             of_batch = prefixes.take(len(batch))
-            translations = list(translator.translate(batch, prefixes=of_batch))
+            translations = list(
+                translator.translate(batch, prefixes=of_batch, num_before=num_before)
+            )
+            num_before += len(batch)
             lines = [
                 line
                 for translation in translations
