@@ -103,7 +103,7 @@ def load_run(
         UsageError: the models of the ensemble have different vocabularies, languages or formats.
     """
     overridden = [_checked_setting(override, command) for override in overrides]
-    runs = [run] if isinstance(run, str) else [*(run or [None])]
+    runs: Sequence[str | None] = [run] if isinstance(run, str) else run or [None]
     trained, *others = [load_trained(find_run(one)) for one in runs]
     config = override_settings(_with_own_paths(trained), overrides)
     machine = prepare_machine(config.runtime)

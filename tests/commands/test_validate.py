@@ -100,6 +100,6 @@ def test_an_ensemble_is_named_after_all_of_its_runs(capfd: pytest.CaptureFixture
     alone, together = map(json.loads, capfd.readouterr().out.splitlines())
     assert together["run"] == "saved + saved"
     assert together["scores"] == alone["scores"]
-    assert together["loss"] == pytest.approx(alone["loss"], abs=1e-6)
+    assert together["loss"] == pytest.approx(alone["loss"], rel=1e-5)
     run_validation(pair, "validation", None, overrides=[], as_json=False)
     assert "run saved + saved  step 1, 1  split validation" in capfd.readouterr().out

@@ -13,10 +13,10 @@ from transformer_cli.config import (
     SequencesData,
     TokenizerConfig,
 )
-from transformer_cli.decoding import Engine, Request, TokenIds, Translator
+from transformer_cli.decoding import Engine, ExplainingEngine, Request, TokenIds, Translator
 from transformer_cli.decoding.combined_translators import combine_translators
 from transformer_cli.decoding.engines import EnsembleEngine, PyTorchEngine
-from transformer_cli.decoding.engines.ensemble import mean_log_probs
+from transformer_cli.decoding.engines.mean_probabilities import mean_log_probs
 from transformer_cli.errors import UsageError
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
@@ -78,6 +78,21 @@ def test_probabilities_are_the_mean_of_those_of_all_models() -> None:
         log_probability += math.log(expected[token].item())
     found_sum = ensemble.negative_log_likelihood([source], [target], batch_tokens=50)
     assert found_sum == pytest.approx(-log_probability, abs=1e-9)
+
+
+def test_an_explanation_is_of_the_mean_probabilities_and_of_the_mean_attention() -> None:
+    members = [single(seed) for seed in (1, 2)]
+    engines, ensemble = [one.engine for one in members], combined(*members).engine
+    request, target = Request(SOURCES[7]), TARGETS[3]
+    assert isinstance(ensemble, ExplainingEngine)
+    [explained] = ensemble.explain([request], [target], batch_tokens=50, num_best=2)
+    alone = [engine.explain([request], [target], batch_tokens=50)[0] for engine in engines]  # type: ignore[attr-defined]
+    attention = torch.tensor([one.attention.tolist() for one in alone]).mean(0)
+    assert explained.attention == pytest.approx(attention.numpy(), abs=1e-6)
+    for place, token in enumerate(target):
+        expected = mean_probabilities(engines, request.ids, target[:place])
+        assert math.exp(explained.token_log_probs[place]) == pytest.approx(expected[token].item())
+        assert explained.best_ids[place].tolist() == expected.topk(2).indices.tolist()
 
 
 def test_greedy_search_takes_the_token_with_the_largest_mean_probability() -> None:

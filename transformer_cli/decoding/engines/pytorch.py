@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, TokenIds
+from transformer_cli.decoding.engine import (
+    Explanation,
+    Hypothesis,
+    Request,
+    SpecialIds,
+    TokenIds,
+)
+from transformer_cli.decoding.engines.teacher_forcing import TeacherForcing
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.search import Scorer, beam_search, greedy_search
 from transformer_cli.decoding.search.forced_prefix import ForcedPrefix
@@ -99,6 +106,22 @@ class PyTorchEngine:
             decoder_input_ids, _ = self._padded([(self.special_ids.sos_id, *prefix)])
             logits = self._logits(source_ids, source_mask, decoder_input_ids)  # (1, T, V)
         return at_least_float32(logits[0, -1]).softmax(-1).cpu()
+
+    def explain(
+        self,
+        requests: Sequence[Request],
+        targets: Sequence[TokenIds],
+        *,
+        batch_tokens: int,
+        num_best: int = 0,
+    ) -> list[Explanation]:
+        """See `ExplainingEngine.explain`."""
+        forcing = TeacherForcing(
+            self.models, self.special_ids, self.sequence_format, self.machine.device
+        )
+        sources = [request.ids for request in requests]
+        with self._inference():
+            return forcing.explain(sources, targets, batch_tokens=batch_tokens, num_best=num_best)
 
     @contextmanager
     def _inference(self) -> Iterator[None]:
