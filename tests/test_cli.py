@@ -218,7 +218,7 @@ def tfm_in(launcher: Launcher, memory_folder: Path) -> Tfm:
     [
         ("translate --input a --input b", "--input: given 2 times"),
         ("translate --output a --output b --output c", "--output: given 3 times"),
-        ("translate --run a --run b x", "--run: given 2 times"),
+        ("next --run a --run b x", "--run: given 2 times"),
         ("train -c a.yaml --config b.yaml", "--config: given 2 times"),
         ("validate --split test --split test", "--split: given 2 times"),
         ("next x --top 3 --top 4", "--top: given 2 times"),

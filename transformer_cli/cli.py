@@ -23,6 +23,7 @@ from transformer_cli.commands.arguments.options import (
     JsonOption,
     Overrides,
     RunOption,
+    RunsOption,
     ToOption,
     set_option,
 )
@@ -93,7 +94,7 @@ def translate(
         list[str] | None,
         typer.Argument(help="Sentences, one per argument. Default: the lines of standard input."),
     ] = None,
-    run: RunOption = None,
+    run: RunsOption = None,
     input_file: Annotated[
         Path | None,
         typer.Option(
@@ -135,7 +136,7 @@ def translate(
 
 @app.command(cls=CarefulCommand, epilog="Example: tfm validate --split test --json")
 def validate(
-    run: RunOption = None,
+    run: RunsOption = None,
     split: Annotated[
         Literal["validation", "test"] | None,
         typer.Option("--split", help="Which part of the corpus. Default: validation."),

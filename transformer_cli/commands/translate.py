@@ -54,7 +54,7 @@ def run_translation(
     sentences: Sequence[str] | Path | None,
     output_file: Path | None,
     *,
-    run: str | None,
+    run: str | Sequence[str] | None,
     overrides: Sequence[str],
     wishes: Wishes = Wishes(),
     as_json: bool,
@@ -62,6 +62,10 @@ def run_translation(
     """Translate sentences, a file, or standard input if `sentences` is None; to standard output or a file.
 
     The path `-` means standard input or standard output, too.
+
+    Args:
+        run: as in `load_run`; several are an ensemble.
+        wishes: what the translations are like, beside the settings.
     """
     given = None if sentences == STANDARD else sentences
     output = None if output_file == STANDARD else output_file

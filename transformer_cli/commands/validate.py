@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 def run_validation(
-    run: str | None,
+    run: str | Sequence[str] | None,
     split: SplitName,
     files: tuple[Path, Path] | None,
     *,
@@ -42,6 +42,7 @@ def run_validation(
     says otherwise; the run's config says what is measured during training.
 
     Args:
+        run: as in `load_run`; several are an ensemble.
         languages: the target and the source language. If both are None, a split is measured in all its directions,
             and files in the only direction of the model.
     """
@@ -64,7 +65,8 @@ def run_validation(
     report.unknown_words.report()
     rows = [] if files else exact_matches(loaded.translator, loaded.config)
     measured = f"{files[0]} / {files[1]}" if files else split
-    name, decoding = loaded.trained.config.name, loaded.config.decoding
+    name = " + ".join(member.config.name for member in loaded.members)
+    steps, decoding = ", ".join(str(one.step) for one in loaded.members), loaded.config.decoding
     figures = {"run": name, "split": measured} | report.as_json()
     del figures["num_target_tokens"]
     if "validation.num_samples" in asked:
@@ -72,7 +74,7 @@ def run_validation(
     if rows:
         figures["exact_match"] = [row._asdict() for row in rows]
     heading = (
-        f"run {name}  step {loaded.trained.step}  split {measured}  "
+        f"run {name}  step {steps}  split {measured}  "
         f"beam_size {decoding.beam_size}  length_penalty {decoding.length_penalty}  "
         f"split_sentences {str(loaded.translator.pipeline.splits_sentences).lower()}"
     )

@@ -20,7 +20,7 @@ from transformer_cli.decoding.engine import (
 from transformer_cli.decoding.engines.teacher_forcing import TeacherForcing
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.length_limits import LengthLimits, length_limits
-from transformer_cli.decoding.search import beam_search, greedy_search, sample_search
+from transformer_cli.decoding.search import Scorer, beam_search, greedy_search, sample_search
 from transformer_cli.decoding.search.forced_prefix import ForcedPrefix
 from transformer_cli.decoding.search.hooks import (
     BannedTokens,
@@ -57,6 +57,11 @@ class PyTorchEngine:
     """The bytes of the target tokens; None if each of them consists of whole characters."""
     continuing_ids: tuple[int, ...] = ()
     """The target tokens that continue a word: they never follow the prefix of a request."""
+
+    @property
+    def models(self) -> tuple[Transformer, ...]:
+        """The models with which this engine translates: one, unless it is an ensemble."""
+        return (self.model,)
 
     def translate(
         self, requests: Sequence[Request], options: DecodingConfig
@@ -95,7 +100,7 @@ class PyTorchEngine:
                 inputs = self.sequence_format.decoder_inputs(
                     target_ids, is_real, sos_id=self.special_ids.sos_id, pad_id=pad_id
                 )
-                logits = self.model(source_ids, source_mask, self._on_device(inputs))  # (B, T, V)
+                logits = self._logits(source_ids, source_mask, self._on_device(inputs))
                 targets_on_device = self._on_device(target_ids)
                 sums = sum_loss(logits, targets_on_device, pad_id=pad_id, label_smoothing=0.0)
                 total += sums.negative_log_likelihood.item()
@@ -106,7 +111,7 @@ class PyTorchEngine:
         with self._inference():
             source_ids, source_mask = self._padded([source])
             decoder_input_ids, _ = self._padded([(self.special_ids.sos_id, *prefix)])
-            logits = self.model(source_ids, source_mask, decoder_input_ids)  # (1, T, V)
+            logits = self._logits(source_ids, source_mask, decoder_input_ids)  # (1, T, V)
         return at_least_float32(logits[0, -1]).softmax(-1).cpu()
 
     def explain(
@@ -119,7 +124,7 @@ class PyTorchEngine:
     ) -> list[Explanation]:
         """See `ExplainingEngine.explain`."""
         forcing = TeacherForcing(
-            self.model, self.special_ids, self.sequence_format, self.machine.device
+            self.models, self.special_ids, self.sequence_format, self.machine.device
         )
         sources = [request.ids for request in requests]
         with self._inference():
@@ -128,7 +133,7 @@ class PyTorchEngine:
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """Without gradients, in the machine's precision."""
-        if self.model.training:
+        if any(model.training for model in self.models):
             raise ValueError("the model is in training mode; call model.eval() before translating")
         with torch.inference_mode(), self.machine.autocast():
             yield
@@ -136,8 +141,7 @@ class PyTorchEngine:
     def _search(self, requests: Sequence[Request], options: DecodingConfig) -> Hypotheses:
         sources = [request.ids for request in requests]
         source_ids, source_mask = self._padded(sources)
-        memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
-        scorer = self.model.start_decoding(memory, source_mask)
+        scorer = self._started(source_ids, source_mask)
         limits = [self._length_limits(request, options) for request in requests]
         max_lengths = self._to_device([limit.largest for limit in limits])
         hooks = self._hooks(requests, options, max_lengths)
@@ -150,6 +154,17 @@ class PyTorchEngine:
             return sample_search(*arguments, seeds)
         search = greedy_search if options.beam_size == 1 else beam_search
         return search(*arguments)
+
+    def _started(self, source_ids: Tensor, source_mask: Tensor | None) -> Scorer:
+        """The scorer at the beginning of a search, one row for each source."""
+        memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
+        return self.model.start_decoding(memory, source_mask)
+
+    def _logits(
+        self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
+    ) -> Tensor:
+        """(B, T, V): the scores of all next tokens of given targets."""
+        return self.model(source_ids, source_mask, decoder_input_ids)
 
     def _hooks(
         self, requests: Sequence[Request], options: DecodingConfig, max_lengths: Tensor
@@ -176,10 +191,13 @@ class PyTorchEngine:
         fixed_length = self.sequence_format.fixed_length(len(request.ids))
         if fixed_length is not None:
             return LengthLimits(0, fixed_length)  # there is no [EOS] to ban
-        config = self.model.config
-        most = config.max_length if config.positions == "learned" else None
+        configs = [model.config for model in self.models]
+        most = [config.max_length for config in configs if config.positions == "learned"]
         return length_limits(
-            len(request.ids), options, prefix_length=len(request.prefix), most=most
+            len(request.ids),
+            options,
+            prefix_length=len(request.prefix),
+            most=min(most, default=None),
         )
 
     def _padded(self, sequences: Sequence[TokenIds]) -> tuple[Tensor, Tensor | None]:
