@@ -9,6 +9,11 @@ from transformer_cli import __version__
 from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.average import average
 from transformer_cli.commands.arguments.benchmark import benchmark
+from transformer_cli.commands.arguments.details import (
+    AlignmentOption,
+    AttentionOption,
+    DetailsOption,
+)
 from transformer_cli.commands.arguments.hypotheses import NBestOption
 from transformer_cli.commands.arguments.init import init
 from transformer_cli.commands.arguments.options import (
@@ -110,6 +115,9 @@ def translate(
     n_best: NBestOption = None,
     to: ToOption = None,
     from_: FromOption = None,
+    alignment: AlignmentOption = False,
+    details: DetailsOption = False,
+    attention: AttentionOption = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -117,10 +125,12 @@ def translate(
     if sentences and input_file:
         raise UsageError("give either sentences or --input, not both")
     _set_up_logging(debug)
-    from transformer_cli.commands.translate import Wishes, run_translation
+    from transformer_cli.commands.translate import run_translation
+    from transformer_cli.commands.translating.wishes import Wishes
 
     settings = _with_beam(overrides, beam_size)
-    wishes = Wishes(to, from_, num_best=n_best)
+    told = {"alignment": alignment, "details": details, "attention": attention}
+    wishes = Wishes(to, from_, num_best=n_best, **told)
     given = sentences or input_file
     run_translation(given, output_file, run=run, overrides=settings, wishes=wishes, as_json=as_json)
 

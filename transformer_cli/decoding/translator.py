@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.engine import Engine
+from transformer_cli.decoding.details_of_lines import details_of, explained_hypotheses
+from transformer_cli.decoding.engine import Engine, ExplainingEngine
 from transformer_cli.decoding.text_pipeline import TextPipeline, Translation
+from transformer_cli.errors import UsageError
 
 logger = logging.getLogger(__name__)
 
@@ -29,20 +31,37 @@ class Translator:
     decoding: DecodingConfig
 
     def translate(
-        self, lines: Iterable[str], *, to: str | None = None, from_: str | None = None
+        self,
+        lines: Iterable[str],
+        *,
+        to: str | None = None,
+        from_: str | None = None,
+        with_details: bool = False,
     ) -> Iterator[Translation]:
         """One translation per line, in order; reads `WINDOW_LINES` lines ahead.
 
         Args:
             to: the target language, for a model that translates into several.
             from_: the source language, for a model that translates from several into `to`.
+            with_details: whether each translation gets its `details`; this takes a second pass of the model over each
+                source and its best translation.
 
         Raises:
-            UsageError: no direction of the model has these languages, or several have them.
+            UsageError: no direction of the model has these languages, or several have them; or the engine cannot
+                explain its translations.
         """
         if isinstance(lines, str | bytes):
             raise TypeError(f"give a list of lines, not {_described(lines)}")
-        return self.towards(to, from_)._translations(iter(lines))
+        explainer = self._explainer() if with_details else None
+        return self.towards(to, from_)._translations(iter(lines), explainer)
+
+    def _explainer(self) -> ExplainingEngine:
+        if isinstance(self.engine, ExplainingEngine):
+            return self.engine
+        raise UsageError(
+            "this engine tells no probabilities and no attention of its translations",
+            hint="translate without details, or with the engine that runs on PyTorch",
+        )
 
     def towards(self, to: str | None, from_: str | None = None) -> "Translator":
         """The translator of one direction; see `TextPipeline.towards`."""
@@ -52,16 +71,20 @@ class Translator:
         """The translator of the direction with this index in `data.directions`."""
         return replace(self, pipeline=replace(self.pipeline, direction=number))
 
-    def _translations(self, lines: Iterator[str]) -> Iterator[Translation]:
+    def _translations(
+        self, lines: Iterator[str], explainer: ExplainingEngine | None
+    ) -> Iterator[Translation]:
         num_before = 0
         while window := list(islice(lines, WINDOW_LINES)):
             for number, line in enumerate(window, num_before + 1):
                 if not isinstance(line, str):
                     raise TypeError(f"line {number}: a string is expected, not {_described(line)}")
-            yield from self._translate_window(window)
+            yield from self._translate_window(window, explainer)
             num_before += len(window)
 
-    def _translate_window(self, lines: Sequence[str]) -> list[Translation]:
+    def _translate_window(
+        self, lines: Sequence[str], explainer: ExplainingEngine | None
+    ) -> list[Translation]:
         prepared_lines = [self.pipeline.prepare(line) for line in lines]
         if num_cut := sum(prepared.is_cut for prepared in prepared_lines):
             limit = self.pipeline.max_length
@@ -73,9 +96,17 @@ class Translator:
         # Equal parts are translated once.
         parts = list(dict.fromkeys(part for line in prepared_lines for part in line.parts))
         hypotheses = dict(zip(parts, self.engine.translate(parts, self.decoding), strict=True))
-        return [
+        translations = [
             self.pipeline.restore(prepared, [hypotheses[part] for part in prepared.parts])
             for prepared in prepared_lines
+        ]
+        if explainer is None:
+            return translations
+        best = {request: found[0] for request, found in hypotheses.items() if found}
+        explained = explained_hypotheses(explainer, best, self.decoding.batch_tokens)
+        return [
+            replace(translation, details=details_of(self.pipeline, prepared, explained))
+            for prepared, translation in zip(prepared_lines, translations, strict=True)
         ]
 
 
