@@ -14,7 +14,11 @@ from transformer_cli.commands.arguments.details import (
     AttentionOption,
     DetailsOption,
 )
-from transformer_cli.commands.arguments.hypotheses import NBestOption
+from transformer_cli.commands.arguments.hypotheses import (
+    NBestOption,
+    PrefixesOption,
+    PrefixOption,
+)
 from transformer_cli.commands.arguments.init import init
 from transformer_cli.commands.arguments.options import (
     BeamOption,
@@ -113,6 +117,8 @@ def translate(
     ] = None,
     beam_size: BeamOption = None,
     n_best: NBestOption = None,
+    prefix: PrefixOption = None,
+    prefixes: PrefixesOption = None,
     to: ToOption = None,
     from_: FromOption = None,
     alignment: AlignmentOption = False,
@@ -124,13 +130,15 @@ def translate(
     """Translate sentences: line N of the output is the translation of line N of the input."""
     if sentences and input_file:
         raise UsageError("give either sentences or --input, not both")
+    if prefix and prefixes:
+        raise UsageError("give either --prefix or --prefixes, not both")
     _set_up_logging(debug)
     from transformer_cli.commands.translate import run_translation
     from transformer_cli.commands.translating.wishes import Wishes
 
     settings = _with_beam(overrides, beam_size)
     told = {"alignment": alignment, "details": details, "attention": attention}
-    wishes = Wishes(to, from_, num_best=n_best, **told)
+    wishes = Wishes(to, from_, num_best=n_best, prefix=prefix, prefixes=prefixes, **told)
     given = sentences or input_file
     run_translation(given, output_file, run=run, overrides=settings, wishes=wishes, as_json=as_json)
 

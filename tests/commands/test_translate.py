@@ -244,3 +244,57 @@ def test_wishes_that_do_not_fit_together_are_refused() -> None:
     ):
         with pytest.raises(UsageError, match=problem):
             run_translation(["uno"], None, wishes=wishes, **given)
+
+
+def test_prefixes_come_from_an_option_or_line_by_line_from_a_file(
+    of_words: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines, given = ["uno due", "tre", "", "quattro"], {"run": None, "overrides": ()}
+    run_translation(lines, None, as_json=False, **given)  # type: ignore[arg-type]
+    free = capfd.readouterr().out.splitlines()
+    run_translation(lines, None, wishes=Wishes(prefix="sei"), as_json=False, **given)  # type: ignore[arg-type]
+    of_all = capfd.readouterr().out.splitlines()
+    assert [line[:3] for line in of_all] == ["sei", "sei", "", "sei"]
+    Path("prefixes.txt").write_text("\nsei\ndue\nsette\n")
+    wishes = Wishes(prefixes=Path("prefixes.txt"))
+    run_translation(lines, None, wishes=wishes, as_json=False, **given)  # type: ignore[arg-type]
+    of_each = capfd.readouterr().out.splitlines()
+    assert of_each[0] == free[0]
+    assert of_each[1] == of_all[1]
+    assert of_each[2] == ""
+    assert of_each[3].startswith("sette")
+
+
+@pytest.mark.usefixtures("of_words")
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("sei\n", r"prefixes\.txt: 1 lines, but the input has more"),
+        ("sei\n" * 3, r"prefixes\.txt: 3 lines, but the input has 2"),
+        ("\x00" * 100, r"prefixes\.txt: .*binary"),
+    ],
+)
+def test_a_file_of_prefixes_that_does_not_fit_is_refused(
+    content: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "prefixes.txt"
+    path.write_text(content)
+    with pytest.raises(DataError, match=message):
+        run_translation(
+            ["uno", "due"],
+            None,
+            run=None,
+            overrides=(),
+            wishes=Wishes(prefixes=path),
+            as_json=False,
+        )
+
+
+def test_standard_input_cannot_hold_both_lines_and_prefixes() -> None:
+    wishes = Wishes(prefixes=Path("-"))
+    with pytest.raises(DataError, match="standard input holds the lines to translate"):
+        run_translation(None, None, run=None, overrides=(), wishes=wishes, as_json=False)

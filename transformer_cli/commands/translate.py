@@ -18,6 +18,7 @@ from transformer_cli.commands.streams.output_file import (
     opened_output_of_typing,
     output_status,
 )
+from transformer_cli.commands.streams.prefix_lines import PrefixLines, check_prefixes
 from transformer_cli.commands.streams.typed_lines import Conversation
 from transformer_cli.commands.translating.translation_lines import check_wishes, output_lines
 from transformer_cli.commands.translating.wishes import NO_WISHES, Wishes
@@ -48,6 +49,7 @@ def run_translation(
     output = None if output_file == STANDARD else output_file
     check_wishes(wishes, as_json=as_json)
     _check_files(given, output)
+    check_prefixes(wishes.prefixes, is_input_standard=given is None)
     translator = _translator(load_run(run, overrides), wishes)
     if translator.decoding.num_best > 1 and wishes.num_best is None and not as_json:
         logger.warning(
@@ -56,11 +58,18 @@ def run_translation(
             translator.decoding.num_best,
         )
     # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
+    prefixes = PrefixLines(wishes.prefix, wishes.prefixes)
     conversation, unknown_words = _conversation(given, translator), UnknownWords()
     opened = opened_output if conversation is None else opened_output_of_typing
     with _opened_batches(given, conversation) as batches, opened(output) as write:
         for batch in batches:
-            translations = list(translator.translate(batch, with_details=wishes.any_details))
+            translations = list(
+                translator.translate(
+                    batch,
+                    prefixes=prefixes.take(len(batch)),
+                    with_details=wishes.any_details,
+                )
+            )
             lines = [
                 line
                 for translation in translations
@@ -78,6 +87,7 @@ def run_translation(
                 unknown_words.add(translation)
             if conversation is not None:
                 unknown_words.report()
+        prefixes.finish()
     unknown_words.report()
 
 

@@ -42,6 +42,8 @@ class Request(NamedTuple):
 
     ids: TokenIds
     """The token ids of the source, as in the training of the model: with [EOS] or without."""
+    prefix: TokenIds = ()
+    """The tokens with which each translation begins: whole words; a new word or a mark follows them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

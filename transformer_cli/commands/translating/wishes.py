@@ -1,6 +1,7 @@
 """What a user wants of the translations of one command, beside the settings."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +14,10 @@ class Wishes:
     """The source language; None: the only possible one."""
     num_best: int | None = None
     """Number of translations that are printed for each line; None: one, without its rank and score."""
+    prefix: str | None = None
+    """The text with which each translation begins; None: any."""
+    prefixes: Path | None = None
+    """A file with the prefix of each line, instead of `prefix`."""
     alignment: bool = False
     """Whether the word alignment stands beside each translation."""
     details: bool = False
