@@ -35,7 +35,7 @@ def check_input(path: Path, option: str = "--input") -> os.stat_result:
     """Refuse an input that cannot be read as text, before a model is loaded; returns the status of the file.
 
     Args:
-        option: names the input in messages.
+        option: the one that names the path; for the hint of an error.
 
     Raises:
         MissingInputError: there is no such file.
