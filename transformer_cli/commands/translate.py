@@ -23,7 +23,7 @@ from transformer_cli.commands.streams.typed_lines import Conversation
 from transformer_cli.commands.translating.translation_lines import check_wishes, output_lines
 from transformer_cli.commands.translating.wishes import NO_WISHES, Wishes
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding import Translator, UnknownWords
+from transformer_cli.decoding import Translation, Translator, UnknownWords
 from transformer_cli.errors import UsageError
 from transformer_cli.escaping import for_output
 from transformer_cli.inference import LoadedRun, load_run
@@ -66,17 +66,7 @@ def run_translation(
     conversation, unknown_words = _conversation(given, translator), UnknownWords()
     opened = opened_output if conversation is None else opened_output_of_typing
     with _opened_batches(given, conversation) as batches, opened(output) as write:
-        num_before = 0
-        for batch in batches:
-            translations = list(
-                translator.translate(
-                    batch,
-                    prefixes=prefixes.take(len(batch)),
-                    num_before=num_before,
-                    with_details=wishes.any_details,
-                )
-            )
-            num_before += len(batch)
+        for translations in _translated(batches, translator, prefixes, wishes):
             lines = [
                 line
                 for translation in translations
@@ -96,6 +86,24 @@ def run_translation(
                 unknown_words.report()
         prefixes.finish()
     unknown_words.report()
+
+
+def _translated(
+    batches: Iterable[list[str]], translator: Translator, prefixes: PrefixLines, wishes: Wishes
+) -> Iterator[list[Translation]]:
+    """The translations of each batch of lines."""
+    num_before = 0
+    for batch in batches:
+        of_batch = prefixes.take(len(batch))
+        yield list(
+            translator.translate(
+                batch,
+                prefixes=of_batch,
+                num_before=num_before,
+                with_details=wishes.any_details,
+            )
+        )
+        num_before += len(batch)
 
 
 def _translator(loaded: LoadedRun, wishes: Wishes) -> Translator:
