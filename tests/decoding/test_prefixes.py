@@ -90,7 +90,7 @@ def test_only_the_first_sentence_of_a_line_takes_the_prefix_and_a_blank_line_non
     prepared = of_words.pipeline.prepare(lines[0], "sei")
     assert [bool(part.prefix) for part in prepared.parts] == [True, False]
     assert forced[0].text.startswith("sei")
-    assert forced[1].text == ""
+    assert forced[1].text == " "
     assert forced[2] == free[2]
     assert forced[0].text != free[0].text
 

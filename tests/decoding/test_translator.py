@@ -247,7 +247,7 @@ def test_lines_with_sentences_that_are_too_long_are_named(
     monkeypatch.setattr(translator_module, "WINDOW_LINES", 10)
     long = " ".join(["uno"] * 12)
     lines = ["due", f"- {long}", long, *["due"] * 8, *[long] * 8]
-    list(translator(tokenizer).translate(lines, first_line=101))
+    list(translator(tokenizer).translate(lines, num_before=100))
     of_first, of_second = (record.getMessage() for record in caplog.records)
     assert of_first.startswith("lines 102, 103: a sentence of more than 12 tokens")
     assert of_second.startswith("lines 112, 113, 114, 115, 116 and 3 more: a sentence")

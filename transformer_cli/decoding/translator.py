@@ -3,14 +3,17 @@
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, repeat
+from itertools import chain, count, islice, repeat
 
 from transformer_cli.config import DecodingConfig, SequencesData
-from transformer_cli.decoding.engine import Engine
+from transformer_cli.decoding.details_of_lines import details_of, explained_hypotheses
+from transformer_cli.decoding.engine import Engine, ExplainingEngine, Hypothesis, Request
+from transformer_cli.decoding.minimum_bayes_risk import by_expected_utility
 from transformer_cli.decoding.real_text.formatted_lines import FormattedLines
-from transformer_cli.decoding.real_text.together import PrefixedText
-from transformer_cli.decoding.text_pipeline import TextPipeline, Translation
-from transformer_cli.errors import DataError
+from transformer_cli.decoding.real_text.together import PlacedText
+from transformer_cli.decoding.sample_seeds import seeded
+from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline, Translation
+from transformer_cli.errors import DataError, UsageError
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +47,8 @@ class Translator:
         to: str | None = None,
         from_: str | None = None,
         prefixes: Iterable[str] | None = None,
-        first_line: int = 1,
+        num_before: int = 0,
+        with_details: bool = False,
     ) -> Iterator[Translation]:
         """One translation per line, in order; reads `WINDOW_LINES` lines ahead.
 
@@ -53,10 +57,14 @@ class Translator:
             from_: the source language, for a model that translates from several into `to`.
             prefixes: for each line, the text with which its translation begins: whole words, or an empty string. It
                 follows the indentation and the list mark of the line.
-            first_line: the number of the first line, for messages.
+            num_before: the number of lines of the same input that were translated before; `decoding.sampling` draws
+                other samples for each line of an input, and messages name lines by their numbers.
+            with_details: whether each translation gets its `details`; this takes a second pass of the model over each
+                source and its best translation. The model then reads whole lines: no layout is kept, no span protected.
 
         Raises:
-            UsageError: no direction of the model has these languages, or several have them.
+            UsageError: no direction of the model has these languages, or several have them; or the engine cannot
+                explain its translations.
             DataError: there are not as many prefixes as lines, or the model cannot write one of them; or a sentence
                 is too long for the model, and the translator is strict.
         """
@@ -64,7 +72,18 @@ class Translator:
             if isinstance(texts, str | bytes):
                 raise TypeError(f"give a list of lines, not {_described(texts)}")
         of_lines = None if prefixes is None else iter(prefixes)
-        return self.towards(to, from_)._translations(iter(lines), of_lines, first_line)
+        explainer = self._explainer() if with_details else None
+        towards = self.towards(to, from_)
+        windows = towards._windows(iter(lines), of_lines, num_before)
+        return chain.from_iterable(towards._translated(window, explainer) for window in windows)
+
+    def _explainer(self) -> ExplainingEngine:
+        if isinstance(self.engine, ExplainingEngine):
+            return self.engine
+        raise UsageError(
+            "this engine tells no probabilities and no attention of its translations",
+            hint="translate without details, or with the engine that runs on PyTorch",
+        )
 
     def towards(self, to: str | None, from_: str | None = None) -> "Translator":
         """The translator of one direction; see `TextPipeline.towards`."""
@@ -74,48 +93,66 @@ class Translator:
         """The translator of the direction with this index in `data.directions`."""
         return replace(self, pipeline=replace(self.pipeline, direction=number))
 
-    def _translations(
-        self, lines: Iterator[str], prefixes: Iterator[str] | None, first_line: int
-    ) -> Iterator[Translation]:
-        num_before = 0
+    def _windows(
+        self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int
+    ) -> Iterator[list[PlacedText]]:
+        """Windows of lines, each read when it is asked for."""
+        num_read = 0
         while window := list(islice(lines, WINDOW_LINES)):
-            number_of_first = first_line + num_before
-            for number, line in enumerate(window, number_of_first):
+            for number, line in enumerate(window, num_read + 1):
                 if not isinstance(line, str):
                     raise TypeError(f"line {number}: a string is expected, not {_described(line)}")
             of_window = list(islice(repeat("") if prefixes is None else prefixes, len(window)))
             if len(of_window) < len(window):
-                raise DataError(f"there are {num_before + len(of_window)} prefixes, but more lines")
-            texts = list(map(PrefixedText, window, of_window))
-            translations = self._translate_lines(texts)
-            self._report(translations, number_of_first)
-            yield from translations
-            num_before += len(window)
+                raise DataError(f"there are {num_read + len(of_window)} prefixes, but more lines")
+            yield list(map(PlacedText, window, of_window, count(num_before + num_read)))
+            num_read += len(window)
         if prefixes is not None and next(prefixes, None) is not None:
-            raise DataError(f"there are {num_before} lines, but more prefixes")
+            raise DataError(f"there are {num_read} lines, but more prefixes")
 
-    def _translate_lines(self, lines: Sequence[PrefixedText]) -> list[Translation]:
+    def _translated(
+        self, lines: Sequence[PlacedText], explainer: ExplainingEngine | None
+    ) -> list[Translation]:
         # The symbols of the synthetic tasks are no language.
         is_language = not isinstance(self.pipeline.data, SequencesData)
         keeps_layout = self.decoding.keep_layout and is_language
-        if not keeps_layout and not self.protects_spans:
-            return self._translate_texts(lines)
-        return FormattedLines(
-            self.pipeline,
-            self._translate_texts,
-            keeps_layout=keeps_layout,
-            protects=self.protects_spans,
-        ).translate(lines)
+        if explainer is None and (keeps_layout or self.protects_spans):
+            formatted_lines = FormattedLines(
+                self.pipeline,
+                self._translated_texts,
+                keeps_layout=keeps_layout,
+                protects=self.protects_spans,
+            )
+            translations = formatted_lines.translate(lines)
+        else:
+            translations = self._translated_texts(lines, explainer)
+        self._report(translations, lines[0].line + 1)
+        return translations
 
-    def _translate_texts(self, texts: Sequence[PrefixedText]) -> list[Translation]:
-        prepared_texts = [self.pipeline.prepare(text, prefix) for text, prefix in texts]
+    def _translated_texts(
+        self, texts: Sequence[PlacedText], explainer: ExplainingEngine | None = None
+    ) -> list[Translation]:
+        prepared_texts = [self._prepared(text) for text in texts]
         # Equal parts are translated once.
         parts = list(dict.fromkeys(part for text in prepared_texts for part in text.parts))
         hypotheses = dict(zip(parts, self.engine.translate(parts, self.decoding), strict=True))
-        return [
+        translations = [
             self.pipeline.restore(prepared, [hypotheses[part] for part in prepared.parts])
             for prepared in prepared_texts
         ]
+        if explainer is None:
+            return translations
+        best = {request: found[0] for request, found in hypotheses.items() if found}
+        explained = explained_hypotheses(explainer, best, self.decoding.batch_tokens)
+        return [
+            replace(translation, details=details_of(self.pipeline, prepared, explained))
+            for prepared, translation in zip(prepared_texts, translations, strict=True)
+        ]
+
+    def _prepared(self, text: PlacedText) -> PreparedLine:
+        prepared = self.pipeline.prepare(text.text, text.prefix)
+        sampling = self.decoding.sampling
+        return seeded(prepared, sampling.seed, text.line, text.part) if sampling else prepared
 
     def _report(self, translations: Sequence[Translation], first_line: int) -> None:
         """Warn of lines that were cut or partly copied, with their numbers."""

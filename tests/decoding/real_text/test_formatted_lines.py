@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from transformer_cli.config import FilesData, TokenizerConfig
 from transformer_cli.decoding import Alternative, TextPipeline, Translation
 from transformer_cli.decoding.real_text.formatted_lines import FormattedLines
-from transformer_cli.decoding.real_text.together import PrefixedText
+from transformer_cli.decoding.real_text.together import PlacedText
 from transformer_cli.text.protected.spans import find_spans, span_texts
 from transformer_cli.text.tokenizer import train_tokenizer
 
@@ -97,7 +97,7 @@ def formatted(
     tokenizer: object = SUBWORDS,
     languages: tuple[str, str] = ("en", "it"),
 ) -> FormattedLines:
-    def translate(prefixed: Sequence[PrefixedText]) -> list[Translation]:
+    def translate(prefixed: Sequence[PlacedText]) -> list[Translation]:
         texts = [each.text for each in prefixed]
         of_texts = [list(dict.fromkeys(model(text))) for text in texts]
         return [
@@ -111,7 +111,7 @@ def formatted(
 
 
 def translated(line: str, model: Model, **settings: object) -> str:
-    [translation] = formatted(model, **settings).translate([PrefixedText(line)])  # type: ignore[arg-type]
+    [translation] = formatted(model, **settings).translate([PlacedText(line)])  # type: ignore[arg-type]
     return translation.text
 
 
@@ -122,7 +122,7 @@ def test_every_span_comes_back_whatever_the_model_says(
     tokenizer: object, languages: tuple[str, str], line: str, seed: int, keeps_layout: bool
 ) -> None:
     settings = {"tokenizer": tokenizer, "languages": languages, "keeps_layout": keeps_layout}
-    [translation] = formatted(bad_model(seed), **settings).translate([PrefixedText(line)])  # type: ignore[arg-type]
+    [translation] = formatted(bad_model(seed), **settings).translate([PlacedText(line)])  # type: ignore[arg-type]
     for text in (translation.text, *(each.text for each in translation.alternatives)):
         for span, count in Counter(span_texts(line, find_spans(line))).items():
             assert text.count(span) >= count, (span, text)
@@ -187,7 +187,7 @@ def test_a_model_that_changes_numbers_and_names_translates_around_them() -> None
         known = {"wait": "WAIT", "minutes.": "MINUTES.", "for": "FOR"}
         return [" ".join(known.get(word, "?") for word in text.split(" "))]
 
-    [translation] = formatted(loses).translate([PrefixedText("wait 47 minutes.")])
+    [translation] = formatted(loses).translate([PlacedText("wait 47 minutes.")])
     assert translation.text == "WAIT 47 MINUTES."
     assert not translation.is_partly_copied
     assert translated("wait for {name}", loses) == "WAIT FOR {name}"
@@ -268,7 +268,7 @@ def test_a_sentence_whose_spans_are_lost_stays_as_it_is_and_says_so() -> None:
         return [f"{text} http://never.seen"] if "bad" in text else [text.upper()]
 
     line = "good word. bad word {x} here."
-    [translation] = formatted(invents).translate([PrefixedText(line)])
+    [translation] = formatted(invents).translate([PlacedText(line)])
     assert translation.text == "GOOD WORD. bad word {x} here."
     assert translation.is_partly_copied
 
@@ -277,7 +277,7 @@ def test_only_alternatives_with_all_spans_are_given() -> None:
     def several(text: str) -> list[str]:
         return [text.replace("47", "48"), text.upper(), text.replace("47", "4")]
 
-    [translation] = formatted(several).translate([PrefixedText("wait 47 minutes")])
+    [translation] = formatted(several).translate([PlacedText("wait 47 minutes")])
     assert [each.text for each in translation.alternatives] == ["WAIT 47 MINUTES"]
     assert translation.text == "WAIT 47 MINUTES"
 
@@ -304,22 +304,22 @@ def test_cells_without_words_never_reach_the_model() -> None:
         "10:30",
         "https://x.it",
     ]
-    formatted(watches, protects=False).translate(list(map(PrefixedText, table)))
+    formatted(watches, protects=False).translate(list(map(PlacedText, table)))
     assert set(seen) == {"item", "price", "tea", "cake"}
 
 
 def test_scores_and_unknown_words_of_the_parts_are_put_together() -> None:
-    def translate(texts: Sequence[PrefixedText]) -> list[Translation]:
+    def translate(texts: Sequence[PlacedText]) -> list[Translation]:
         return [
             Translation(
                 text, text, -2.0, (Alternative(text, -2.0),), unknown_words=(text,), num_words=3
             )
-            for text, _ in texts
+            for text, *_ in texts
         ]
 
     pipeline = TextPipeline(SUBWORDS, SUBWORDS, data_of("en", "it"), 50)
     of = FormattedLines(pipeline, translate, keeps_layout=True, protects=False)
-    [translation] = of.translate([PrefixedText("a    b\r\n")])
+    [translation] = of.translate([PlacedText("a    b\r\n")])
     assert translation == Translation(
         "a    b\r\n",
         "a    b",
@@ -331,13 +331,14 @@ def test_scores_and_unknown_words_of_the_parts_are_put_together() -> None:
 
 
 def test_the_first_text_of_a_line_gets_its_prefix() -> None:
-    seen: list[PrefixedText] = []
+    seen: list[PlacedText] = []
 
-    def translate(texts: Sequence[PrefixedText]) -> list[Translation]:
+    def translate(texts: Sequence[PlacedText]) -> list[Translation]:
         seen.extend(texts)
-        return [Translation(text, text, -1.0, (Alternative(text, -1.0),)) for text, _ in texts]
+        return [Translation(text, text, -1.0, (Alternative(text, -1.0),)) for text, *_ in texts]
 
     pipeline = TextPipeline(SUBWORDS, SUBWORDS, data_of("en", "it"), 50, splits_sentences=True)
     of = FormattedLines(pipeline, translate, keeps_layout=True, protects=True)
-    of.translate([PrefixedText("- one <b>two</b>. cat.", "prefix"), PrefixedText("12", "other")])
-    assert seen == [("one", "prefix"), ("two", ""), ("cat.", "")]
+    of.translate([PlacedText("- one <b>two</b>. cat.", "prefix", 7), PlacedText("12", "other", 8)])
+    assert [text[:3] for text in seen] == [("one", "prefix", 7), ("two", "", 7), ("cat.", "", 7)]
+    assert len({text.part for text in seen}) == 3

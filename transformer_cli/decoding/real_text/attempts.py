@@ -8,7 +8,7 @@ from transformer_cli.decoding.real_text.joined_parts import copied, joined, with
 from transformer_cli.decoding.real_text.promise import Promise
 from transformer_cli.decoding.real_text.sentence_form import as_inner_part, with_final_mark_of
 from transformer_cli.decoding.real_text.stand_ins import StandIns, knows, put_back
-from transformer_cli.decoding.real_text.together import Job, PrefixedText
+from transformer_cli.decoding.real_text.together import Job, PlacedText
 from transformer_cli.decoding.text_pipeline import Translation
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.protected.spans import Span, SpanKind, masked, span_texts
@@ -27,7 +27,7 @@ class SentenceTranslation:
     stand_ins: StandIns
     target_language: str
 
-    def job(self, text: str, spans: Sequence[Span], prefix: str = "") -> Job:
+    def job(self, given: PlacedText, spans: Sequence[Span]) -> Job:
         """Translates a sentence; each of its spans is in the result as often as in the sentence.
 
         1. Numbers that the model knows stay in the sentence, URLs and placeholders are replaced by stand-ins, and the
@@ -36,16 +36,21 @@ class SentenceTranslation:
         4. The sentence stays as it is in the source. No text of the model is in it, so nothing can be lost.
 
         Args:
-            text: one sentence.
-            spans: of the sentence, with their places in `text`.
-            prefix: the words with which the translation of the first piece begins.
+            given: one sentence. Its prefix is that of the translation of its first piece.
+            spans: of the sentence, with their places in it.
         """
+        text = given.text
         if not _has_letter(masked(text, spans, " ")):
             return copied(text)
         promise = Promise.of(text, spans)
         for pieces in self._attempts(text, spans):
             texts = [piece.text for piece in pieces if piece.is_translated]
-            translations = yield list(map(PrefixedText, texts, chain([prefix], repeat(""))))
+            translations = yield [
+                given._replace(text=each, prefix=prefix, part=given.part + number)
+                for number, (each, prefix) in enumerate(
+                    zip(texts, chain([given.prefix], repeat("")), strict=False)
+                )
+            ]
             answers = iter(translations)
             parts = [
                 self._finished(piece, next(answers)) if piece.is_translated else copied(piece.text)

@@ -1,7 +1,9 @@
 """Marks at the edges of a text that a model does not know, such as the quotation marks around a sentence."""
 
 from collections.abc import Callable
+from unicodedata import category
 
+_SENTENCE_ENDS = ".!?\u2026"
 _PAIRS = ("()", "[]", "{}", "\u201c\u201d", "\u201e\u201c", "\u2018\u2019", "\u00ab\u00bb", '""')
 
 
@@ -9,7 +11,7 @@ def range_without_unknown_marks(text: str, knows: Callable[[str], bool]) -> tupl
     """The start and the end of a text without the marks and white space at its edges that a model does not know.
 
     These marks stay as they are, instead of becoming [UNK]. A mark stays inside if it belongs to one inside: the
-    closing bracket of "we go (perhaps)" does.
+    closing bracket of "we go (perhaps)" does. The mark that ends a sentence stays inside, too.
 
     Args:
         text: a text with at least one letter.
@@ -17,7 +19,8 @@ def range_without_unknown_marks(text: str, knows: Callable[[str], bool]) -> tupl
     """
 
     def is_outside(mark: str) -> bool:
-        return not mark.isalnum() and (mark.isspace() or not knows(mark))
+        is_mark = category(mark)[0] not in "LMN" and mark not in _SENTENCE_ENDS
+        return is_mark and (mark.isspace() or not knows(mark))
 
     start, end = 0, len(text)
     while is_outside(text[start]):

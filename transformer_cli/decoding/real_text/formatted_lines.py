@@ -1,8 +1,8 @@
 """Lines with a form: their text is translated, and everything around it stays in its place."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, repeat
+from itertools import chain
 from typing import NamedTuple
 
 from transformer_cli.decoding.real_text.attempts import SentenceTranslation
@@ -17,7 +17,7 @@ from transformer_cli.decoding.real_text.sentence_form import (
 from transformer_cli.decoding.real_text.stand_ins import StandIns, knows
 from transformer_cli.decoding.real_text.together import (
     Job,
-    PrefixedText,
+    PlacedText,
     TranslateTexts,
     finish_together,
 )
@@ -31,6 +31,10 @@ from transformer_cli.text.sentences import Sentence, gap_between, split_sentence
 
 # In place of the characters of a protected span: it is neither a letter nor white space nor a mark of a layout.
 _HIDDEN = "\ue000"
+
+
+# A sentence has fewer parts and pieces than this, nearly always; else two texts of a line may get equal samples.
+_PARTS_OF_A_SENTENCE = 1000
 
 
 class _Line(NamedTuple):
@@ -58,16 +62,14 @@ class FormattedLines:
     protects: bool
     """Whether protected spans inside a text are kept, too."""
 
-    def translate(self, lines: Sequence[PrefixedText]) -> list[Translation]:
+    def translate(self, lines: Sequence[PlacedText]) -> list[Translation]:
         """One translation per line, in order; the prefix of a line is that of its first text."""
         prepared = [self._prepare(line.text) for line in lines]
         sentence_translation = self._sentence_translation() if self.protects else None
         jobs = [
-            self._job(sentence.text, prefix, sentence_translation)
+            self._job(text, sentence_translation)
             for line, given in zip(prepared, lines, strict=True)
-            for sentence, prefix in zip(
-                chain(*line.sentences), chain([given.prefix], repeat("")), strict=False
-            )
+            for text in _placed(given, chain(*line.sentences))
         ]
         results = iter(finish_together(jobs, self.translate_texts))
         return [
@@ -119,19 +121,18 @@ class FormattedLines:
         language = primary_language(self.pipeline.languages.target)
         return SentenceTranslation(source, target, StandIns.of(source, target), language)
 
-    def _job(self, text: str, prefix: str, of_spans: SentenceTranslation | None) -> Job:
-        spans = find_spans(text) if of_spans else []
-        return (
-            of_spans.job(text, spans, prefix) if of_spans and spans else self._plain(text, prefix)
-        )
+    def _job(self, given: PlacedText, of_spans: SentenceTranslation | None) -> Job:
+        spans = find_spans(given.text) if of_spans else []
+        return of_spans.job(given, spans) if of_spans and spans else self._plain(given)
 
-    def _plain(self, text: str, prefix: str) -> Job:
+    def _plain(self, given: PlacedText) -> Job:
+        text = given.text
         if not self.keeps_layout:
-            [translation] = yield [PrefixedText(text, prefix)]
+            [translation] = yield [given]
             return translation
         in_capitals = is_in_capitals(text)
         read = in_sentence_case(text) if in_capitals else text
-        [translation] = yield [PrefixedText(read, prefix)]
+        [translation] = yield [given._replace(text=read)]
 
         def in_form_of_source(found: str) -> str:
             found = with_final_mark_of(found, text)
@@ -170,3 +171,11 @@ class FormattedLines:
             return ""
         gap = gap_between(of_source, *self.pipeline.languages)
         return gap or (" " if left[-1].isascii() and right[0].isascii() else "")
+
+
+def _placed(given: PlacedText, sentences: Iterable[Sentence]) -> Iterator[PlacedText]:
+    """The sentences of a line as texts, of which the first one has the prefix of the line."""
+    for number, sentence in enumerate(sentences):
+        prefix = "" if number else given.prefix
+        part = number * _PARTS_OF_A_SENTENCE
+        yield given._replace(text=sentence.text, prefix=prefix, part=part)

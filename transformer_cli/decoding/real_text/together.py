@@ -6,16 +6,20 @@ from typing import NamedTuple
 from transformer_cli.decoding.text_pipeline import Translation
 
 
-class PrefixedText(NamedTuple):
-    """A text to translate."""
+class PlacedText(NamedTuple):
+    """A text to translate, and its place in the input: a line, or a part of one."""
 
     text: str
     prefix: str = ""
     """The words with which its translation begins; empty: any."""
+    line: int = 0
+    """The number of its line, from 0."""
+    part: int = 0
+    """The number of its first part in its line; other texts of the line have other numbers."""
 
 
-TranslateTexts = Callable[[Sequence[PrefixedText]], list[Translation]]
-Job = Generator[list[PrefixedText], list[Translation], Translation]
+TranslateTexts = Callable[[Sequence[PlacedText]], list[Translation]]
+Job = Generator[list[PlacedText], list[Translation], Translation]
 """Yields texts, receives their translations, and returns a translation at its end. It may yield several times."""
 
 
@@ -29,7 +33,7 @@ def finish_together(jobs: Iterable[Job], translate: TranslateTexts) -> list[Tran
         translate: gives one translation per text, in order.
     """
     results: dict[int, Translation] = {}
-    waiting: list[tuple[int, Job, list[PrefixedText]]] = []
+    waiting: list[tuple[int, Job, list[PlacedText]]] = []
     for index, job in enumerate(jobs):
         _advance(index, job, None, results, waiting)
     while waiting:
@@ -46,7 +50,7 @@ def _advance(
     job: Job,
     answers: list[Translation] | None,
     results: dict[int, Translation],
-    waiting: list[tuple[int, Job, list[PrefixedText]]],
+    waiting: list[tuple[int, Job, list[PlacedText]]],
 ) -> None:
     try:
         texts = next(job) if answers is None else job.send(answers)
