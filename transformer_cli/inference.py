@@ -169,7 +169,10 @@ def build_translator(
     special_ids, sequence_format = SpecialIds.of(target_tokenizer), SequenceFormat.of(config.data)
     byte_pieces = target_tokenizer.byte_pieces
     model = model.to(machine.device)
-    engine = PyTorchEngine(model, special_ids, sequence_format, machine, byte_pieces)
+    continuing_ids = target_tokenizer.continuing_ids
+    engine = PyTorchEngine(
+        model, special_ids, sequence_format, machine, byte_pieces, continuing_ids
+    )
     return Translator(pipeline, engine, decoding)
 
 

@@ -57,7 +57,7 @@ class DecodingConfig(Section):
     num_best: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
     """Number of translations per sentence, best first; at most beam_size. With sampling: number of samples."""
     max_length: TokenLimit | None = None
-    """Largest number of tokens of a translation, [EOS] included; absent: twice the tokens of the source, plus 20, unless max_length_ratio is given."""
+    """Largest number of tokens of a translation, [EOS] included, its forced prefix not counted; absent: twice the tokens of the source, plus 20, unless max_length_ratio is given."""
     max_length_ratio: LengthRatio | None = None
     """Largest number of tokens of a translation for each token of the source, [EOS] included in both; if max_length is given too, the smaller limit holds."""
     min_length: Annotated[int, Field(strict=True, ge=2, le=65_536)] | None = None

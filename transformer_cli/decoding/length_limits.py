@@ -14,13 +14,18 @@ class LengthLimits(NamedTuple):
 
 
 def length_limits(
-    source_length: int, options: DecodingConfig, *, most: int | None = None
+    source_length: int,
+    options: DecodingConfig,
+    *,
+    prefix_length: int = 0,
+    most: int | None = None,
 ) -> LengthLimits:
     """The limits of the translation of one source.
 
     Args:
         source_length: the number of tokens of the source, as the model reads it.
         options: the limits of the config.
+        prefix_length: the number of tokens with which the translation must begin; max_length does not count them.
         most: the largest number of tokens that the model can decode; None: any number.
     """
     upper = [] if options.max_length is None else [options.max_length]
@@ -28,9 +33,9 @@ def length_limits(
         upper.append(max(1, math.floor(options.max_length_ratio * source_length)))
     if not upper:
         upper.append(2 * source_length + 20)
+    largest = min(upper) + prefix_length
     if most is not None:
-        upper.append(most)
-    largest = min(upper)
+        largest = min(largest, most)
     smallest = options.min_length or 1
     if options.min_length_ratio is not None:
         smallest = max(smallest, math.ceil(options.min_length_ratio * source_length))

@@ -3,12 +3,13 @@
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, repeat
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import Engine
 from transformer_cli.decoding.sample_seeds import seeded
-from transformer_cli.decoding.text_pipeline import TextPipeline, Translation
+from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline, Translation
+from transformer_cli.errors import DataError
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ class Translator:
         *,
         to: str | None = None,
         from_: str | None = None,
+        prefixes: Iterable[str] | None = None,
         num_before: int = 0,
     ) -> Iterator[Translation]:
         """One translation per line, in order; reads `WINDOW_LINES` lines ahead.
@@ -42,15 +44,19 @@ class Translator:
         Args:
             to: the target language, for a model that translates into several.
             from_: the source language, for a model that translates from several into `to`.
+            prefixes: for each line, the text with which its translation begins: whole words, or an empty string.
             num_before: the number of lines of the same input that were translated before; `decoding.sampling` draws
                 other samples for each line of an input.
 
         Raises:
             UsageError: no direction of the model has these languages, or several have them.
+            DataError: there are not as many prefixes as lines, or the model cannot write one of them.
         """
-        if isinstance(lines, str | bytes):
-            raise TypeError(f"give a list of lines, not {_described(lines)}")
-        return self.towards(to, from_)._translations(iter(lines), num_before)
+        for texts in (lines, prefixes):
+            if isinstance(texts, str | bytes):
+                raise TypeError(f"give a list of lines, not {_described(texts)}")
+        of_lines = None if prefixes is None else iter(prefixes)
+        return self.towards(to, from_)._translations(iter(lines), of_lines, num_before)
 
     def towards(self, to: str | None, from_: str | None = None) -> "Translator":
         """The translator of one direction; see `TextPipeline.towards`."""
@@ -60,22 +66,29 @@ class Translator:
         """The translator of the direction with this index in `data.directions`."""
         return replace(self, pipeline=replace(self.pipeline, direction=number))
 
-    def _translations(self, lines: Iterator[str], num_before: int) -> Iterator[Translation]:
+    def _translations(
+        self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int
+    ) -> Iterator[Translation]:
         num_read = 0
         while window := list(islice(lines, WINDOW_LINES)):
             for number, line in enumerate(window, num_read + 1):
                 if not isinstance(line, str):
                     raise TypeError(f"line {number}: a string is expected, not {_described(line)}")
-            yield from self._translate_window(window, num_before + num_read)
+            of_window = list(islice(repeat("") if prefixes is None else prefixes, len(window)))
+            if len(of_window) < len(window):
+                raise DataError(f"there are {num_read + len(of_window)} prefixes, but more lines")
+            prepared_lines = list(map(self.pipeline.prepare, window, of_window))
+            if self.decoding.sampling is not None:
+                seed, first = self.decoding.sampling.seed, num_before + num_read
+                prepared_lines = [
+                    seeded(line, seed, number) for number, line in enumerate(prepared_lines, first)
+                ]
+            yield from self._translate_window(prepared_lines)
             num_read += len(window)
+        if prefixes is not None and next(prefixes, None) is not None:
+            raise DataError(f"there are {num_read} lines, but more prefixes")
 
-    def _translate_window(self, lines: Sequence[str], num_before: int) -> list[Translation]:
-        prepared_lines = [self.pipeline.prepare(line) for line in lines]
-        if self.decoding.sampling is not None:
-            seed = self.decoding.sampling.seed
-            prepared_lines = [
-                seeded(line, seed, number) for number, line in enumerate(prepared_lines, num_before)
-            ]
+    def _translate_window(self, prepared_lines: Sequence[PreparedLine]) -> list[Translation]:
         if num_cut := sum(prepared.is_cut for prepared in prepared_lines):
             limit = self.pipeline.max_length
             logger.warning(

@@ -10,10 +10,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, TokenIds
+from transformer_cli.decoding.engine import (
+    Explanation,
+    Hypothesis,
+    Request,
+    SpecialIds,
+    TokenIds,
+)
+from transformer_cli.decoding.engines.teacher_forcing import TeacherForcing
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.length_limits import LengthLimits, length_limits
 from transformer_cli.decoding.search import beam_search, greedy_search, sample_search
+from transformer_cli.decoding.search.forced_prefix import ForcedPrefix
 from transformer_cli.decoding.search.hooks import (
     BannedTokens,
     MinimalLengths,
@@ -47,6 +55,8 @@ class PyTorchEngine:
     """The device of the model's weights, and the precision of matrix products."""
     byte_pieces: BytePieces | None = None
     """The bytes of the target tokens; None if each of them consists of whole characters."""
+    continuing_ids: tuple[int, ...] = ()
+    """The target tokens that continue a word: they never follow the prefix of a request."""
 
     def translate(
         self, requests: Sequence[Request], options: DecodingConfig
@@ -99,6 +109,22 @@ class PyTorchEngine:
             logits = self.model(source_ids, source_mask, decoder_input_ids)  # (1, T, V)
         return at_least_float32(logits[0, -1]).softmax(-1).cpu()
 
+    def explain(
+        self,
+        requests: Sequence[Request],
+        targets: Sequence[TokenIds],
+        *,
+        batch_tokens: int,
+        num_best: int = 0,
+    ) -> list[Explanation]:
+        """See `ExplainingEngine.explain`."""
+        forcing = TeacherForcing(
+            self.model, self.special_ids, self.sequence_format, self.machine.device
+        )
+        sources = [request.ids for request in requests]
+        with self._inference():
+            return forcing.explain(sources, targets, batch_tokens=batch_tokens, num_best=num_best)
+
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """Without gradients, in the machine's precision."""
@@ -112,9 +138,9 @@ class PyTorchEngine:
         source_ids, source_mask = self._padded(sources)
         memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
         scorer = self.model.start_decoding(memory, source_mask)
-        limits = [self._length_limits(len(source), options) for source in sources]
+        limits = [self._length_limits(request, options) for request in requests]
         max_lengths = self._to_device([limit.largest for limit in limits])
-        hooks = self._hooks(options, max_lengths)
+        hooks = self._hooks(requests, options, max_lengths)
         if any(limit.smallest > 1 for limit in limits):
             min_lengths = self._to_device([limit.smallest for limit in limits])
             hooks.append(MinimalLengths(min_lengths, self.special_ids.eos_id))
@@ -125,7 +151,9 @@ class PyTorchEngine:
         search = greedy_search if options.beam_size == 1 else beam_search
         return search(*arguments)
 
-    def _hooks(self, options: DecodingConfig, max_lengths: Tensor) -> list[SearchHook]:
+    def _hooks(
+        self, requests: Sequence[Request], options: DecodingConfig, max_lengths: Tensor
+    ) -> list[SearchHook]:
         """New hooks for one search."""
         banned_ids = [self.special_ids.pad_id, self.special_ids.sos_id, *self.special_ids.tag_ids]
         if not options.allow_unknown:
@@ -134,19 +162,26 @@ class PyTorchEngine:
             banned_ids.append(self.special_ids.eos_id)
         hooks: list[SearchHook] = [BannedTokens(banned_ids)]
         if options.no_repeat_ngram_size is not None:
-            hooks.append(NoRepeatedNgrams(options.no_repeat_ngram_size))
+            prefix_lengths = self._to_device([len(request.prefix) for request in requests])
+            hooks.append(NoRepeatedNgrams(options.no_repeat_ngram_size, prefix_lengths))
         if self.byte_pieces is not None:
             hooks.append(WholeCharacters(self.byte_pieces, max_lengths))
+        if any(request.prefix for request in requests):
+            prefixes = [request.prefix for request in requests]
+            device = self.machine.device
+            hooks.append(ForcedPrefix(prefixes, continuing_ids=self.continuing_ids, device=device))
         return hooks
 
-    def _length_limits(self, source_length: int, options: DecodingConfig) -> LengthLimits:
+    def _length_limits(self, request: Request, options: DecodingConfig) -> LengthLimits:
         """The number of tokens of a translation; without [EOS], it is fixed."""
+        source_length = len(request.ids)
         fixed_length = self.sequence_format.fixed_length(source_length)
         if fixed_length is not None:
             return LengthLimits(0, fixed_length)  # there is no [EOS] to ban
         config = self.model.config
         most = config.max_length if config.positions == "learned" else None
-        return length_limits(source_length, options, most=most)
+        prefix_length = len(request.prefix)
+        return length_limits(source_length, options, prefix_length=prefix_length, most=most)
 
     def _padded(self, sequences: Sequence[TokenIds]) -> tuple[Tensor, Tensor | None]:
         """(B, L) int64 ids and (B, L) bool, True for a token, on the device; None if there is no padding."""
