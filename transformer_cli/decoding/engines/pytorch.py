@@ -17,10 +17,12 @@ from transformer_cli.decoding.engine import (
     SpecialIds,
     TokenIds,
 )
+from transformer_cli.decoding.engines.cross_attention import aligning_layer
 from transformer_cli.decoding.engines.teacher_forcing import TeacherForcing
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.length_limits import LengthLimits, length_limits
 from transformer_cli.decoding.search import beam_search, greedy_search, sample_search
+from transformer_cli.decoding.search.coverage import CoveragePenalty
 from transformer_cli.decoding.search.forced_prefix import ForcedPrefix
 from transformer_cli.decoding.search.hooks import (
     BannedTokens,
@@ -137,13 +139,18 @@ class PyTorchEngine:
         sources = [request.ids for request in requests]
         source_ids, source_mask = self._padded(sources)
         memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
-        scorer = self.model.start_decoding(memory, source_mask)
+        has_coverage = options.coverage_penalty > 0.0
+        layer = aligning_layer(len(self.model.decoder.layers)) if has_coverage else None
+        scorer = self.model.start_decoding(memory, source_mask, attended_layer=layer)
         limits = [self._length_limits(request, options) for request in requests]
         max_lengths = self._to_device([limit.largest for limit in limits])
         hooks = self._hooks(requests, options, max_lengths)
         if any(limit.smallest > 1 for limit in limits):
             min_lengths = self._to_device([limit.smallest for limit in limits])
             hooks.append(MinimalLengths(min_lengths, self.special_ids.eos_id))
+        if has_coverage:
+            facts = source_mask, max_lengths, self.special_ids.eos_id, options
+            hooks.append(CoveragePenalty(scorer.attention, *facts))
         arguments = scorer, self.special_ids, max_lengths, options, hooks
         if options.sampling is not None:
             seeds = self._to_device([request.seed for request in requests])
