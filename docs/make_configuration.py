@@ -176,6 +176,7 @@ CONTRADICTIONS: tuple[tuple[str, ...], ...] = (
     ("training.weight_decay=0.01",),
     ("training.best_metric=ter",),
     ("decoding.num_best=5",),
+    ("decoding.sampling.top_k=5", "decoding.coverage_penalty=0.2"),
     ("decoding.min_length=9", "decoding.max_length=8"),
     ("data.min_length=30",),
     ("data.task=drop-first", "data.min_length=1"),
