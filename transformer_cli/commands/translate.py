@@ -83,9 +83,13 @@ def run_translation(
     conversation, unknown_words = _conversation(given, translator), UnknownWords()
     opened = opened_output if conversation is None else opened_output_of_typing
     with _opened_batches(given, conversation) as batches, opened(output) as write:
+        num_before = 0
         for batch in batches:
             of_batch = prefixes.take(len(batch))
-            translations = list(translator.translate(batch, prefixes=of_batch))
+            translations = list(
+                translator.translate(batch, prefixes=of_batch, num_before=num_before)
+            )
+            num_before += len(batch)
             lines = [
                 line
                 for translation in translations
@@ -117,7 +121,11 @@ def _translator(loaded: LoadedRun, wishes: Wishes) -> Translator:
     if num_best is None:
         return translator
     beam_size = translator.decoding.beam_size
-    if beam_size < num_best and "decoding.beam_size" in loaded.overridden:
+    if (
+        translator.decoding.sampling is None
+        and beam_size < num_best
+        and "decoding.beam_size" in loaded.overridden
+    ):
         raise UsageError(
             f"--n-best {num_best} needs a beam of at least {num_best}, but beam_size is {beam_size}",
             hint=f"leave the beam size out, or set it to {num_best} or more",

@@ -25,6 +25,7 @@ OVERRIDABLE: dict[str, tuple[Command, ...]] = {
         "likelihood",
         "benchmark --decode",
     ),
+    "decoding.sampling": ("translate", "validate", "validate --source"),
     "runtime.device": _ALL,
     "runtime.precision": _ALL,
     "runtime.threads": _ALL,

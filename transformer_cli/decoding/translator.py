@@ -7,7 +7,8 @@ from itertools import islice, repeat
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import Engine
-from transformer_cli.decoding.text_pipeline import TextPipeline, Translation
+from transformer_cli.decoding.sample_seeds import seeded
+from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline, Translation
 from transformer_cli.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class Translator:
         to: str | None = None,
         from_: str | None = None,
         prefixes: Iterable[str] | None = None,
+        num_before: int = 0,
     ) -> Iterator[Translation]:
         """One translation per line, in order; reads `WINDOW_LINES` lines ahead.
 
@@ -43,6 +45,8 @@ class Translator:
             to: the target language, for a model that translates into several.
             from_: the source language, for a model that translates from several into `to`.
             prefixes: for each line, the text with which its translation begins: whole words, or an empty string.
+            num_before: the number of lines of the same input that were translated before; `decoding.sampling` draws
+                other samples for each line of an input.
 
         Raises:
             UsageError: no direction of the model has these languages, or several have them.
@@ -52,7 +56,7 @@ class Translator:
             if isinstance(texts, str | bytes):
                 raise TypeError(f"give a list of lines, not {_described(texts)}")
         of_lines = None if prefixes is None else iter(prefixes)
-        return self.towards(to, from_)._translations(iter(lines), of_lines)
+        return self.towards(to, from_)._translations(iter(lines), of_lines, num_before)
 
     def towards(self, to: str | None, from_: str | None = None) -> "Translator":
         """The translator of one direction; see `TextPipeline.towards`."""
@@ -63,23 +67,28 @@ class Translator:
         return replace(self, pipeline=replace(self.pipeline, direction=number))
 
     def _translations(
-        self, lines: Iterator[str], prefixes: Iterator[str] | None
+        self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int
     ) -> Iterator[Translation]:
-        num_before = 0
+        num_read = 0
         while window := list(islice(lines, WINDOW_LINES)):
-            for number, line in enumerate(window, num_before + 1):
+            for number, line in enumerate(window, num_read + 1):
                 if not isinstance(line, str):
                     raise TypeError(f"line {number}: a string is expected, not {_described(line)}")
             of_window = list(islice(repeat("") if prefixes is None else prefixes, len(window)))
             if len(of_window) < len(window):
-                raise DataError(f"there are {num_before + len(of_window)} prefixes, but more lines")
-            yield from self._translate_window(window, of_window)
-            num_before += len(window)
+                raise DataError(f"there are {num_read + len(of_window)} prefixes, but more lines")
+            prepared_lines = list(map(self.pipeline.prepare, window, of_window))
+            if self.decoding.sampling is not None:
+                seed, first = self.decoding.sampling.seed, num_before + num_read
+                prepared_lines = [
+                    seeded(line, seed, number) for number, line in enumerate(prepared_lines, first)
+                ]
+            yield from self._translate_window(prepared_lines)
+            num_read += len(window)
         if prefixes is not None and next(prefixes, None) is not None:
-            raise DataError(f"there are {num_before} lines, but more prefixes")
+            raise DataError(f"there are {num_read} lines, but more prefixes")
 
-    def _translate_window(self, lines: Sequence[str], prefixes: Sequence[str]) -> list[Translation]:
-        prepared_lines = list(map(self.pipeline.prepare, lines, prefixes))
+    def _translate_window(self, prepared_lines: Sequence[PreparedLine]) -> list[Translation]:
         if num_cut := sum(prepared.is_cut for prepared in prepared_lines):
             limit = self.pipeline.max_length
             logger.warning(
