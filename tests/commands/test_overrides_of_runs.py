@@ -38,6 +38,8 @@ VALUES = {
     "decoding.min_length": "9",
     "decoding.min_length_ratio": "1.5",
     "decoding.no_repeat_ngram_size": "1",
+    "decoding.mbr": "{candidates: 4}",
+    "decoding.mbr.candidates": "4",
     "decoding.sampling": "{temperature: 2.0}",
     "decoding.sampling.temperature": "2.0",
     "decoding.sampling.top_k": "3",

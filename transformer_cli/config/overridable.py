@@ -26,6 +26,7 @@ OVERRIDABLE: dict[str, tuple[Command, ...]] = {
         "benchmark --decode",
     ),
     "decoding.sampling": ("translate", "validate", "validate --source"),
+    "decoding.mbr": ("translate", "validate", "validate --source"),
     "runtime.device": _ALL,
     "runtime.precision": _ALL,
     "runtime.threads": _ALL,
