@@ -20,6 +20,7 @@ from transformer_cli.commands.arguments.hypotheses import (
     PrefixOption,
 )
 from transformer_cli.commands.arguments.init import init
+from transformer_cli.commands.arguments.likelihood import likelihood
 from transformer_cli.commands.arguments.options import (
     BeamOption,
     ConfigOption,
@@ -177,6 +178,12 @@ def show_next(
 
     translator = load_run(run, overrides or [], command="next").translator.towards(to, from_)
     show(translator, source, prefix=prefix, top=top, as_json=as_json)
+
+
+app.command(
+    cls=CarefulCommand,
+    epilog="Example: tfm likelihood --run en-it --source in.en --target out.it",
+)(likelihood)
 
 
 @app.command(cls=CarefulCommand, epilog="Example: tfm info --run en-it")

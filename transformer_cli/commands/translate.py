@@ -22,7 +22,6 @@ from transformer_cli.commands.streams.prefix_lines import PrefixLines, check_pre
 from transformer_cli.commands.streams.typed_lines import Conversation
 from transformer_cli.commands.translating.translation_lines import check_wishes, output_lines
 from transformer_cli.commands.translating.wishes import NO_WISHES, Wishes
-from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Translation, Translator, UnknownWords
 from transformer_cli.errors import UsageError
 from transformer_cli.escaping import for_output
@@ -122,7 +121,12 @@ def _translator(loaded: LoadedRun, wishes: Wishes) -> Translator:
             hint=f"leave the beam size out, or set it to {num_best} or more",
         )
     wider = {"num_best": num_best, "beam_size": max(beam_size, num_best)}
-    decoding = DecodingConfig.model_validate(translator.decoding.model_dump() | wider)
+    decoding = translator.decoding.model_copy(update=wider)
+    if decoding.num_candidates < num_best:
+        raise UsageError(
+            f"--n-best {num_best} needs at least {num_best} candidates, but mbr.candidates is {decoding.num_candidates}",
+            hint=f"--set decoding.mbr.candidates={num_best}",
+        )
     return replace(translator, decoding=decoding)
 
 
