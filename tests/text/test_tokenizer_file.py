@@ -55,7 +55,11 @@ def test_the_library_itself_encodes_and_decodes_the_same(kind: str) -> None:
 
 
 # The first digits of the SHA-256 of the parts that are not learned.
-DIGESTS = {"wordlevel": "3f9c82c5e5396266", "bpe": "4e4ee380db727edb", "unigram": "4e4ee380db727edb"}
+DIGESTS = {
+    "wordlevel": "3f9c82c5e5396266",
+    "bpe": "4e4ee380db727edb",
+    "unigram": "4e4ee380db727edb",
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)

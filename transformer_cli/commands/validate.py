@@ -1,21 +1,36 @@
 """`tfm validate`: the loss and the scores of a run on a split, or on two given files."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from transformer_cli.commands.held_out_text import HeldOut, pairs_of
+from transformer_cli.commands.held_out_text import HeldOut, corpus_name, pairs_of
 from transformer_cli.commands.score import INTERVALS, lines_of, score_lines
 from transformer_cli.commands.streams.output import fitting, show
 from transformer_cli.config import SequencesData
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT
+from transformer_cli.data.pairs import SentencePair
+from transformer_cli.decoding import Translator
 from transformer_cli.errors import DataError, UsageError
 from transformer_cli.evaluation import ValidationReport, validate
+from transformer_cli.evaluation.breakdown import (
+    FREQUENCIES,
+    LENGTHS,
+    Breakdown,
+    by_name,
+    by_number,
+    lengths_in_words,
+)
+from transformer_cli.evaluation.calibration import Calibration, calibration_on
 from transformer_cli.evaluation.exercises import exact_match_table, exact_matches
 from transformer_cli.evaluation.metrics import measure_corpus
 from transformer_cli.evaluation.system_comparison import Comparison, compare
 from transformer_cli.evaluation.validation import DirectionReport
-from transformer_cli.inference import load_run
+from transformer_cli.evaluation.word_frequency import rarest_word_frequencies, training_sources
+from transformer_cli.inference import LoadedRun, load_run
+
+logger = logging.getLogger(__name__)
 
 
 class Wanted(NamedTuple):
@@ -23,6 +38,10 @@ class Wanted(NamedTuple):
 
     against: str | None = None
     """Another run, or a file with translations, with which the run is compared."""
+    has_breakdown: bool = False
+    """Whether the scores of groups of sentences are computed too."""
+    has_calibration: bool = False
+    """Whether the probabilities of tokens are compared with how often they are right."""
 
 
 SCORES_ONLY = Wanted()
@@ -76,6 +95,16 @@ def run_validation(
         comparison = _comparison(wanted.against, report, overrides)
         figures["against"] = comparison.as_json()
         lines += ["", *comparison.lines()]
+    if wanted.has_breakdown:
+        found = _breakdowns(_only_direction(report, "--breakdown"), loaded)
+        figures["breakdown"] = [breakdown.as_json() for breakdown in found]
+        for breakdown in found:
+            lines += ["", *fitting(breakdown.lines())]
+    if wanted.has_calibration:
+        part = _only_direction(report, "--calibration")
+        calibrated = _calibration(translator, part.pairs)
+        figures["calibration"] = calibrated.as_json()
+        lines += ["", *calibrated.lines()]
     report.unknown_words.report()
     show(figures, lines, as_json=as_json)
 
@@ -104,12 +133,53 @@ def _comparison(against: str, report: ValidationReport, overrides: Sequence[str]
     else:
         taken = [one for one in overrides if not one.startswith("data.")]
         translator = load_run(against, taken, command="validate --source").translator
-        translator = translator.towards(part.direction.target, part.direction.source)
+        if len(translator.pipeline.data.directions) > 1:
+            translator = translator.towards(part.direction.target, part.direction.source)
         sources = [pair.source for pair in part.pairs]
         texts = [translation.text for translation in translator.translate(sources)]
     names = [measurement.name for measurement in part.measurements]
     others = measure_corpus(texts, references, names, target_language=part.direction.target)
     return compare(part.measurements, others, against)
+
+
+def _breakdowns(part: DirectionReport, loaded: LoadedRun) -> list[Breakdown]:
+    """The scores by length of source and reference, by the rarest word of the source, and by corpus."""
+    measured, pairs, languages = part.measurements, part.pairs, part.direction
+    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    found = []
+    for side, texts, language in (
+        ("source", sources, languages.source),
+        ("reference", references, languages.target),
+    ):
+        unit, lengths = lengths_in_words(texts, language)
+        found.append(by_number(measured, f"{unit} of {side}", lengths, LENGTHS))
+    training = training_sources(loaded.config, loaded.trained.folder)
+    if training is None:
+        logger.warning(
+            "the breakdown by the rarest word is left out: it needs the prepared training data, "
+            "which is not in the folder of this run"
+        )
+    else:
+        frequencies = rarest_word_frequencies(loaded.translator.pipeline, sources, training)
+        found.append(
+            by_number(measured, "rarest word of source, in training", frequencies, FREQUENCIES)
+        )
+    if len({pair.corpus for pair in pairs}) > 1:
+        names = [corpus_name(loaded.config.data, pair.corpus) for pair in pairs]
+        found.append(by_name(measured, "corpus", names))
+    return found
+
+
+def _calibration(translator: Translator, pairs: Sequence[SentencePair]) -> Calibration:
+    if translator.pipeline.direction is None:
+        translator = translator.in_direction(pairs[0].direction)
+    found = calibration_on(translator, pairs)
+    if found is None:
+        raise UsageError(
+            "--calibration needs the probabilities of tokens, which this engine does not tell",
+            hint="use the engine that runs on PyTorch",
+        )
+    return found
 
 
 def _table(report: ValidationReport) -> list[str]:

@@ -45,6 +45,18 @@ def validate(
             autocompletion=completion.runs,
         ),
     ] = None,
+    breakdown: Annotated[
+        bool,
+        typer.Option(
+            "--breakdown", help="Also score groups: by length, by the rarest word, by corpus."
+        ),
+    ] = False,
+    calibration: Annotated[
+        bool,
+        typer.Option(
+            "--calibration", help="Also compare the probabilities of tokens with their accuracy."
+        ),
+    ] = False,
     overrides: Annotated[
         Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)
     ] = None,
@@ -72,4 +84,6 @@ def validate(
         settings.append(f"validation.scores=[{','.join(chosen_scores(scores))}]")
     files = (source, reference) if source and reference else None
     held_out = HeldOut(split or "validation", files, (to, from_))
-    run_validation(run, held_out, Wanted(against), overrides=settings, as_json=as_json)
+    run_validation(
+        run, held_out, Wanted(against, breakdown, calibration), overrides=settings, as_json=as_json
+    )
