@@ -1,50 +1,24 @@
 """`tfm validate`: the loss and the scores of a run on a split, or on two given files."""
 
-import logging
 from collections.abc import Sequence
-from pathlib import Path
-from typing import NamedTuple
 
-from transformer_cli.commands.held_out_text import HeldOut, corpus_name, pairs_of
-from transformer_cli.commands.score import INTERVALS, lines_of, score_lines
+from transformer_cli.commands.held_out_text import HeldOut, pairs_of
+from transformer_cli.commands.judgements import (
+    SCORES_ONLY,
+    Wanted,
+    check_wanted,
+    judge,
+    require_means,
+    write_report,
+)
+from transformer_cli.commands.score import INTERVALS, score_lines
 from transformer_cli.commands.streams.output import fitting, show
 from transformer_cli.config import SequencesData
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT
-from transformer_cli.data.pairs import SentencePair
-from transformer_cli.decoding import Translator
-from transformer_cli.errors import DataError, UsageError
 from transformer_cli.evaluation import ValidationReport, validate
-from transformer_cli.evaluation.breakdown import (
-    FREQUENCIES,
-    LENGTHS,
-    Breakdown,
-    by_name,
-    by_number,
-    lengths_in_words,
-)
-from transformer_cli.evaluation.calibration import Calibration, calibration_on
 from transformer_cli.evaluation.exercises import exact_match_table, exact_matches
-from transformer_cli.evaluation.metrics import measure_corpus
-from transformer_cli.evaluation.system_comparison import Comparison, compare
 from transformer_cli.evaluation.validation import DirectionReport
-from transformer_cli.evaluation.word_frequency import rarest_word_frequencies, training_sources
-from transformer_cli.inference import LoadedRun, load_run
-
-logger = logging.getLogger(__name__)
-
-
-class Wanted(NamedTuple):
-    """What is measured beside loss and scores."""
-
-    against: str | None = None
-    """Another run, or a file with translations, with which the run is compared."""
-    has_breakdown: bool = False
-    """Whether the scores of groups of sentences are computed too."""
-    has_calibration: bool = False
-    """Whether the probabilities of tokens are compared with how often they are right."""
-
-
-SCORES_ONLY = Wanted()
+from transformer_cli.inference import load_run
 
 
 def run_validation(
@@ -62,16 +36,19 @@ def run_validation(
     training.
     """
     files = held_out.files
+    check_wanted(wanted)
     loaded = load_run(run, overrides, command="validate --source" if files else "validate")
     translator = loaded.translator
     if files or any(held_out.languages):
         translator = translator.towards(*held_out.languages)
     settings, asked = loaded.config.validation, loaded.overridden
     pairs = pairs_of(loaded, translator, held_out)
+    scores = settings.scores if "validation.scores" in asked else SCORES_BY_DEFAULT
+    require_means(translator, pairs, wanted, has_scores=bool(scores))
     report = validate(
         translator,
         pairs,
-        scores=settings.scores if "validation.scores" in asked else SCORES_BY_DEFAULT,
+        scores=scores,
         num_samples=settings.num_samples,
         with_intervals=True,
     )
@@ -83,103 +60,25 @@ def run_validation(
         figures["samples"] = [sample.as_json() for sample in report.samples]
     if rows:
         figures["exact_match"] = [row._asdict() for row in rows]
-    heading = (
-        f"run {name}  step {loaded.trained.step}  split {held_out.name}  "
-        f"beam_size {decoding.beam_size}  length_penalty {decoding.length_penalty}  "
-        f"split_sentences {str(loaded.translator.pipeline.splits_sentences).lower()}"
-    )
+    facts = [
+        ("run", name),
+        ("step", str(loaded.trained.step)),
+        ("split", held_out.name),
+        ("beam_size", str(decoding.beam_size)),
+        ("length_penalty", str(decoding.length_penalty)),
+        ("split_sentences", str(loaded.translator.pipeline.splits_sentences).lower()),
+    ]
+    heading = "  ".join(f"{what} {value}" for what, value in facts)
     lines = [heading, "", *_table(report)]
     if isinstance(loaded.config.data, SequencesData) and not files:
         lines += ["", *exact_match_table(rows, loaded.config.data.task)]
-    if wanted.against is not None:
-        comparison = _comparison(wanted.against, report, overrides)
-        figures["against"] = comparison.as_json()
-        lines += ["", *comparison.lines()]
-    if wanted.has_breakdown:
-        found = _breakdowns(_only_direction(report, "--breakdown"), loaded)
-        figures["breakdown"] = [breakdown.as_json() for breakdown in found]
-        for breakdown in found:
-            lines += ["", *fitting(breakdown.lines())]
-    if wanted.has_calibration:
-        part = _only_direction(report, "--calibration")
-        calibrated = _calibration(translator, part.pairs)
-        figures["calibration"] = calibrated.as_json()
-        lines += ["", *calibrated.lines()]
+    judged = judge(report, wanted, loaded, translator, overrides)
+    figures |= judged.as_json()
+    lines += judged.lines()
+    if wanted.report is not None:
+        write_report(wanted.report, report, judged, loaded, facts)
     report.unknown_words.report()
     show(figures, lines, as_json=as_json)
-
-
-def _only_direction(report: ValidationReport, option: str) -> DirectionReport:
-    if report.directions:
-        raise UsageError(
-            f"{option} needs one direction, and this run has {len(report.directions)}",
-            hint="choose one with --to, and --from if needed",
-        )
-    [part] = report.parts
-    return part
-
-
-def _comparison(against: str, report: ValidationReport, overrides: Sequence[str]) -> Comparison:
-    """This run and another one, or a file with translations of the same sentences."""
-    part = _only_direction(report, "--against")
-    references = [pair.target for pair in part.pairs]
-    if Path(against).is_file():
-        texts = lines_of(Path(against), "--against")
-        if len(texts) != len(part.pairs):
-            raise DataError(
-                f"{against} has {len(texts):,} lines, but {len(part.pairs):,} sentences are scored",
-                hint="line N of the file must translate sentence N",
-            )
-    else:
-        taken = [one for one in overrides if not one.startswith("data.")]
-        translator = load_run(against, taken, command="validate --source").translator
-        if len(translator.pipeline.data.directions) > 1:
-            translator = translator.towards(part.direction.target, part.direction.source)
-        sources = [pair.source for pair in part.pairs]
-        texts = [translation.text for translation in translator.translate(sources)]
-    names = [measurement.name for measurement in part.measurements]
-    others = measure_corpus(texts, references, names, target_language=part.direction.target)
-    return compare(part.measurements, others, against)
-
-
-def _breakdowns(part: DirectionReport, loaded: LoadedRun) -> list[Breakdown]:
-    """The scores by length of source and reference, by the rarest word of the source, and by corpus."""
-    measured, pairs, languages = part.measurements, part.pairs, part.direction
-    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    found = []
-    for side, texts, language in (
-        ("source", sources, languages.source),
-        ("reference", references, languages.target),
-    ):
-        unit, lengths = lengths_in_words(texts, language)
-        found.append(by_number(measured, f"{unit} of {side}", lengths, LENGTHS))
-    training = training_sources(loaded.config, loaded.trained.folder)
-    if training is None:
-        logger.warning(
-            "the breakdown by the rarest word is left out: it needs the prepared training data, "
-            "which is not in the folder of this run"
-        )
-    else:
-        frequencies = rarest_word_frequencies(loaded.translator.pipeline, sources, training)
-        found.append(
-            by_number(measured, "rarest word of source, in training", frequencies, FREQUENCIES)
-        )
-    if len({pair.corpus for pair in pairs}) > 1:
-        names = [corpus_name(loaded.config.data, pair.corpus) for pair in pairs]
-        found.append(by_name(measured, "corpus", names))
-    return found
-
-
-def _calibration(translator: Translator, pairs: Sequence[SentencePair]) -> Calibration:
-    if translator.pipeline.direction is None:
-        translator = translator.in_direction(pairs[0].direction)
-    found = calibration_on(translator, pairs)
-    if found is None:
-        raise UsageError(
-            "--calibration needs the probabilities of tokens, which this engine does not tell",
-            hint="use the engine that runs on PyTorch",
-        )
-    return found
 
 
 def _table(report: ValidationReport) -> list[str]:
