@@ -135,7 +135,7 @@ class Translator:
         prepared_texts = [self._prepared(text) for text in texts]
         # Equal parts are translated once.
         parts = list(dict.fromkeys(part for text in prepared_texts for part in text.parts))
-        hypotheses = dict(zip(parts, self.engine.translate(parts, self.decoding), strict=True))
+        hypotheses = dict(zip(parts, self._hypotheses(parts), strict=True))
         translations = [
             self.pipeline.restore(prepared, [hypotheses[part] for part in prepared.parts])
             for prepared in prepared_texts
@@ -153,6 +153,16 @@ class Translator:
         prepared = self.pipeline.prepare(text.text, text.prefix)
         sampling = self.decoding.sampling
         return seeded(prepared, sampling.seed, text.line, text.part) if sampling else prepared
+
+    def _hypotheses(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
+        """The best hypotheses of each part: by their scores, or by minimum Bayes risk (`decoding.mbr`)."""
+        options = self.decoding
+        if options.mbr is None:
+            return self.engine.translate(parts, options)
+        decode = self.pipeline.target_tokenizer.decode
+        asked = options.model_copy(update={"num_best": options.num_candidates})
+        candidates = self.engine.translate(parts, asked)
+        return [by_expected_utility(of_part, decode)[: options.num_best] for of_part in candidates]
 
     def _report(self, translations: Sequence[Translation], first_line: int) -> None:
         """Warn of lines that were cut or partly copied, with their numbers."""

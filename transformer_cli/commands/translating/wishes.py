@@ -28,6 +28,8 @@ class Wishes:
     """See `Translator.protects_spans`."""
     is_strict: bool = False
     """See `Translator.is_strict`."""
+    resume: bool = False
+    """Whether the output so far of an interrupted translation is kept, and continued."""
 
     @property
     def any_details(self) -> bool:
