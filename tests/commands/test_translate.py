@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -339,3 +340,10 @@ def test_standard_input_cannot_hold_both_lines_and_prefixes() -> None:
     wishes = Wishes(prefixes=Path("-"))
     with pytest.raises(DataError, match="standard input holds the lines to translate"):
         run_translation(None, None, run=None, overrides=(), wishes=wishes, as_json=False)
+
+
+@pytest.mark.parametrize("told", ["alignment", "details", "attention"])
+def test_protected_spans_and_details_of_whole_lines_are_not_given_together(told: str) -> None:
+    wishes = replace(Wishes(protects_spans=True), **{told: True})
+    with pytest.raises(UsageError, match="--protect cannot be used with"):
+        run_translation(["uno"], None, run=None, overrides=(), wishes=wishes, as_json=True)

@@ -1,6 +1,7 @@
 """The details of lines, with an engine that copies: each word must be linked with itself."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from transformer_cli.decoding import (
 )
 from transformer_cli.decoding.word_links import Link
 from transformer_cli.errors import UsageError
+from transformer_cli.text.spelling.known_spellings import KnownSpellings
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 from .small_translators import tokenizer_of_words, translator
@@ -124,6 +126,17 @@ def test_a_word_that_is_cut_is_linked_with_both_halves(kind: str) -> None:
     sources = [link.source for link in translation.details.links]
     assert sources == sorted(sources)
     assert {*sources} == {*range(len(translation.source.split()))}
+
+
+def test_words_that_are_read_in_another_spelling_are_linked_as_words_of_the_line() -> None:
+    of_words = COPIERS["wordlevel"]
+    spellings = KnownSpellings(of_words.pipeline.source_tokenizer)
+    respelling = replace(of_words, pipeline=replace(of_words.pipeline, spellings=spellings))
+    [translation] = respelling.translate(["Gatto   IL.  Dov\u2019e caffe?"], with_details=True)
+    assert translation.text == "gatto Il.  Dov'è caffè?"
+    assert translation.unknown_words == ()
+    assert translation.details is not None
+    assert {*translation.details.links} == {Link(number, number) for number in range(4)}
 
 
 def test_a_blank_line_and_a_source_without_a_translation_have_no_parts() -> None:
