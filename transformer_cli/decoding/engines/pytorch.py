@@ -21,7 +21,12 @@ from transformer_cli.decoding.engines.cross_attention import aligning_layer
 from transformer_cli.decoding.engines.teacher_forcing import TeacherForcing
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.length_limits import LengthLimits, length_limits
-from transformer_cli.decoding.search import beam_search, greedy_search, sample_search
+from transformer_cli.decoding.search import (
+    beam_search,
+    diverse_beam_search,
+    greedy_search,
+    sample_search,
+)
 from transformer_cli.decoding.search.coverage import CoveragePenalty
 from transformer_cli.decoding.search.forced_prefix import ForcedPrefix
 from transformer_cli.decoding.search.hooks import (
@@ -155,6 +160,8 @@ class PyTorchEngine:
         if options.sampling is not None:
             seeds = self._to_device([request.seed for request in requests])
             return sample_search(*arguments, seeds)
+        if options.diversity is not None:
+            return diverse_beam_search(*arguments)
         search = greedy_search if options.beam_size == 1 else beam_search
         return search(*arguments)
 
