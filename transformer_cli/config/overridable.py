@@ -27,6 +27,7 @@ OVERRIDABLE: dict[str, tuple[Command, ...]] = {
     ),
     "decoding.sampling": ("translate", "validate", "validate --source"),
     "decoding.mbr": ("translate", "validate", "validate --source"),
+    "decoding.diversity": ("translate", "validate", "validate --source"),
     "runtime.device": _ALL,
     "runtime.precision": _ALL,
     "runtime.threads": _ALL,
