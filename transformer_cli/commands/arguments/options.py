@@ -70,5 +70,14 @@ FromOption = Annotated[
         help="Language of the source, if the model translates from several.",
     ),
 ]
+ScoresOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scores",
+        metavar="NAMES",
+        help="Which scores, such as bleu,chrf++. Default: all but bleu_lc_moses.",
+        autocompletion=completion.scores,
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

@@ -189,14 +189,17 @@ class PyTorchEngine:
 
     def _length_limits(self, request: Request, options: DecodingConfig) -> LengthLimits:
         """The number of tokens of a translation; without [EOS], it is fixed."""
-        source_length = len(request.ids)
-        fixed_length = self.sequence_format.fixed_length(source_length)
+        fixed_length = self.sequence_format.fixed_length(len(request.ids))
         if fixed_length is not None:
             return LengthLimits(0, fixed_length)  # there is no [EOS] to ban
         configs = [model.config for model in self.models]
-        learned = [config.max_length for config in configs if config.positions == "learned"]
-        most, prefix_length = min(learned, default=None), len(request.prefix)
-        return length_limits(source_length, options, prefix_length=prefix_length, most=most)
+        most = [config.max_length for config in configs if config.positions == "learned"]
+        return length_limits(
+            len(request.ids),
+            options,
+            prefix_length=len(request.prefix),
+            most=min(most, default=None),
+        )
 
     def _padded(self, sequences: Sequence[TokenIds]) -> tuple[Tensor, Tensor | None]:
         """(B, L) int64 ids and (B, L) bool, True for a token, on the device; None if there is no padding."""
