@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
+from transformer_cli.commands.align import run_alignment
 from transformer_cli.commands.info import show_info
 from transformer_cli.commands.next import show_next
 from transformer_cli.commands.translate import run_translation
@@ -53,7 +54,7 @@ SETTINGS = [
     for path in setting_paths({"source": "files"})
     if path.startswith(("decoding.", "runtime.", "validation.")) or path == "data.root"
 ]
-COMMANDS: tuple[Command, ...] = ("translate", "validate", "validate --source", "next")
+COMMANDS: tuple[Command, ...] = ("translate", "validate", "validate --source", "next", "align")
 
 
 @pytest.fixture
@@ -113,6 +114,8 @@ def observed(
                 run_validation(split="validation", files=None, **shared)
             case "validate --source":
                 run_validation(split="validation", files=(source, source), **shared)
+            case "align":
+                run_alignment(source, source, **shared)
             case "next":
                 translator = load_run(run, overrides, command="next").translator
                 show_next(translator, LINES[-1], prefix=WORDS[0], top=5, as_json=True)

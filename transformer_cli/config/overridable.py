@@ -2,12 +2,15 @@
 
 from typing import Literal
 
-Command = Literal["translate", "validate", "validate --source", "next", "benchmark --decode"]
+Command = Literal[
+    "translate", "validate", "validate --source", "next", "align", "benchmark --decode"
+]
 _ALL: tuple[Command, ...] = (
     "translate",
     "validate",
     "validate --source",
     "next",
+    "align",
     "benchmark --decode",
 )
 # What `--set` can change for a trained model: settings, or sections of them, and the commands on which they have
