@@ -39,7 +39,7 @@ def run_translation(
     sentences: Sequence[str] | Path | None,
     output_file: Path | None,
     *,
-    run: str | None,
+    run: str | Sequence[str] | None,
     overrides: Sequence[str],
     wishes: Wishes = NO_WISHES,
     as_json: bool,
@@ -47,6 +47,10 @@ def run_translation(
     """Translate sentences, a file, or standard input if `sentences` is None; to standard output or a file.
 
     The path `-` means standard input or standard output, too.
+
+    Args:
+        run: as in `load_run`; several are an ensemble.
+        wishes: what the translations are like, beside the settings.
     """
     given = None if sentences == STANDARD else sentences
     output = None if output_file == STANDARD else output_file
@@ -82,10 +86,11 @@ def run_translation(
             write = opened.enter_context(opened_output(output))
         advance = opened.enter_context(line_progress(given, output, num_done))
         for window in windows:
-            translations = task.translations(window)
+            translations = task.translations(window, num_done)
             data = task.output(translations, is_standard=output is None)
             with ended_after():
                 write(data)
+            num_done += len(window)
             advance(len(window))
             for translation in translations:
                 unknown_words.add(translation)

@@ -3,12 +3,13 @@
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.details_of_lines import details_of, explained_hypotheses
 from transformer_cli.decoding.engine import Engine, ExplainingEngine
-from transformer_cli.decoding.text_pipeline import TextPipeline, Translation
+from transformer_cli.decoding.sample_seeds import seeded
+from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline, Translation
 from transformer_cli.errors import DataError, UsageError
 
 logger = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ class Translator:
         to: str | None = None,
         from_: str | None = None,
         prefixes: Iterable[str] | None = None,
+        num_before: int = 0,
         with_details: bool = False,
     ) -> Iterator[Translation]:
         """One translation per line, in order; reads `WINDOW_LINES` lines ahead.
@@ -45,6 +47,8 @@ class Translator:
             to: the target language, for a model that translates into several.
             from_: the source language, for a model that translates from several into `to`.
             prefixes: for each line, the text with which its translation begins: whole words, or an empty string.
+            num_before: the number of lines of the same input that were translated before; `decoding.sampling` draws
+                other samples for each line of an input.
             with_details: whether each translation gets its `details`; this takes a second pass of the model over each
                 source and its best translation.
 
@@ -58,7 +62,9 @@ class Translator:
                 raise TypeError(f"give a list of lines, not {_described(texts)}")
         of_lines = None if prefixes is None else iter(prefixes)
         explainer = self._explainer() if with_details else None
-        return self.towards(to, from_)._translations(iter(lines), of_lines, explainer)
+        towards = self.towards(to, from_)
+        windows = towards._prepared_windows(iter(lines), of_lines, num_before)
+        return chain.from_iterable(towards._translated(window, explainer) for window in windows)
 
     def _explainer(self) -> ExplainingEngine:
         if isinstance(self.engine, ExplainingEngine):
@@ -76,29 +82,31 @@ class Translator:
         """The translator of the direction with this index in `data.directions`."""
         return replace(self, pipeline=replace(self.pipeline, direction=number))
 
-    def _translations(
-        self,
-        lines: Iterator[str],
-        prefixes: Iterator[str] | None,
-        explainer: ExplainingEngine | None,
-    ) -> Iterator[Translation]:
-        num_before = 0
+    def _prepared_windows(
+        self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int
+    ) -> Iterator[list[PreparedLine]]:
+        """Windows of prepared lines, each read when it is asked for."""
+        num_read = 0
         while window := list(islice(lines, WINDOW_LINES)):
-            for number, line in enumerate(window, num_before + 1):
+            for number, line in enumerate(window, num_read + 1):
                 if not isinstance(line, str):
                     raise TypeError(f"line {number}: a string is expected, not {_described(line)}")
             of_window = list(islice(repeat("") if prefixes is None else prefixes, len(window)))
             if len(of_window) < len(window):
-                raise DataError(f"there are {num_before + len(of_window)} prefixes, but more lines")
-            yield from self._translate_window(window, of_window, explainer)
-            num_before += len(window)
+                raise DataError(f"there are {num_read + len(of_window)} prefixes, but more lines")
+            prepared_lines = list(map(self.pipeline.prepare, window, of_window))
+            if sampling := self.decoding.sampling:
+                numbers = range(num_before + num_read, num_before + num_read + len(window))
+                seeds = repeat(sampling.seed)
+                prepared_lines = list(map(seeded, prepared_lines, seeds, numbers))
+            yield prepared_lines
+            num_read += len(window)
         if prefixes is not None and next(prefixes, None) is not None:
-            raise DataError(f"there are {num_before} lines, but more prefixes")
+            raise DataError(f"there are {num_read} lines, but more prefixes")
 
-    def _translate_window(
-        self, lines: Sequence[str], prefixes: Sequence[str], explainer: ExplainingEngine | None
+    def _translated(
+        self, prepared_lines: Sequence[PreparedLine], explainer: ExplainingEngine | None
     ) -> list[Translation]:
-        prepared_lines = list(map(self.pipeline.prepare, lines, prefixes))
         if num_cut := sum(prepared.is_cut for prepared in prepared_lines):
             limit = self.pipeline.max_length
             logger.warning(

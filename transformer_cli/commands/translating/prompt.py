@@ -38,8 +38,9 @@ def talk(task: Task, output: Path | None) -> None:
     conversation = prompt.conversation
     with opened_output_of_typing(output) as write:
         for window in with_prefixes(([line] for line in prompt.texts()), task.wishes):
-            translations = prompt.task.translations(window)
+            translations = prompt.task.translations(window, prompt.num_lines)
             prompt.last = window[0]
+            prompt.num_lines += 1
             data = prompt.task.output(translations, is_standard=output is None)
             if output is None:
                 conversation.announce_answer()
@@ -58,6 +59,7 @@ class Prompt:
     def __init__(self, task: Task) -> None:
         self.task = task
         self.last: PrefixedLine | None = None
+        self.num_lines = 0
         self.conversation = Conversation(task.translator.pipeline)
         self._commands: dict[str, Callable[[str], None]] = {
             "beam": self._set_beam,
@@ -120,13 +122,11 @@ class Prompt:
     def _tell_why(self, value: str) -> None:
         if self.last is None:
             raise UsageError(":why: nothing was translated yet", hint="type a sentence first")
-        translator, (line, prefix) = self.task.translator, self.last
-        num_best = min(_MOST_TOLD, translator.decoding.beam_size)
+        translator = self.task.translator
+        num_best = min(_MOST_TOLD, translator.decoding.num_hypotheses)
         decoding = translator.decoding.model_copy(update={"num_best": num_best})
-        explained = replace(translator, decoding=decoding).translate(
-            [line], prefixes=[prefix], with_details=True
-        )
-        for translation in explained:
+        task = replace(self.task, translator=replace(translator, decoding=decoding))
+        for translation in task.translations([self.last], self.num_lines - 1, with_details=True):
             self.conversation.tell(reason_lines(translation, translator.pipeline))
 
     def _tell_help(self, value: str) -> None:

@@ -34,11 +34,22 @@ class Task:
     wishes: Wishes
     as_json: bool
 
-    def translations(self, window: Sequence[PrefixedLine]) -> list[Translation]:
-        """The translations of the lines of a window, in order."""
-        lines, prefixes = [line for line, _ in window], [prefix for _, prefix in window]
-        with_details = self.wishes.any_details
-        return list(self.translator.translate(lines, prefixes=prefixes, with_details=with_details))
+    def translations(
+        self, window: Sequence[PrefixedLine], num_before: int, *, with_details: bool = False
+    ) -> list[Translation]:
+        """The translations of the lines of a window, in order.
+
+        Args:
+            num_before: the number of lines of the input before this window, on which samples depend.
+            with_details: whether they have details, even if nobody wished for them.
+        """
+        translated = self.translator.translate(
+            [line for line, _ in window],
+            prefixes=[prefix for _, prefix in window],
+            num_before=num_before,
+            with_details=with_details or self.wishes.any_details,
+        )
+        return list(translated)
 
     def lines(self, translations: Sequence[Translation]) -> list[str]:
         """The lines of the output for some lines of the input."""
