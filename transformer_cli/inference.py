@@ -1,12 +1,14 @@
 """From a trained model to a translator: text pipeline, engine and decoding settings put together."""
 
+import functools
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from transformer_cli.checkpoint import TrainedModel, find_run, load_trained
+from transformer_cli.checkpoint import TrainedFiles, find_run, first_usable, read_files
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import (
     Config,
@@ -19,12 +21,13 @@ from transformer_cli.config.loading import override_settings
 from transformer_cli.config.overridable import INSTEAD, OVERRIDABLE, Command, commands_that_take
 from transformer_cli.config.overrides import overridden_setting
 from transformer_cli.config.refusal import setting_paths, similar_setting
-from transformer_cli.decoding import SpecialIds, TextPipeline, Translator
-from transformer_cli.decoding.engines import PyTorchEngine
+from transformer_cli.decoding import Engine, SpecialIds, TextPipeline, Translator
 from transformer_cli.errors import ConfigError
-from transformer_cli.model import Transformer
-from transformer_cli.runtime import Machine, prepare_machine
 from transformer_cli.text import SequenceFormat, Tokenizer
+
+if TYPE_CHECKING:  # a translation with another library does not wait for the import of PyTorch
+    from transformer_cli.model import Transformer
+    from transformer_cli.runtime import Machine
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +39,8 @@ _MANY_STEPS = 20
 class LoadedRun:
     """A trained run and its translator."""
 
-    trained: TrainedModel
+    trained: TrainedFiles
+    """A `TrainedModel` if PyTorch translates."""
     config: Config
     """The run's config with the overrides of this command."""
     overridden: frozenset[str]
@@ -69,10 +73,18 @@ def load_translator(
         [translation] = translator.translate(["Good morning."])
         print(translation.text, translation.score)
     """
-    trained = load_trained(find_run(fspath(run)), which=which)
-    machine = prepare_machine(runtime or trained.config.runtime)
-    tokenizers = trained.source_tokenizer, trained.target_tokenizer
-    return build_translator(trained.model, *tokenizers, trained.config, machine, decoding=decoding)
+
+    def load(folder: Path) -> Translator:
+        files = read_files(folder)
+        config = files.config.model_copy(
+            update={
+                "decoding": decoding or files.config.decoding,
+                "runtime": runtime or files.config.runtime,
+            }
+        )
+        return _loaded(files, config)[1]
+
+    return first_usable(find_run(fspath(run)), load, which=which)
 
 
 def load_run(
@@ -89,22 +101,62 @@ def load_run(
         MissingInputError: there is no such run.
         ConfigError: an override names a setting that a trained model cannot change, or that has no effect.
     """
-    overridden = [_checked_setting(override, command) for override in overrides]
-    trained = load_trained(find_run(run))
-    config = override_settings(_with_own_paths(trained), overrides)
-    machine = prepare_machine(config.runtime)
-    logger.info("%s, step %d (%s)", trained.folder, trained.step, machine.describe())
-    training = trained.config.training
+    overridden = frozenset(_checked_setting(override, command) for override in overrides)
+    # Other commands compute what only PyTorch can.
+    takes_engine = command in commands_that_take("decoding.engine")
+
+    def load(folder: Path) -> LoadedRun:
+        files = read_files(folder)
+        config = override_settings(_with_own_paths(files), overrides)
+        trained, translator, told = _loaded(files, config, takes_engine=takes_engine)
+        logger.info("%s, step %d (%s)", trained.folder, trained.step, told)
+        return LoadedRun(trained, config, overridden, translator)
+
+    loaded = first_usable(find_run(run), load)
+    training = loaded.trained.config.training
     planned = training.max_steps if training.init_from is None else None
-    if planned is not None and trained.step * _MANY_STEPS < planned:
+    if planned is not None and loaded.trained.step * _MANY_STEPS < planned:
         logger.warning(
             "this is step %d of %d planned steps, so the translations may make no sense",
-            trained.step,
+            loaded.trained.step,
             planned,
         )
+    return loaded
+
+
+def _loaded(
+    files: TrainedFiles, config: Config, *, takes_engine: bool = True
+) -> tuple[TrainedFiles, Translator, str]:
+    """The model of a checkpoint, its translator, and the engine and the machine in words.
+
+    Args:
+        files: of the checkpoint.
+        config: with the settings of decoding and of the machine.
+        takes_engine: whether `decoding.engine` counts; if not, the engine is PyTorch.
+    """
+    if takes_engine and config.decoding.engine == "ctranslate2":
+        from transformer_cli.decoding.engines.ctranslate2_loading import load_ctranslate2_engine
+
+        pipeline = _pipeline(files.source_tokenizer, files.target_tokenizer, config)
+        pytorch = functools.cache(functools.partial(_pytorch_engine, files, config))
+        engine = load_ctranslate2_engine(files, config, pipeline, pytorch)
+        return files, Translator(pipeline, engine, config.decoding), engine.describe()
+    from transformer_cli.checkpoint import load_weights
+    from transformer_cli.runtime import prepare_machine
+
+    trained = load_weights(files)
+    machine = prepare_machine(config.runtime)
     tokenizers = trained.source_tokenizer, trained.target_tokenizer
     translator = build_translator(trained.model, *tokenizers, config, machine)
-    return LoadedRun(trained, config, frozenset(overridden), translator)
+    return trained, translator, f"PyTorch on {machine.describe()}"
+
+
+def _pytorch_engine(files: TrainedFiles, config: Config) -> Engine:
+    """The PyTorch engine that serves beside another one, in float32 on the CPU."""
+    runtime = config.runtime.model_copy(update={"device": "cpu", "precision": "float32"})
+    decoding = config.decoding.model_copy(update={"engine": "torch"})
+    changed = config.model_copy(update={"runtime": runtime, "decoding": decoding})
+    return _loaded(files, changed)[1].engine
 
 
 def _checked_setting(override: str, command: Command) -> str:
@@ -140,11 +192,11 @@ def _checked_setting(override: str, command: Command) -> str:
 
 
 def build_translator(
-    model: Transformer,
+    model: "Transformer",
     source_tokenizer: Tokenizer,
     target_tokenizer: Tokenizer,
     config: Config,
-    machine: Machine,
+    machine: "Machine",
     *,
     decoding: DecodingConfig | None = None,
 ) -> Translator:
@@ -157,23 +209,35 @@ def build_translator(
         machine: device and precision.
         decoding: the beam and the limits; None: those of the config.
     """
-    decoding = decoding or config.decoding
-    pipeline = TextPipeline(
-        source_tokenizer,
-        target_tokenizer,
-        config.data,
-        max_length=model.config.max_length,
-        # The symbols of the synthetic tasks are no language.
-        splits_sentences=decoding.split_sentences and not isinstance(config.data, SequencesData),
-    )
+    from transformer_cli.decoding.engines import PyTorchEngine
+
+    pipeline = _pipeline(source_tokenizer, target_tokenizer, config, decoding=decoding)
     special_ids, sequence_format = SpecialIds.of(target_tokenizer), SequenceFormat.of(config.data)
     byte_pieces = target_tokenizer.byte_pieces
     model = model.to(machine.device)
     engine = PyTorchEngine(model, special_ids, sequence_format, machine, byte_pieces)
-    return Translator(pipeline, engine, decoding)
+    return Translator(pipeline, engine, decoding or config.decoding)
 
 
-def _with_own_paths(trained: TrainedModel) -> Config:
+def _pipeline(
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    config: Config,
+    *,
+    decoding: DecodingConfig | None = None,
+) -> TextPipeline:
+    splits_sentences = (decoding or config.decoding).split_sentences
+    return TextPipeline(
+        source_tokenizer,
+        target_tokenizer,
+        config.data,
+        max_length=config.model.max_length,
+        # The symbols of the synthetic tasks are no language.
+        splits_sentences=splits_sentences and not isinstance(config.data, SequencesData),
+    )
+
+
+def _with_own_paths(trained: TrainedFiles) -> Config:
     """The checkpoint's config; in a run folder, its data section is that of the run's config.
 
     A checkpoint holds no paths of the corpora, so that it can be copied anywhere.

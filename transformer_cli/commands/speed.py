@@ -16,6 +16,7 @@ from transformer_cli.benchmark.decoding.decoding_subject import Subject
 from transformer_cli.benchmark.decoding.decoding_table import decoding_lines
 from transformer_cli.benchmark.training.training_benchmark import Pacing, benchmark_training
 from transformer_cli.benchmark.training.training_table import training_lines
+from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.commands.streams.output import show
 from transformer_cli.config import Config, load_config
@@ -58,6 +59,7 @@ def measure_decoding(
     else:
         loaded = load_run(run, overrides, command="benchmark --decode")
         config, trained = loaded.config, loaded.trained
+        assert isinstance(trained, TrainedModel), "this command takes the PyTorch engine only"
         tokenizers = trained.source_tokenizer, trained.target_tokenizer
         subject = Subject.trained(trained.model, tokenizers, config)
         pairs = held_out_pairs(config, "validation")

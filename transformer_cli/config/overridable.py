@@ -14,6 +14,7 @@ _ALL: tuple[Command, ...] = (
 # an effect. For each setting the longest matching name counts. Settings without a match are for training only.
 OVERRIDABLE: dict[str, tuple[Command, ...]] = {
     "decoding": ("translate", "validate", "validate --source", "benchmark --decode"),
+    "decoding.engine": ("translate", "validate", "validate --source"),
     "decoding.num_best": ("translate",),
     "runtime.device": _ALL,
     "runtime.precision": _ALL,

@@ -112,6 +112,16 @@ class Tokenizer:
             return None
         return BytePieces.of([self._parts.layout.bytes_of(piece) for piece in self._pieces])
 
+    def has_whole_characters(self, ids: Iterable[int]) -> bool:
+        """Whether the bytes of these tokens are UTF-8, without a broken character."""
+        # A special token stands for no bytes, but only between two characters.
+        pieces = (self._parts.layout.bytes_of(self._pieces[index]) or b" " for index in ids)
+        try:
+            b"".join(pieces).decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+        return True
+
     def tag_id(self, tag: str) -> int:
         """The id of the tag of a target language, such as <2it>.
 
