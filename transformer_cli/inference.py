@@ -21,7 +21,7 @@ from transformer_cli.config.loading import override_settings
 from transformer_cli.config.overridable import INSTEAD, OVERRIDABLE, Command, commands_that_take
 from transformer_cli.config.overrides import overridden_setting
 from transformer_cli.config.refusal import setting_paths, similar_setting
-from transformer_cli.decoding import Engine, SpecialIds, TextPipeline, Translator
+from transformer_cli.decoding import ExplainingEngine, SpecialIds, TextPipeline, Translator
 from transformer_cli.errors import ConfigError
 from transformer_cli.text import SequenceFormat, Tokenizer
 
@@ -151,12 +151,14 @@ def _loaded(
     return trained, translator, f"PyTorch on {machine.describe()}"
 
 
-def _pytorch_engine(files: TrainedFiles, config: Config) -> Engine:
+def _pytorch_engine(files: TrainedFiles, config: Config) -> ExplainingEngine:
     """The PyTorch engine that serves beside another one, in float32 on the CPU."""
     runtime = config.runtime.model_copy(update={"device": "cpu", "precision": "float32"})
     decoding = config.decoding.model_copy(update={"engine": "torch"})
     changed = config.model_copy(update={"runtime": runtime, "decoding": decoding})
-    return _loaded(files, changed)[1].engine
+    engine = _loaded(files, changed)[1].engine
+    assert isinstance(engine, ExplainingEngine)
+    return engine
 
 
 def _checked_setting(override: str, command: Command) -> str:
@@ -215,7 +217,10 @@ def build_translator(
     special_ids, sequence_format = SpecialIds.of(target_tokenizer), SequenceFormat.of(config.data)
     byte_pieces = target_tokenizer.byte_pieces
     model = model.to(machine.device)
-    engine = PyTorchEngine(model, special_ids, sequence_format, machine, byte_pieces)
+    continuing_ids = target_tokenizer.continuing_ids
+    engine = PyTorchEngine(
+        model, special_ids, sequence_format, machine, byte_pieces, continuing_ids
+    )
     return Translator(pipeline, engine, decoding or config.decoding)
 
 

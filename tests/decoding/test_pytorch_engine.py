@@ -48,6 +48,10 @@ METHODS: dict[str, Callable[[Engine], object]] = {
     "next_token_probabilities": lambda engine: engine.next_token_probabilities(
         SOURCES[0], (4, 5)
     ).tolist(),
+    "explain": lambda engine: [
+        one.attention.tolist()
+        for one in engine.explain([*map(Request, SOURCES)], SOURCES, batch_tokens=20)
+    ],
 }
 each_method = pytest.mark.parametrize("call", METHODS.values(), ids=METHODS.keys())
 

@@ -184,7 +184,9 @@ def test_a_translation_with_the_other_engine_imports_no_pytorch(tfm: Tfm) -> Non
         "training: {max_steps: 2, batch_sentences: 8}\ndecoding: {engine: ctranslate2}\n"
         "validation: {scores: [chrf]}\nruntime: {threads: 1, device: cpu}\n"
     )
-    assert tfm("train", "--config", str(config), "--set", "training.best_metric=loss").exit_code == 0
+    assert (
+        tfm("train", "--config", str(config), "--set", "training.best_metric=loss").exit_code == 0
+    )
     script = LISTING.format(arguments=["translate", "--run", "tiny", "7 8"])
     for is_first in (True, False):
         finished = run([sys.executable, "-c", script], tfm.folder, capture_output=True)

@@ -12,7 +12,7 @@ from transformer_cli.text.id_lists import IdLists
 from transformer_cli.text.tokenizer_layout import BYTE_TOKENS
 from transformer_cli.text.vocabulary import learn_model
 from transformer_cli.text.word_cache import WordCache, as_bytes
-from transformer_cli.text.word_split import SPECIALS, UNK, is_corpus_tag
+from transformer_cli.text.word_split import SPECIALS, UNK, continues_word, is_corpus_tag
 
 # A text with more characters per token of `max_length` than this counts as too long and is not encoded.
 MAX_CHARACTERS_PER_TOKEN = 64
@@ -121,6 +121,22 @@ class Tokenizer:
         except UnicodeDecodeError:
             return False
         return True
+
+    @cached_property
+    def continuing_ids(self) -> tuple[int, ...]:
+        """The tokens that continue a word: they begin with a letter or a digit, and have no space before it.
+
+        A token that begins inside a character is not among them. Words without subwords have no such token.
+        """
+        layout = self._parts.layout
+        if layout.kind == "WordLevel":
+            return ()
+        texts = (layout.bytes_of(piece).decode(errors="replace") for piece in self._pieces)
+        return tuple(
+            index
+            for index, text in enumerate(texts)
+            if continues_word(text, has_spaced_words=layout.has_spaced_words)
+        )
 
     def tag_id(self, tag: str) -> int:
         """The id of the tag of a target language, such as <2it>.

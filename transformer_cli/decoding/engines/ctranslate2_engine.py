@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.engine import Engine, Hypothesis, Request, SpecialIds, TokenIds
+from transformer_cli.decoding.engine import (
+    ExplainingEngine,
+    Explanation,
+    Hypothesis,
+    Request,
+    SpecialIds,
+    TokenIds,
+)
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.errors import ConfigError
 
@@ -36,7 +43,7 @@ class CTranslate2Engine:
     vocabulary_size: int
     is_text: Callable[[TokenIds], bool]
     """Whether the bytes of target tokens are whole characters."""
-    pytorch: Callable[[], Engine]
+    pytorch: Callable[[], ExplainingEngine]
     """The PyTorch engine of the same model; it is loaded at the first call."""
 
     def describe(self) -> str:
@@ -89,6 +96,19 @@ class CTranslate2Engine:
     def next_token_probabilities(self, source: TokenIds, prefix: TokenIds) -> "Tensor":
         """See `Engine.next_token_probabilities`; PyTorch computes it."""
         return self.pytorch().next_token_probabilities(source, prefix)
+
+    def explain(
+        self,
+        requests: Sequence[Request],
+        targets: Sequence[TokenIds],
+        *,
+        batch_tokens: int,
+        num_best: int = 0,
+    ) -> list[Explanation]:
+        """See `ExplainingEngine.explain`; PyTorch computes it."""
+        return self.pytorch().explain(
+            requests, targets, batch_tokens=batch_tokens, num_best=num_best
+        )
 
     def _search(
         self, sources: Sequence[TokenIds], limit: int, options: DecodingConfig

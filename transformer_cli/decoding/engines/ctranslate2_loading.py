@@ -9,7 +9,7 @@ from transformer_cli.checkpoint import TrainedFiles
 from transformer_cli.checkpoint.converted import converted_files
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config, RuntimeConfig
-from transformer_cli.decoding.engine import Engine, Request, SpecialIds
+from transformer_cli.decoding.engine import ExplainingEngine, Request, SpecialIds
 from transformer_cli.decoding.engines.agreement import require_agreement
 from transformer_cli.decoding.engines.ctranslate2_engine import CTranslate2Engine, load_translator
 from transformer_cli.decoding.text_pipeline import TextPipeline
@@ -35,7 +35,10 @@ def compute_type(runtime: RuntimeConfig) -> str:
 
 
 def load_ctranslate2_engine(
-    files: TrainedFiles, config: Config, pipeline: TextPipeline, pytorch: Callable[[], Engine]
+    files: TrainedFiles,
+    config: Config,
+    pipeline: TextPipeline,
+    pytorch: Callable[[], ExplainingEngine],
 ) -> CTranslate2Engine:
     """The CTranslate2 engine of a checkpoint.
 

@@ -10,9 +10,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, TokenIds
+from transformer_cli.decoding.engine import (
+    Explanation,
+    Hypothesis,
+    Request,
+    SpecialIds,
+    TokenIds,
+)
+from transformer_cli.decoding.engines.teacher_forcing import TeacherForcing
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.search import beam_search, greedy_search
+from transformer_cli.decoding.search.forced_prefix import ForcedPrefix
 from transformer_cli.decoding.search.hooks import BannedTokens, SearchHook, WholeCharacters
 from transformer_cli.decoding.search.hypotheses import Hypotheses
 from transformer_cli.memory import to_device
@@ -40,6 +48,8 @@ class PyTorchEngine:
     """The device of the model's weights, and the precision of matrix products."""
     byte_pieces: BytePieces | None = None
     """The bytes of the target tokens; None if each of them consists of whole characters."""
+    continuing_ids: tuple[int, ...] = ()
+    """The target tokens that continue a word: they never follow the prefix of a request."""
 
     def translate(
         self, requests: Sequence[Request], options: DecodingConfig
@@ -92,6 +102,22 @@ class PyTorchEngine:
             logits = self.model(source_ids, source_mask, decoder_input_ids)  # (1, T, V)
         return at_least_float32(logits[0, -1]).softmax(-1).cpu()
 
+    def explain(
+        self,
+        requests: Sequence[Request],
+        targets: Sequence[TokenIds],
+        *,
+        batch_tokens: int,
+        num_best: int = 0,
+    ) -> list[Explanation]:
+        """See `ExplainingEngine.explain`."""
+        forcing = TeacherForcing(
+            self.model, self.special_ids, self.sequence_format, self.machine.device
+        )
+        sources = [request.ids for request in requests]
+        with self._inference():
+            return forcing.explain(sources, targets, batch_tokens=batch_tokens, num_best=num_best)
+
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """Without gradients, in the machine's precision."""
@@ -105,14 +131,15 @@ class PyTorchEngine:
         source_ids, source_mask = self._padded(sources)
         memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
         scorer = self.model.start_decoding(memory, source_mask)
-        limits = [self._max_length(len(source), options) for source in sources]
+        limits = [self._max_length(request, options) for request in requests]
         max_lengths = to_device(torch.tensor(limits), self.machine.device)
         search = greedy_search if options.beam_size == 1 else beam_search
-        return search(
-            scorer, self.special_ids, max_lengths, options, self._hooks(options, max_lengths)
-        )
+        hooks = self._hooks(requests, options, max_lengths)
+        return search(scorer, self.special_ids, max_lengths, options, hooks)
 
-    def _hooks(self, options: DecodingConfig, max_lengths: Tensor) -> list[SearchHook]:
+    def _hooks(
+        self, requests: Sequence[Request], options: DecodingConfig, max_lengths: Tensor
+    ) -> list[SearchHook]:
         """New hooks for one search."""
         banned_ids = [self.special_ids.pad_id, self.special_ids.sos_id, *self.special_ids.tag_ids]
         if not options.allow_unknown:
@@ -122,14 +149,19 @@ class PyTorchEngine:
         hooks: list[SearchHook] = [BannedTokens(banned_ids)]
         if self.byte_pieces is not None:
             hooks.append(WholeCharacters(self.byte_pieces, max_lengths))
+        if any(request.prefix for request in requests):
+            prefixes = [request.prefix for request in requests]
+            device = self.machine.device
+            hooks.append(ForcedPrefix(prefixes, continuing_ids=self.continuing_ids, device=device))
         return hooks
 
-    def _max_length(self, source_length: int, options: DecodingConfig) -> int:
+    def _max_length(self, request: Request, options: DecodingConfig) -> int:
         """The largest number of tokens of a translation; without [EOS], the exact number."""
+        source_length = len(request.ids)
         fixed_length = self.sequence_format.fixed_length(source_length)
         if fixed_length is not None:
             return fixed_length
-        limit = options.max_length or 2 * source_length + 20
+        limit = (options.max_length or 2 * source_length + 20) + len(request.prefix)
         config = self.model.config
         return min(limit, config.max_length) if config.positions == "learned" else limit
 
