@@ -332,7 +332,8 @@ def tfm_step(size: str, precision: Precision, beam_size: int, num_sentences: int
     engine = PyTorchEngine(model, SpecialIds(0, 1, 2, 3), SequenceFormat(has_end=False), machine)
     requests = [Request(tuple(row)) for row in _sources(vocab_size, num_sentences).tolist()]
     options = DecodingConfig(beam_size=beam_size)
-    return lambda: engine.translate(requests, options)
+    prepared = engine.prepared()
+    return lambda: prepared.translate(requests, options)
 
 
 def ctranslate2_step(size: str, kind: str, beam_size: int, num_sentences: int) -> Step:

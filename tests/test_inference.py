@@ -50,7 +50,9 @@ def run(tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def expected(tokenizer: Tokenizer, **decoding: object) -> list[Translation]:
     settings = SEVERAL.model_dump() | decoding
     model = random_model(tokenizer).float()
-    return list(translator(tokenizer, model=model, **settings).translate(WORDS))
+    built = translator(tokenizer, model=model, **settings)
+    assert isinstance(built.engine, PyTorchEngine)
+    return list(replace(built, engine=built.engine.prepared()).translate(WORDS))
 
 
 def test_a_name_a_run_folder_and_a_copied_checkpoint_translate_alike(

@@ -3,7 +3,7 @@
 import functools
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -142,12 +142,15 @@ def _loaded(
         engine = load_ctranslate2_engine(files, config, pipeline, pytorch)
         return files, Translator(pipeline, engine, config.decoding), engine.describe()
     from transformer_cli.checkpoint import load_weights
+    from transformer_cli.decoding.engines import PyTorchEngine
     from transformer_cli.runtime import prepare_machine
 
     trained = load_weights(files)
     machine = prepare_machine(config.runtime)
     tokenizers = trained.source_tokenizer, trained.target_tokenizer
     translator = build_translator(trained.model, *tokenizers, config, machine)
+    if isinstance(translator.engine, PyTorchEngine):
+        translator = replace(translator, engine=translator.engine.prepared())
     return trained, translator, f"PyTorch on {machine.describe()}"
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -25,6 +25,7 @@ from transformer_cli.decoding.search.hooks import BannedTokens, SearchHook, Whol
 from transformer_cli.decoding.search.hypotheses import Hypotheses
 from transformer_cli.memory import to_device
 from transformer_cli.model import Transformer, sum_loss
+from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer
 from transformer_cli.model.precision import at_least_float32
 from transformer_cli.runtime import Machine
 from transformer_cli.text import SequenceFormat
@@ -50,6 +51,16 @@ class PyTorchEngine:
     """The bytes of the target tokens; None if each of them consists of whole characters."""
     continuing_ids: tuple[int, ...] = ()
     """The target tokens that continue a word: they never follow the prefix of a request."""
+    translating: PreparedTransformer | None = None
+    """The same model, prepared for translation; None: the modules translate. See `prepared`."""
+
+    def prepared(self) -> "PyTorchEngine":
+        """This engine for a model whose weights will not change: on a CPU, it translates faster."""
+        precision = self.machine.precision
+        is_float32 = all(one.dtype == torch.float32 for one in self.model.parameters())
+        if self.machine.device.type != "cpu" or not is_float32 or precision == torch.float16:
+            return self
+        return replace(self, translating=PreparedTransformer(self.model, precision))
 
     def translate(
         self, requests: Sequence[Request], options: DecodingConfig
@@ -129,8 +140,10 @@ class PyTorchEngine:
     def _search(self, requests: Sequence[Request], options: DecodingConfig) -> Hypotheses:
         sources = [request.ids for request in requests]
         source_ids, source_mask = self._padded(sources)
-        memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
-        scorer = self.model.start_decoding(memory, source_mask)
+        # A source without tokens is too rare for a prepared form.
+        model = self.translating if self.translating is not None and all(sources) else self.model
+        memory = model.encode(source_ids, source_mask)  # (B, S, D)
+        scorer = model.start_decoding(memory, source_mask)
         limits = [self._max_length(request, options) for request in requests]
         max_lengths = to_device(torch.tensor(limits), self.machine.device)
         search = greedy_search if options.beam_size == 1 else beam_search
