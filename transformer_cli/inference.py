@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from transformer_cli.checkpoint import TrainedFiles, find_run, first_usable, read_files
 from transformer_cli.checkpoint.run_folder import RunFolder
@@ -37,7 +37,7 @@ _MANY_STEPS = 20
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """A trained run and its translator."""
+    """A trained run, or an ensemble of several, and its translator."""
 
     trained: TrainedFiles
     """A `TrainedModel` if PyTorch translates."""
@@ -46,101 +46,136 @@ class LoadedRun:
     overridden: frozenset[str]
     """The names of the settings that this command overrides."""
     translator: Translator
+    others: tuple[TrainedFiles, ...] = ()
+    """Of an ensemble: its models after the first, which is `trained`."""
+
+    @property
+    def members(self) -> tuple[TrainedFiles, ...]:
+        """The models that translate: one, or several of an ensemble."""
+        return (self.trained, *self.others)
 
 
 def load_translator(
-    run: str | PathLike[str],
+    run: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
     which: Literal["best", "last"] = "best",
     decoding: DecodingConfig | None = None,
     runtime: RuntimeConfig | None = None,
 ) -> Translator:
-    """The translator of a trained run.
+    """The translator of a trained run, or of an ensemble of several.
 
     Args:
         run: the name of a run under `runs/`, the path of a run folder, or the path of a checkpoint folder,
-            which may be a copy in another place.
+            which may be a copy in another place. A list of these is an ensemble.
         which: the checkpoint with the best validation score, or the last checkpoint.
-        decoding: the beam and the limits; None: those of the run's config.
-        runtime: device, precision and threads; None: those of the run's config.
+        decoding: the beam and the limits; None: those of the (first) run's config.
+        runtime: device, precision and threads; None: those of the (first) run's config.
 
     Raises:
         MissingInputError: there is no such run or folder, or it has no checkpoint yet.
         StorageError: no checkpoint of the run is valid.
+        UsageError: the models of the ensemble have different vocabularies, languages or formats.
 
     Example:
         translator = load_translator("en-it", decoding=DecodingConfig(beam_size=8))
         [translation] = translator.translate(["Good morning."])
         print(translation.text, translation.score)
     """
+    runs = [run] if isinstance(run, str | PathLike) else run
 
-    def load(folder: Path) -> Translator:
+    def load(folder: Path) -> _Loaded:
         files = read_files(folder)
-        config = files.config.model_copy(
-            update={
-                "decoding": decoding or files.config.decoding,
-                "runtime": runtime or files.config.runtime,
-            }
-        )
-        return _loaded(files, config)[1]
+        given = {"decoding": decoding, "runtime": runtime}
+        changes = {name: section for name, section in given.items() if section is not None}
+        return _loaded(files, files.config.model_copy(update=changes), alone=len(runs) == 1)
 
-    return first_usable(find_run(fspath(run)), load, which=which)
+    return _combined([first_usable(find_run(fspath(one)), load, which=which) for one in runs])
 
 
 def load_run(
-    run: str | None, overrides: Sequence[str], *, command: Command = "translate"
+    run: str | Sequence[str] | None, overrides: Sequence[str], *, command: Command = "translate"
 ) -> LoadedRun:
     """The run that a command works with, with its best checkpoint; logs which one it is.
 
     Args:
-        run: the name of a run, or the path of a run or checkpoint folder; None: the run that saved last.
+        run: the name of a run, or the path of a run or checkpoint folder; several are an ensemble; None: the run
+            that saved last.
         overrides: settings as in `--set`, such as decoding.beam_size=8.
         command: the command that asks; each override must have an effect on it.
 
     Raises:
         MissingInputError: there is no such run.
         ConfigError: an override names a setting that a trained model cannot change, or that has no effect.
+        UsageError: the models of the ensemble have different vocabularies, languages or formats.
     """
     overridden = frozenset(_checked_setting(override, command) for override in overrides)
-    # Other commands compute what only PyTorch can.
-    takes_engine = command in commands_that_take("decoding.engine")
+    runs: Sequence[str | None] = [run] if isinstance(run, str) else run or [None]
+    # Other commands, and ensembles, compute what only PyTorch can.
+    takes_engine = len(runs) == 1 and command in commands_that_take("decoding.engine")
+    configs: list[Config] = []
 
-    def load(folder: Path) -> LoadedRun:
+    def load(folder: Path) -> _Loaded:
         files = read_files(folder)
         config = override_settings(_with_own_paths(files), overrides)
-        trained, translator, told = _loaded(files, config, takes_engine=takes_engine)
-        logger.info("%s, step %d (%s)", trained.folder, trained.step, told)
-        return LoadedRun(trained, config, overridden, translator)
+        loaded = _loaded(files, config, alone=takes_engine)
+        configs.append(config)
+        return loaded
 
-    loaded = first_usable(find_run(run), load)
-    training = loaded.trained.config.training
+    members = [first_usable(find_run(one), load) for one in runs]
+    for member in members:
+        _announce(member)
+    trained, *others = [member.trained for member in members]
+    return LoadedRun(trained, configs[0], overridden, _combined(members), tuple(others))
+
+
+class _Loaded(NamedTuple):
+    """A checkpoint that is ready to translate."""
+
+    trained: TrainedFiles
+    translator: Translator
+    described: str
+    """The engine and the machine in words."""
+
+
+def _announce(loaded: _Loaded) -> None:
+    """Log which checkpoint it is, and a warning if it has seen only the beginning of its training."""
+    trained = loaded.trained
+    logger.info("%s, step %d (%s)", trained.folder, trained.step, loaded.described)
+    training = trained.config.training
     planned = training.max_steps if training.init_from is None else None
-    if planned is not None and loaded.trained.step * _MANY_STEPS < planned:
+    if planned is not None and trained.step * _MANY_STEPS < planned:
         logger.warning(
             "this is step %d of %d planned steps, so the translations may make no sense",
-            loaded.trained.step,
+            trained.step,
             planned,
         )
-    return loaded
 
 
-def _loaded(
-    files: TrainedFiles, config: Config, *, takes_engine: bool = True
-) -> tuple[TrainedFiles, Translator, str]:
-    """The model of a checkpoint, its translator, and the engine and the machine in words.
+def _combined(members: Sequence[_Loaded]) -> Translator:
+    """The translator of a run, or of an ensemble."""
+    if len(members) == 1:
+        return members[0].translator
+    from transformer_cli.decoding.combined_translators import combine_translators
+
+    names = [str(member.trained.folder) for member in members]
+    return combine_translators([member.translator for member in members], names)
+
+
+def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Loaded:
+    """Load the model of a checkpoint.
 
     Args:
         files: of the checkpoint.
         config: with the settings of decoding and of the machine.
-        takes_engine: whether `decoding.engine` counts; if not, the engine is PyTorch.
+        alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
     """
-    if takes_engine and config.decoding.engine == "ctranslate2":
+    if alone and config.decoding.engine == "ctranslate2":
         from transformer_cli.decoding.engines.ctranslate2_loading import load_ctranslate2_engine
 
         pipeline = _pipeline(files.source_tokenizer, files.target_tokenizer, config)
         pytorch = functools.cache(functools.partial(_pytorch_engine, files, config))
         engine = load_ctranslate2_engine(files, config, pipeline, pytorch)
-        return files, Translator(pipeline, engine, config.decoding), engine.describe()
+        return _Loaded(files, Translator(pipeline, engine, config.decoding), engine.describe())
     from transformer_cli.checkpoint import load_weights
     from transformer_cli.decoding.engines import PyTorchEngine
     from transformer_cli.runtime import prepare_machine
@@ -149,9 +184,9 @@ def _loaded(
     machine = prepare_machine(config.runtime)
     tokenizers = trained.source_tokenizer, trained.target_tokenizer
     translator = build_translator(trained.model, *tokenizers, config, machine)
-    if isinstance(translator.engine, PyTorchEngine):
+    if alone and isinstance(translator.engine, PyTorchEngine):
         translator = replace(translator, engine=translator.engine.prepared())
-    return trained, translator, f"PyTorch on {machine.describe()}"
+    return _Loaded(trained, translator, f"PyTorch on {machine.describe()}")
 
 
 def _pytorch_engine(files: TrainedFiles, config: Config) -> ExplainingEngine:
@@ -159,7 +194,7 @@ def _pytorch_engine(files: TrainedFiles, config: Config) -> ExplainingEngine:
     runtime = config.runtime.model_copy(update={"device": "cpu", "precision": "float32"})
     decoding = config.decoding.model_copy(update={"engine": "torch"})
     changed = config.model_copy(update={"runtime": runtime, "decoding": decoding})
-    engine = _loaded(files, changed)[1].engine
+    engine = _loaded(files, changed).translator.engine
     assert isinstance(engine, ExplainingEngine)
     return engine
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from numpy.typing import NDArray
@@ -17,15 +17,30 @@ from transformer_cli.decoding.engine import (
     SpecialIds,
     TokenIds,
 )
+from transformer_cli.decoding.engines.cross_attention import aligning_layer
 from transformer_cli.decoding.engines.teacher_forcing import TeacherForcing
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
-from transformer_cli.decoding.search import beam_search, greedy_search
+from transformer_cli.decoding.length_limits import LengthLimits, length_limits
+from transformer_cli.decoding.search import (
+    AttendingScorer,
+    beam_search,
+    greedy_search,
+    sample_search,
+)
+from transformer_cli.decoding.search.coverage import CoveragePenalty
 from transformer_cli.decoding.search.forced_prefix import ForcedPrefix
-from transformer_cli.decoding.search.hooks import BannedTokens, SearchHook, WholeCharacters
+from transformer_cli.decoding.search.hooks import (
+    BannedTokens,
+    MinimalLengths,
+    SearchHook,
+    WholeCharacters,
+)
 from transformer_cli.decoding.search.hypotheses import Hypotheses
+from transformer_cli.decoding.search.repetition import NoRepeatedNgrams
 from transformer_cli.memory import to_device
 from transformer_cli.model import Transformer, sum_loss
 from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer
+from transformer_cli.model.decoder_state import DecoderState
 from transformer_cli.model.precision import at_least_float32
 from transformer_cli.runtime import Machine
 from transformer_cli.text import SequenceFormat
@@ -62,12 +77,17 @@ class PyTorchEngine:
             return self
         return replace(self, translating=PreparedTransformer(self.model, precision))
 
+    @property
+    def models(self) -> tuple[Transformer, ...]:
+        """The models with which this engine translates: one, unless it is an ensemble."""
+        return (self.model,)
+
     def translate(
         self, requests: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
         found: list[list[Hypothesis]] = [[] for _ in requests]
-        logits_per_sentence = options.beam_size * self.model.output.out_features
+        logits_per_sentence = options.num_hypotheses * self.model.output.out_features
         batches = length_batches(
             range(len(requests)),
             lambda index: len(requests[index].ids),
@@ -99,7 +119,7 @@ class PyTorchEngine:
                 inputs = self.sequence_format.decoder_inputs(
                     target_ids, is_real, sos_id=self.special_ids.sos_id, pad_id=pad_id
                 )
-                logits = self.model(source_ids, source_mask, self._on_device(inputs))  # (B, T, V)
+                logits = self._logits(source_ids, source_mask, self._on_device(inputs))
                 targets_on_device = self._on_device(target_ids)
                 sums = sum_loss(logits, targets_on_device, pad_id=pad_id, label_smoothing=0.0)
                 total += sums.negative_log_likelihood.item()
@@ -110,7 +130,7 @@ class PyTorchEngine:
         with self._inference():
             source_ids, source_mask = self._padded([source])
             decoder_input_ids, _ = self._padded([(self.special_ids.sos_id, *prefix)])
-            logits = self.model(source_ids, source_mask, decoder_input_ids)  # (1, T, V)
+            logits = self._logits(source_ids, source_mask, decoder_input_ids)  # (1, T, V)
         return at_least_float32(logits[0, -1]).softmax(-1).cpu()
 
     def explain(
@@ -123,7 +143,7 @@ class PyTorchEngine:
     ) -> list[Explanation]:
         """See `ExplainingEngine.explain`."""
         forcing = TeacherForcing(
-            self.model, self.special_ids, self.sequence_format, self.machine.device
+            self.models, self.special_ids, self.sequence_format, self.machine.device
         )
         sources = [request.ids for request in requests]
         with self._inference():
@@ -132,7 +152,7 @@ class PyTorchEngine:
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """Without gradients, in the machine's precision."""
-        if self.model.training:
+        if any(model.training for model in self.models):
             raise ValueError("the model is in training mode; call model.eval() before translating")
         with torch.inference_mode(), self.machine.autocast():
             yield
@@ -140,15 +160,40 @@ class PyTorchEngine:
     def _search(self, requests: Sequence[Request], options: DecodingConfig) -> Hypotheses:
         sources = [request.ids for request in requests]
         source_ids, source_mask = self._padded(sources)
-        # A source without tokens is too rare for a prepared form.
-        model = self.translating if self.translating is not None and all(sources) else self.model
-        memory = model.encode(source_ids, source_mask)  # (B, S, D)
-        scorer = model.start_decoding(memory, source_mask)
-        limits = [self._max_length(request, options) for request in requests]
-        max_lengths = to_device(torch.tensor(limits), self.machine.device)
-        search = greedy_search if options.beam_size == 1 else beam_search
+        has_coverage = options.coverage_penalty > 0.0
+        scorer = self._started(source_ids, source_mask, with_attention=has_coverage)
+        limits = [self._length_limits(request, options) for request in requests]
+        max_lengths = self._to_device([limit.largest for limit in limits])
         hooks = self._hooks(requests, options, max_lengths)
-        return search(scorer, self.special_ids, max_lengths, options, hooks)
+        if any(limit.smallest > 1 for limit in limits):
+            min_lengths = self._to_device([limit.smallest for limit in limits])
+            hooks.append(MinimalLengths(min_lengths, self.special_ids.eos_id))
+        if has_coverage:
+            facts = source_mask, max_lengths, self.special_ids.eos_id, options
+            hooks.append(CoveragePenalty(scorer.attention, *facts))
+        arguments = scorer, self.special_ids, max_lengths, options, hooks
+        if options.sampling is not None:
+            seeds = self._to_device([request.seed for request in requests])
+            return sample_search(*arguments, seeds)
+        search = greedy_search if options.beam_size == 1 else beam_search
+        return search(*arguments)
+
+    def _started(
+        self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
+    ) -> AttendingScorer:
+        """The scorer at the beginning of a search, one row for each source."""
+        # A source without tokens is too rare for a prepared form.
+        has_tokens = source_mask is None or bool(source_mask.any(1).all())
+        if self.translating is not None and has_tokens and not with_attention:
+            memory = self.translating.encode(source_ids, source_mask)  # (B, S, D)
+            return cast(AttendingScorer, self.translating.start_decoding(memory, source_mask))
+        return started_search(self.model, source_ids, source_mask, with_attention=with_attention)
+
+    def _logits(
+        self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
+    ) -> Tensor:
+        """(B, T, V): the scores of all next tokens of given targets."""
+        return self.model(source_ids, source_mask, decoder_input_ids)
 
     def _hooks(
         self, requests: Sequence[Request], options: DecodingConfig, max_lengths: Tensor
@@ -160,6 +205,9 @@ class PyTorchEngine:
         if not self.sequence_format.has_end:
             banned_ids.append(self.special_ids.eos_id)
         hooks: list[SearchHook] = [BannedTokens(banned_ids)]
+        if options.no_repeat_ngram_size is not None:
+            prefix_lengths = self._to_device([len(request.prefix) for request in requests])
+            hooks.append(NoRepeatedNgrams(options.no_repeat_ngram_size, prefix_lengths))
         if self.byte_pieces is not None:
             hooks.append(WholeCharacters(self.byte_pieces, max_lengths))
         if any(request.prefix for request in requests):
@@ -168,21 +216,28 @@ class PyTorchEngine:
             hooks.append(ForcedPrefix(prefixes, continuing_ids=self.continuing_ids, device=device))
         return hooks
 
-    def _max_length(self, request: Request, options: DecodingConfig) -> int:
-        """The largest number of tokens of a translation; without [EOS], the exact number."""
-        source_length = len(request.ids)
-        fixed_length = self.sequence_format.fixed_length(source_length)
+    def _length_limits(self, request: Request, options: DecodingConfig) -> LengthLimits:
+        """The number of tokens of a translation; without [EOS], it is fixed."""
+        fixed_length = self.sequence_format.fixed_length(len(request.ids))
         if fixed_length is not None:
-            return fixed_length
-        limit = (options.max_length or 2 * source_length + 20) + len(request.prefix)
-        config = self.model.config
-        return min(limit, config.max_length) if config.positions == "learned" else limit
+            return LengthLimits(0, fixed_length)  # there is no [EOS] to ban
+        configs = [model.config for model in self.models]
+        most = [config.max_length for config in configs if config.positions == "learned"]
+        return length_limits(
+            len(request.ids),
+            options,
+            prefix_length=len(request.prefix),
+            most=min(most, default=None),
+        )
 
     def _padded(self, sequences: Sequence[TokenIds]) -> tuple[Tensor, Tensor | None]:
         """(B, L) int64 ids and (B, L) bool, True for a token, on the device; None if there is no padding."""
         ids, is_real = pad_ids(sequences, self.special_ids.pad_id)
         has_padding = not is_real.size or not is_real.all()
         return self._on_device(ids), self._on_device(is_real) if has_padding else None
+
+    def _to_device(self, numbers: Sequence[int]) -> Tensor:
+        return to_device(torch.tensor(numbers), self.machine.device)
 
     def _on_device(self, array: NDArray[Any]) -> Tensor:
         return to_device(torch.from_numpy(array), self.machine.device)
@@ -197,3 +252,16 @@ def _to_lists(hypotheses: Hypotheses) -> Iterator[list[Hypothesis]]:
             for ids, length, score in zip(*of_sentence, strict=True)
             if score > -torch.inf
         ]
+
+
+def started_search(
+    model: Transformer, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
+) -> DecoderState:
+    """The state of a decoder before its first token, one row for each source.
+
+    Args:
+        with_attention: whether the search asks for the attention of the layer that aligns best.
+    """
+    memory = model.encode(source_ids, source_mask)  # (B, S, D)
+    layer = aligning_layer(len(model.decoder.layers)) if with_attention else None
+    return model.start_decoding(memory, source_mask, attended_layer=layer)
