@@ -4,6 +4,7 @@ import importlib.util
 import logging
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -217,3 +218,24 @@ def test_several_runs_are_an_ensemble(run: Path, caplog: pytest.LogCaptureFixtur
             [one.score for one in wanted], abs=1e-6
         )
     assert isinstance(load_run([], []).translator.engine, PyTorchEngine)
+
+
+@pytest.mark.parametrize("runs", [["saved"], ["saved", "saved"]])
+@pytest.mark.parametrize("command", ["translate", "next"])
+def test_int8_translates_with_one_model_and_is_told(
+    run: Path,
+    caplog: pytest.LogCaptureFixture,
+    runs: list[str],
+    command: Literal["translate", "next"],
+) -> None:
+    overrides = ["runtime.precision=int8"]
+    if command == "next" or len(runs) > 1:
+        with pytest.raises(ConfigError, match="int8 is for the translations of one model"):
+            load_run(runs, overrides, command=command)
+        return
+    with caplog.at_level(logging.INFO, logger="transformer_cli"):
+        translator = load_run(runs, overrides, command=command).translator
+    assert ", int8)" in caplog.text
+    found = [one.score for one in translator.translate(WORDS)]
+    exact = load_run(runs, ["runtime.precision=float32"]).translator
+    assert found != [one.score for one in exact.translate(WORDS)]

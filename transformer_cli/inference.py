@@ -87,7 +87,9 @@ def load_translator(
         files = read_files(folder)
         given = {"decoding": decoding, "runtime": runtime}
         changes = {name: section for name, section in given.items() if section is not None}
-        return _loaded(files, files.config.model_copy(update=changes), alone=len(runs) == 1)
+        config = files.config.model_copy(update=changes)
+        _check_precision(config, is_possible=len(runs) == 1)
+        return _loaded(files, config, alone=len(runs) == 1)
 
     return _combined([first_usable(find_run(fspath(one)), load, which=which) for one in runs])
 
@@ -117,6 +119,7 @@ def load_run(
     def load(folder: Path) -> _Loaded:
         files = read_files(folder)
         config = override_settings(_with_own_paths(files), overrides)
+        _check_precision(config, is_possible=len(runs) == 1 and command != "next")
         loaded = _loaded(files, config, alone=takes_engine)
         configs.append(config)
         return loaded
@@ -135,6 +138,14 @@ class _Loaded(NamedTuple):
     translator: Translator
     described: str
     """The engine and the machine in words."""
+
+
+def _check_precision(config: Config, *, is_possible: bool) -> None:
+    if config.runtime.precision == "int8" and not is_possible:
+        raise ConfigError(
+            "runtime.precision: int8 is for the translations of one model",
+            hint="set runtime.precision=float32",
+        )
 
 
 def _announce(loaded: _Loaded) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config
-from transformer_cli.errors import InterruptedBySignal, TryAgainError
+from transformer_cli.errors import ConfigError, InterruptedBySignal, TryAgainError
 from transformer_cli.evaluation.exercises import summary_lines
 from transformer_cli.evaluation.metrics import metric_of
 from transformer_cli.inference import load_translator
@@ -96,6 +96,11 @@ def train(
     for name in config.validation.scores:
         metric_of(name)  # raises now, and not at the first validation, if a package is missing
     launch = read_launch()
+    if config.runtime.precision == "int8":
+        raise ConfigError(
+            "runtime.precision: int8 is for translations, and no model is trained with it",
+            hint="train in another precision, then: tfm translate --set runtime.precision=int8",
+        )
     machine = place_on_device(prepare_machine(config.runtime), launch, config.runtime)
     # Before the corpus is read: with any vocabulary, the model is at least this large.
     require_memory_for_training(config, (1, 1), machine.device)

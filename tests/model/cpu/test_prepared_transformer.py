@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.model.cpu import append_only_cache
+from transformer_cli.model.cpu.prepared_linear import prepare_quantised
 from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer
 from transformer_cli.model.transformer import Transformer
 
@@ -94,3 +95,42 @@ def test_in_bfloat16_only_products_are_rounded() -> None:
     for ours, theirs in zip(scores_of(prepared, BEAM), expected, strict=True):
         assert ours.dtype == torch.float32
         torch.testing.assert_close(ours, theirs, atol=0.1, rtol=0.0)
+
+
+def test_quantised_scores_are_close_and_do_not_depend_on_other_rows() -> None:
+    model = model_of({"d_model": 64, "d_ff": 128})
+    exact = PreparedTransformer(model, torch.float32)
+    quantised = PreparedTransformer(model, torch.float32, is_quantised=True)
+    ids = torch.randint(4, 11, (6, 5))
+    scale = torch.tensor([1.0, 9.0, 1.0, 0.1, 30.0, 1.0])[:, None, None]
+    first = torch.full((6,), 2)
+    with torch.inference_mode():
+        memory = exact.encode(ids, None)
+        found = quantised.start_decoding(memory, None).advance(first)
+        expected = exact.start_decoding(memory, None).advance(first)
+        assert (found - expected).abs().max() < 0.3
+        assert not torch.equal(found, expected)
+        assert (found.argmax(-1) == expected.argmax(-1)).float().mean() > 0.6
+        among_others = quantised.start_decoding(memory * scale, None).advance(first)
+        for row in (0, 2, 5):  # those with the scale 1
+            alone = quantised.start_decoding(memory[row : row + 1], None).advance(first[:1])
+            torch.testing.assert_close(among_others[row], alone[0], atol=1e-5, rtol=1e-5)
+
+
+def test_a_quantised_layer_is_within_half_a_step_of_each_scale() -> None:
+    layers = [nn.Linear(32, 7), nn.Linear(32, 5)]
+    x = torch.randn(9, 32) * torch.logspace(-3, 3, 9)[:, None]
+    x[4] = 0.0
+    with torch.inference_mode():
+        found = prepare_quantised(layers, scales=[0.25, 1.0])(x)
+        expected = torch.cat([0.25 * layers[0](x), layers[1](x)], dim=1)
+    rows = x.abs().amax(1, keepdim=True) / 254  # half a step
+    weights = torch.cat([0.25 * layers[0].weight, layers[1].weight]).detach()
+    outputs = weights.abs().amax(1) / 254
+    bound = (
+        rows * weights.abs().sum(1) + outputs * x.abs().sum(1, keepdim=True) + 32 * rows * outputs
+    )
+    assert bool(((found - expected).abs() <= bound * 1.001 + 1e-6).all())
+    torch.testing.assert_close(
+        found[4], torch.cat([0.25 * layers[0].bias, layers[1].bias]).detach()
+    )

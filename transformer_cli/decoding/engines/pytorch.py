@@ -75,7 +75,9 @@ class PyTorchEngine:
         is_float32 = all(one.dtype == torch.float32 for one in self.model.parameters())
         if self.machine.device.type != "cpu" or not is_float32 or precision == torch.float16:
             return self
-        return replace(self, translating=PreparedTransformer(self.model, precision))
+        quantised = self.machine.is_quantised
+        translating = PreparedTransformer(self.model, precision, is_quantised=quantised)
+        return replace(self, translating=translating)
 
     @property
     def models(self) -> tuple[Transformer, ...]:

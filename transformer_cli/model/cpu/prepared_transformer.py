@@ -6,7 +6,8 @@ of the targets are never copied (append_only_cache.py).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,28 +15,38 @@ from torch import Tensor, nn
 
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.cpu.append_only_cache import AppendOnlyCache, HypothesisSlots
-from transformer_cli.model.cpu.prepared_linear import prepare_linear
+from transformer_cli.model.cpu.prepared_linear import Linear, prepare_linear, prepare_quantised
 from transformer_cli.model.layers import DecoderLayer, EncoderLayer, FeedForward
 from transformer_cli.model.masks import lowest
 from transformer_cli.model.positions import Rotation, rotate
 from transformer_cli.model.precision import at_least_float32
 from transformer_cli.model.transformer import Transformer
 
+Prepare = Callable[..., Linear]
+"""`prepare_quantised`, or `prepare_linear` of a dtype."""
+
 
 class PreparedTransformer:
     """The encoder and the decoder steps of a model. Its weights must not change afterwards."""
 
-    def __init__(self, model: Transformer, dtype: torch.dtype) -> None:
+    def __init__(
+        self, model: Transformer, dtype: torch.dtype, *, is_quantised: bool = False
+    ) -> None:
         """
         Args:
             model: in float32, on the CPU, in eval mode.
             dtype: of matrix products, float32 or bfloat16; norms, softmax and sums are in float32.
+            is_quantised: linear layers multiply integers of 8 bits; the dtype is float32.
         """
         self.model = model
-        self.dtype = dtype
-        self.encoder = [_PreparedEncoderLayer(layer, dtype) for layer in model.encoder.layers]
-        self.decoder = [_PreparedDecoderLayer(layer, dtype) for layer in model.decoder.layers]
-        self.output = prepare_linear([model.output], dtype)
+        prepare: Prepare = (
+            prepare_quantised if is_quantised else partial(prepare_linear, dtype=dtype)
+        )
+        self.encoder = [_PreparedEncoderLayer(layer, prepare) for layer in model.encoder.layers]
+        self.decoder = [
+            _PreparedDecoderLayer(layer, prepare, dtype) for layer in model.decoder.layers
+        ]
+        self.output = prepare([model.output])
 
     def encode(self, source_ids: Tensor, source_mask: Tensor | None) -> Tensor:
         """See `Transformer.encode`; each source has at least one token."""
@@ -111,7 +122,7 @@ class _PreparedAttention:
     """Projections of one attention; its heads are G groups of g queries, which share keys and values."""
 
     def __init__(
-        self, attention: MultiHeadAttention, dtype: torch.dtype, *, reads_itself: bool
+        self, attention: MultiHeadAttention, prepare: Prepare, *, reads_itself: bool
     ) -> None:
         self.module = attention
         self.num_groups = attention.num_kv_heads  # G
@@ -125,11 +136,11 @@ class _PreparedAttention:
         keys_values = [attention.key, attention.value]
         if reads_itself:
             scales = [in_weights, 1.0, 1.0]
-            self.project = prepare_linear([attention.query, *keys_values], dtype, scales=scales)
+            self.project = prepare([attention.query, *keys_values], scales=scales)
         else:
-            self.project = prepare_linear([attention.query], dtype, scales=[in_weights])
-            self.project_source = prepare_linear(keys_values, dtype)
-        self.output = prepare_linear([attention.output], dtype)
+            self.project = prepare([attention.query], scales=[in_weights])
+            self.project_source = prepare(keys_values)
+        self.output = prepare([attention.output])
 
     def split(self, projected: Tensor, rotation: Rotation | None, length: int) -> Sequence[Tensor]:
         """(N * length, (H + 2 G) K) to queries, (N, length, H, K), and keys and values, (N, length, G, K)."""
@@ -181,10 +192,10 @@ class _PreparedAttention:
 
 
 class _PreparedFeedForward:
-    def __init__(self, module: FeedForward, dtype: torch.dtype) -> None:
+    def __init__(self, module: FeedForward, prepare: Prepare) -> None:
         self._activation = module.activation
         first = [module.up] if module.gate is None else [module.gate, module.up]
-        self._first, self._down = prepare_linear(first, dtype), prepare_linear([module.down], dtype)
+        self._first, self._down = prepare(first), prepare([module.down])
         self._is_gated = module.gate is not None
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -197,11 +208,11 @@ class _PreparedFeedForward:
 
 
 class _PreparedEncoderLayer:
-    def __init__(self, layer: Any, dtype: torch.dtype) -> None:
+    def __init__(self, layer: Any, prepare: Prepare) -> None:
         assert isinstance(layer, EncoderLayer)
         self._layer = layer
-        self._attention = _PreparedAttention(layer.self_attention, dtype, reads_itself=True)
-        self._feed_forward = _PreparedFeedForward(layer.feed_forward, dtype)
+        self._attention = _PreparedAttention(layer.self_attention, prepare, reads_itself=True)
+        self._feed_forward = _PreparedFeedForward(layer.feed_forward, prepare)
 
     def __call__(self, x: Tensor, bias: Tensor | None, rotation: Rotation | None) -> Tensor:
         """(B, S, D) to the same shape; the bias is (B, 1, 1, 1, S)."""
@@ -219,12 +230,12 @@ class _PreparedEncoderLayer:
 
 
 class _PreparedDecoderLayer:
-    def __init__(self, layer: Any, dtype: torch.dtype) -> None:
+    def __init__(self, layer: Any, prepare: Prepare, dtype: torch.dtype) -> None:
         assert isinstance(layer, DecoderLayer)
         self._layer, self._dtype = layer, dtype
-        self._self = _PreparedAttention(layer.self_attention, dtype, reads_itself=True)
-        self._cross = _PreparedAttention(layer.cross_attention, dtype, reads_itself=False)
-        self._feed_forward = _PreparedFeedForward(layer.feed_forward, dtype)
+        self._self = _PreparedAttention(layer.self_attention, prepare, reads_itself=True)
+        self._cross = _PreparedAttention(layer.cross_attention, prepare, reads_itself=False)
+        self._feed_forward = _PreparedFeedForward(layer.feed_forward, prepare)
 
     def read_source(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S, D) to keys (B, G, K, S) and values (B, G, S, K)."""
