@@ -63,6 +63,15 @@ def prepare_machine(config: RuntimeConfig) -> Machine:
     return Machine(device, _choose_precision(config.precision, device), is_quantised)
 
 
+def require_training_precision(config: RuntimeConfig) -> None:
+    """Raise ConfigError for a precision in which no model can be trained."""
+    if config.precision == "int8":
+        raise ConfigError(
+            "runtime.precision: int8 is for translations, and no model is trained with it",
+            hint="train in another precision, then: tfm translate --set runtime.precision=int8",
+        )
+
+
 def _choose_device(wanted: str) -> torch.device:
     has_cuda, has_mps = torch.cuda.is_available(), torch.backends.mps.is_available()
     if wanted == "auto":

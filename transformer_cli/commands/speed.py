@@ -24,7 +24,7 @@ from transformer_cli.data.preparation import PreparedData, open_prepared, prepar
 from transformer_cli.data.selection import held_out_pairs
 from transformer_cli.data.shared_data import take_over
 from transformer_cli.inference import load_run
-from transformer_cli.runtime import prepare_machine
+from transformer_cli.runtime import prepare_machine, require_training_precision
 from transformer_cli.signals import cleaned_up
 from transformer_cli.storage import remove
 
@@ -36,6 +36,7 @@ def measure_training(
 ) -> None:
     """Measure the training of a config; nothing stays on the disk, and no run changes."""
     config = load_config(config_path, overrides)
+    require_training_precision(config.runtime)
     prepare_machine(config.runtime)  # a missing device is an error before the corpus is read
     with _temporary_folder() as folder:
         data = _prepared(config, folder / "data")
