@@ -67,7 +67,7 @@ SIZES: dict[str, tuple[Literal["small", "base"], int, int]] = {
     "small": ("small", 8192, 128),
     "base": ("base", 32768, 32),
 }
-Precision = Literal["float32", "bfloat16"]
+Precision = Literal["float32", "bfloat16", "int8"]
 
 
 def main() -> None:
@@ -310,7 +310,7 @@ def _decodings(num_rounds: int, size: str, beam_size: int, has_ctranslate2: bool
         for kind in ("float32", "int8"):
             prepare = functools.partial(ctranslate2_step, size, kind, beam_size, num_sentences)
             contestants[f"CTranslate2, {kind}"] = prepare
-    precisions: tuple[Precision, ...] = "float32", "bfloat16"
+    precisions: tuple[Precision, ...] = "float32", "bfloat16", "int8"
     for precision in precisions:
         prepare = functools.partial(tfm_step, size, precision, beam_size, num_sentences)
         contestants[f"tfm, {precision}"] = prepare
@@ -332,7 +332,8 @@ def tfm_step(size: str, precision: Precision, beam_size: int, num_sentences: int
     engine = PyTorchEngine(model, SpecialIds(0, 1, 2, 3), SequenceFormat(has_end=False), machine)
     requests = [Request(tuple(row)) for row in _sources(vocab_size, num_sentences).tolist()]
     options = DecodingConfig(beam_size=beam_size)
-    return lambda: engine.translate(requests, options)
+    prepared = engine.prepared()
+    return lambda: prepared.translate(requests, options)
 
 
 def ctranslate2_step(size: str, kind: str, beam_size: int, num_sentences: int) -> Step:

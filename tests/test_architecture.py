@@ -26,6 +26,7 @@ HEIGHTS = {
     "model": 3,
     "data": 4,
     "checkpoint": 5,
+    "interchange": 5,
     "decoding": 6,
     "inference": 7,
     "evaluation": 7,

@@ -1,8 +1,10 @@
 """From a run's name, a folder, or a model in memory to a translator."""
 
+import importlib.util
 import logging
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -11,7 +13,7 @@ from transformer_cli import inference
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.config import Config, DecodingConfig, RuntimeConfig, to_yaml
 from transformer_cli.decoding import Translation
-from transformer_cli.decoding.engines import EnsembleEngine, PyTorchEngine
+from transformer_cli.decoding.engines import CTranslate2Engine, EnsembleEngine, PyTorchEngine
 from transformer_cli.errors import ConfigError, MissingInputError
 from transformer_cli.inference import build_translator, load_run, load_translator
 from transformer_cli.text.tokenizer import Tokenizer
@@ -49,7 +51,9 @@ def run(tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def expected(tokenizer: Tokenizer, **decoding: object) -> list[Translation]:
     settings = SEVERAL.model_dump() | decoding
     model = random_model(tokenizer).float()
-    return list(translator(tokenizer, model=model, **settings).translate(WORDS))
+    built = translator(tokenizer, model=model, **settings)
+    assert isinstance(built.engine, PyTorchEngine)
+    return list(replace(built, engine=built.engine.prepared()).translate(WORDS))
 
 
 def test_a_name_a_run_folder_and_a_copied_checkpoint_translate_alike(
@@ -99,7 +103,7 @@ def test_a_run_is_loaded_with_overrides_and_told(
     assert loaded.translator.decoding.beam_size == 2
     assert list(loaded.translator.translate(WORDS)) == expected(tokenizer, beam_size=2)
     [told] = [record.getMessage() for record in caplog.records]
-    assert told.startswith("runs/saved/checkpoints/step-00000001, step 1 (CPU, ")
+    assert told.startswith("runs/saved/checkpoints/step-00000001, step 1 (PyTorch on CPU, ")
 
 
 def test_what_a_trained_model_cannot_change_is_refused(run: Path) -> None:
@@ -149,18 +153,55 @@ def test_an_override_that_is_no_setting_is_told_from_one_for_training(run: Path,
 def test_a_checkpoint_with_few_of_its_planned_steps_is_warned_of(
     run: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trained = inference.load_trained(run)
+    read_files = inference.read_files
+    trained = load_run("saved", []).trained
     cases = (1500, None, True), (20, None, False), (None, None, False), (1500, "general", False)
     for planned, init_from, is_warned in cases:
         training = trained.config.training.model_copy(
             update={"max_steps": planned, "max_epochs": 9, "init_from": init_from}
         )
         config = trained.config.model_copy(update={"training": training})
-        again = replace(trained, config=config)
-        monkeypatch.setattr(inference, "load_trained", lambda *_, found=again, **__: found)
+        again = replace(read_files(trained.folder), config=config)
+        monkeypatch.setattr(inference, "read_files", lambda *_, found=again, **__: found)
         caplog.clear()
         load_run("saved", [])
         assert ("step 1 of 1500 planned steps" in caplog.text) == is_warned
+
+
+def test_the_other_engine_translates_alike_and_its_model_is_kept(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("ctranslate2")
+    overrides = ["decoding.beam_size=1", "decoding.num_best=1"]
+    expected = list(load_run("saved", overrides).translator.translate(WORDS))
+    told = []
+    for _ in range(2):
+        caplog.clear()
+        with caplog.at_level(logging.INFO, logger="transformer_cli"):
+            loaded = load_run("saved", [*overrides, "decoding.engine=ctranslate2"])
+        assert isinstance(loaded.translator.engine, CTranslate2Engine)
+        found = list(loaded.translator.translate(WORDS))
+        assert [one.text for one in found] == [one.text for one in expected]
+        told.append([record.getMessage() for record in caplog.records])
+    assert "runs/saved/converted-ctranslate2: the model was converted" in "".join(told[0])
+    [line] = told[1]
+    assert "step 1 (CTranslate2 " in line
+    assert line.endswith(" on CPU, float32)")
+
+
+def test_a_missing_library_is_named(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="CTranslate2 is not installed") as refusal:
+        load_run("saved", ["decoding.engine=ctranslate2"])
+    assert "pip install" in str(refusal.value.hint)
+
+
+def test_a_command_that_needs_pytorch_has_it(run: Path) -> None:
+    config = load_run("saved", []).config
+    decoding = config.decoding.model_copy(update={"engine": "ctranslate2"})
+    (run / "config.yaml").write_text(to_yaml(config.model_copy(update={"decoding": decoding})))
+    loaded = load_run("saved", [], command="next")
+    assert isinstance(loaded.translator.engine, PyTorchEngine)
 
 
 def test_several_runs_are_an_ensemble(run: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -177,3 +218,24 @@ def test_several_runs_are_an_ensemble(run: Path, caplog: pytest.LogCaptureFixtur
             [one.score for one in wanted], abs=1e-6
         )
     assert isinstance(load_run([], []).translator.engine, PyTorchEngine)
+
+
+@pytest.mark.parametrize("runs", [["saved"], ["saved", "saved"]])
+@pytest.mark.parametrize("command", ["translate", "next"])
+def test_int8_translates_with_one_model_and_is_told(
+    run: Path,
+    caplog: pytest.LogCaptureFixture,
+    runs: list[str],
+    command: Literal["translate", "next"],
+) -> None:
+    overrides = ["runtime.precision=int8"]
+    if command == "next" or len(runs) > 1:
+        with pytest.raises(ConfigError, match="int8 is for the translations of one model"):
+            load_run(runs, overrides, command=command)
+        return
+    with caplog.at_level(logging.INFO, logger="transformer_cli"):
+        translator = load_run(runs, overrides, command=command).translator
+    assert ", int8)" in caplog.text
+    found = [one.score for one in translator.translate(WORDS)]
+    exact = load_run(runs, ["runtime.precision=float32"]).translator
+    assert found != [one.score for one in exact.translate(WORDS)]

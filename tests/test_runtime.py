@@ -133,3 +133,14 @@ def test_float16_is_chosen_by_the_config_on_any_device() -> None:
     machine = prepare_machine(RuntimeConfig(device="cpu", precision="float16"))
     with machine.autocast():
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float16
+
+
+def test_int8_is_float32_with_quantised_layers_and_for_cpus_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = prepare_machine(RuntimeConfig(device="cpu", precision="int8", threads=1))
+    assert (machine.precision, machine.is_quantised) == (torch.float32, True)
+    assert machine.describe() == "CPU, 1 thread, int8"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with pytest.raises(ConfigError, match="int8 is for CPUs, but runtime.device is cuda"):
+        prepare_machine(RuntimeConfig(device="cuda", precision="int8"))

@@ -1,12 +1,14 @@
 """From a trained model to a translator: text pipeline, engine and decoding settings put together."""
 
+import functools
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from transformer_cli.checkpoint import TrainedModel, find_run, load_trained
+from transformer_cli.checkpoint import TrainedFiles, find_run, first_usable, read_files
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import (
     Config,
@@ -19,14 +21,14 @@ from transformer_cli.config.loading import override_settings
 from transformer_cli.config.overridable import INSTEAD, OVERRIDABLE, Command, commands_that_take
 from transformer_cli.config.overrides import overridden_setting
 from transformer_cli.config.refusal import setting_paths, similar_setting
-from transformer_cli.decoding import SpecialIds, TextPipeline, Translator
-from transformer_cli.decoding.combined_translators import combine_translators
-from transformer_cli.decoding.engines import PyTorchEngine
+from transformer_cli.decoding import ExplainingEngine, SpecialIds, TextPipeline, Translator
 from transformer_cli.errors import ConfigError
-from transformer_cli.model import Transformer
-from transformer_cli.runtime import Machine, prepare_machine
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.spelling.known_spellings import KnownSpellings
+
+if TYPE_CHECKING:  # a translation with another library does not wait for the import of PyTorch
+    from transformer_cli.model import Transformer
+    from transformer_cli.runtime import Machine
 
 logger = logging.getLogger(__name__)
 
@@ -38,17 +40,18 @@ _MANY_STEPS = 20
 class LoadedRun:
     """A trained run, or an ensemble of several, and its translator."""
 
-    trained: TrainedModel
+    trained: TrainedFiles
+    """A `TrainedModel` if PyTorch translates."""
     config: Config
     """The run's config with the overrides of this command."""
     overridden: frozenset[str]
     """The names of the settings that this command overrides."""
     translator: Translator
-    others: tuple[TrainedModel, ...] = ()
+    others: tuple[TrainedFiles, ...] = ()
     """Of an ensemble: its models after the first, which is `trained`."""
 
     @property
-    def members(self) -> tuple[TrainedModel, ...]:
+    def members(self) -> tuple[TrainedFiles, ...]:
         """The models that translate: one, or several of an ensemble."""
         return (self.trained, *self.others)
 
@@ -80,11 +83,16 @@ def load_translator(
         print(translation.text, translation.score)
     """
     runs = [run] if isinstance(run, str | PathLike) else run
-    members = [load_trained(find_run(fspath(one)), which=which) for one in runs]
-    config = members[0].config
-    if decoding is not None:
-        config = config.model_copy(update={"decoding": decoding})
-    return _translator(members, config, prepare_machine(runtime or config.runtime))
+
+    def load(folder: Path) -> _Loaded:
+        files = read_files(folder)
+        given = {"decoding": decoding, "runtime": runtime}
+        changes = {name: section for name, section in given.items() if section is not None}
+        config = files.config.model_copy(update=changes)
+        _check_precision(config, is_possible=len(runs) == 1)
+        return _loaded(files, config, alone=len(runs) == 1)
+
+    return _combined([first_usable(find_run(fspath(one)), load, which=which) for one in runs])
 
 
 def load_run(
@@ -103,20 +111,48 @@ def load_run(
         ConfigError: an override names a setting that a trained model cannot change, or that has no effect.
         UsageError: the models of the ensemble have different vocabularies, languages or formats.
     """
-    overridden = [_checked_setting(override, command) for override in overrides]
+    overridden = frozenset(_checked_setting(override, command) for override in overrides)
     runs: Sequence[str | None] = [run] if isinstance(run, str) else run or [None]
-    trained, *others = [load_trained(find_run(one)) for one in runs]
-    config = override_settings(_with_own_paths(trained), overrides)
-    machine = prepare_machine(config.runtime)
-    for member in (trained, *others):
-        _announce(member, machine)
-    translator = _translator([trained, *others], config, machine)
-    return LoadedRun(trained, config, frozenset(overridden), translator, tuple(others))
+    # Other commands, and ensembles, compute what only PyTorch can.
+    takes_engine = len(runs) == 1 and command in commands_that_take("decoding.engine")
+    configs: list[Config] = []
+
+    def load(folder: Path) -> _Loaded:
+        files = read_files(folder)
+        config = override_settings(_with_own_paths(files), overrides)
+        _check_precision(config, is_possible=len(runs) == 1 and command != "next")
+        loaded = _loaded(files, config, alone=takes_engine)
+        configs.append(config)
+        return loaded
+
+    members = [first_usable(find_run(one), load) for one in runs]
+    for member in members:
+        _announce(member)
+    trained, *others = [member.trained for member in members]
+    return LoadedRun(trained, configs[0], overridden, _combined(members), tuple(others))
 
 
-def _announce(trained: TrainedModel, machine: Machine) -> None:
+class _Loaded(NamedTuple):
+    """A checkpoint that is ready to translate."""
+
+    trained: TrainedFiles
+    translator: Translator
+    described: str
+    """The engine and the machine in words."""
+
+
+def _check_precision(config: Config, *, is_possible: bool) -> None:
+    if config.runtime.precision == "int8" and not is_possible:
+        raise ConfigError(
+            "runtime.precision: int8 is for the translations of one model",
+            hint="set runtime.precision=float32",
+        )
+
+
+def _announce(loaded: _Loaded) -> None:
     """Log which checkpoint it is, and a warning if it has seen only the beginning of its training."""
-    logger.info("%s, step %d (%s)", trained.folder, trained.step, machine.describe())
+    trained = loaded.trained
+    logger.info("%s, step %d (%s)", trained.folder, trained.step, loaded.described)
     training = trained.config.training
     planned = training.max_steps if training.init_from is None else None
     if planned is not None and trained.step * _MANY_STEPS < planned:
@@ -127,22 +163,52 @@ def _announce(trained: TrainedModel, machine: Machine) -> None:
         )
 
 
-def _translator(members: Sequence[TrainedModel], config: Config, machine: Machine) -> Translator:
-    """The translator of a run, or of an ensemble.
+def _combined(members: Sequence[_Loaded]) -> Translator:
+    """The translator of a run, or of an ensemble."""
+    if len(members) == 1:
+        return members[0].translator
+    from transformer_cli.decoding.combined_translators import combine_translators
+
+    names = [str(member.trained.folder) for member in members]
+    return combine_translators([member.translator for member in members], names)
+
+
+def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Loaded:
+    """Load the model of a checkpoint.
 
     Args:
-        members: the trained models.
-        config: of the first of them, with the settings of decoding for all.
+        files: of the checkpoint.
+        config: with the settings of decoding and of the machine.
+        alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
     """
-    translators = [
-        build_translator(
-            member.model, member.source_tokenizer, member.target_tokenizer, of_member, machine
-        )
-        for member, of_member in zip(
-            members, [config, *(other.config for other in members[1:])], strict=True
-        )
-    ]
-    return combine_translators(translators, [str(member.folder) for member in members])
+    if alone and config.decoding.engine == "ctranslate2":
+        from transformer_cli.decoding.engines.ctranslate2_loading import load_ctranslate2_engine
+
+        pipeline = _pipeline(files.source_tokenizer, files.target_tokenizer, config)
+        pytorch = functools.cache(functools.partial(_pytorch_engine, files, config))
+        engine = load_ctranslate2_engine(files, config, pipeline, pytorch)
+        return _Loaded(files, Translator(pipeline, engine, config.decoding), engine.describe())
+    from transformer_cli.checkpoint import load_weights
+    from transformer_cli.decoding.engines import PyTorchEngine
+    from transformer_cli.runtime import prepare_machine
+
+    trained = load_weights(files)
+    machine = prepare_machine(config.runtime)
+    tokenizers = trained.source_tokenizer, trained.target_tokenizer
+    translator = build_translator(trained.model, *tokenizers, config, machine)
+    if alone and isinstance(translator.engine, PyTorchEngine):
+        translator = replace(translator, engine=translator.engine.prepared())
+    return _Loaded(trained, translator, f"PyTorch on {machine.describe()}")
+
+
+def _pytorch_engine(files: TrainedFiles, config: Config) -> ExplainingEngine:
+    """The PyTorch engine that serves beside another one, in float32 on the CPU."""
+    runtime = config.runtime.model_copy(update={"device": "cpu", "precision": "float32"})
+    decoding = config.decoding.model_copy(update={"engine": "torch"})
+    changed = config.model_copy(update={"runtime": runtime, "decoding": decoding})
+    engine = _loaded(files, changed).translator.engine
+    assert isinstance(engine, ExplainingEngine)
+    return engine
 
 
 def _checked_setting(override: str, command: Command) -> str:
@@ -178,11 +244,11 @@ def _checked_setting(override: str, command: Command) -> str:
 
 
 def build_translator(
-    model: Transformer,
+    model: "Transformer",
     source_tokenizer: Tokenizer,
     target_tokenizer: Tokenizer,
     config: Config,
-    machine: Machine,
+    machine: "Machine",
     *,
     decoding: DecodingConfig | None = None,
 ) -> Translator:
@@ -195,18 +261,9 @@ def build_translator(
         machine: device and precision.
         decoding: the beam and the limits; None: those of the config.
     """
-    decoding = decoding or config.decoding
-    # The symbols of the synthetic tasks are no language.
-    is_language = not isinstance(config.data, SequencesData)
-    reads_known_spellings = decoding.known_spellings and is_language
-    pipeline = TextPipeline(
-        source_tokenizer,
-        target_tokenizer,
-        config.data,
-        max_length=model.config.max_length,
-        splits_sentences=decoding.split_sentences and is_language,
-        spellings=KnownSpellings(source_tokenizer) if reads_known_spellings else None,
-    )
+    from transformer_cli.decoding.engines import PyTorchEngine
+
+    pipeline = _pipeline(source_tokenizer, target_tokenizer, config, decoding=decoding)
     special_ids, sequence_format = SpecialIds.of(target_tokenizer), SequenceFormat.of(config.data)
     byte_pieces = target_tokenizer.byte_pieces
     model = model.to(machine.device)
@@ -214,10 +271,31 @@ def build_translator(
     engine = PyTorchEngine(
         model, special_ids, sequence_format, machine, byte_pieces, continuing_ids
     )
-    return Translator(pipeline, engine, decoding)
+    return Translator(pipeline, engine, decoding or config.decoding)
 
 
-def _with_own_paths(trained: TrainedModel) -> Config:
+def _pipeline(
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    config: Config,
+    *,
+    decoding: DecodingConfig | None = None,
+) -> TextPipeline:
+    decoding = decoding or config.decoding
+    # The symbols of the synthetic tasks are no language.
+    is_language = not isinstance(config.data, SequencesData)
+    reads_known_spellings = decoding.known_spellings and is_language
+    return TextPipeline(
+        source_tokenizer,
+        target_tokenizer,
+        config.data,
+        max_length=config.model.max_length,
+        splits_sentences=decoding.split_sentences and is_language,
+        spellings=KnownSpellings(source_tokenizer) if reads_known_spellings else None,
+    )
+
+
+def _with_own_paths(trained: TrainedFiles) -> Config:
     """The checkpoint's config; in a run folder, its data section is that of the run's config.
 
     A checkpoint holds no paths of the corpora, so that it can be copied anywhere.

@@ -24,6 +24,8 @@ class Machine:
 
     device: torch.device
     precision: torch.dtype
+    is_quantised: bool = False
+    """Whether translations round inputs and weights of linear layers to 8 bits; `precision` is then float32."""
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Matrix products in `precision`; weights and sums stay float32."""
@@ -33,7 +35,7 @@ class Machine:
 
     def describe(self) -> str:
         """Device and precision in a few words."""
-        precision = str(self.precision).removeprefix("torch.")
+        precision = "int8" if self.is_quantised else str(self.precision).removeprefix("torch.")
         if self.device.type == "cuda":
             return f"{torch.cuda.get_device_name(self.device)}, {precision}"
         if self.device.type == "cpu":
@@ -46,13 +48,28 @@ def prepare_machine(config: RuntimeConfig) -> Machine:
     """Choose device and precision, and set the number of threads.
 
     Raises:
-        ConfigError: the config asks for a device that this machine does not have.
+        ConfigError: the config asks for a device that this machine does not have, or for int8 on a GPU.
     """
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     keep_freed_memory()
     device = _choose_device(config.device)
-    return Machine(device, _choose_precision(config.precision, device))
+    is_quantised = config.precision == "int8"
+    if is_quantised and device.type != "cpu":
+        raise ConfigError(
+            f"runtime.precision: int8 is for CPUs, but runtime.device is {device.type}",
+            hint="set runtime.device=cpu, or runtime.precision=auto",
+        )
+    return Machine(device, _choose_precision(config.precision, device), is_quantised)
+
+
+def require_training_precision(config: RuntimeConfig) -> None:
+    """Raise ConfigError for a precision in which no model can be trained."""
+    if config.precision == "int8":
+        raise ConfigError(
+            "runtime.precision: int8 is for translations, and no model is trained with it",
+            hint="train in another precision, then: tfm translate --set runtime.precision=int8",
+        )
 
 
 def _choose_device(wanted: str) -> torch.device:

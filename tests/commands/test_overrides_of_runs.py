@@ -33,6 +33,7 @@ LINES.append(f"{WORDS[0].capitalize()}. {WORDS[1].capitalize()}.")  # two senten
 
 # For each setting that a trained run may change: a value that differs from the one in the run's config.
 VALUES = {
+    "decoding.engine": "ctranslate2",
     "decoding.beam_size": "1",
     "decoding.length_penalty": "9",
     "decoding.num_best": "2",
@@ -162,6 +163,8 @@ def test_every_override_has_an_effect_or_is_refused_with_what_the_command_takes(
     observed: Callable[..., Any], setting: str, command: Command
 ) -> None:
     run = "task" if setting == "validation.sequence_lengths" else "text"
+    if setting == "decoding.engine":
+        pytest.importorskip("ctranslate2")
     override, refusal = f"{setting}={VALUES[setting]}", None
     try:
         changed = observed(command, run, override)

@@ -170,3 +170,27 @@ def test_output_into_a_closed_standard_output_is_an_error(tfm: Tfm) -> None:
             "tfm: standard output is closed, so the output is lost\n"
             "  hint: send it to a file or a program: > out.txt, or | less\n"
         )
+
+
+def test_a_translation_with_the_other_engine_imports_no_pytorch(tfm: Tfm) -> None:
+    """Its import takes longer than a translation; at the first use, PyTorch converts the model."""
+    pytest.importorskip("ctranslate2")
+    lines = [f"{number}\t{number} {number}\n" for number in range(200)]
+    (tfm.folder / "pairs.tsv").write_text("".join(lines))
+    config = tfm.folder / "files.yaml"
+    config.write_text(
+        "name: tiny\ndata: {source: files, source_language: en, target_language: it, corpora: [{path: pairs.tsv}]}\n"
+        "model: {d_model: 16, num_heads: 2, d_ff: 16, encoder_layers: 1, decoder_layers: 1}\n"
+        "training: {max_steps: 2, batch_sentences: 8}\ndecoding: {engine: ctranslate2}\n"
+        "validation: {scores: [chrf]}\nruntime: {threads: 1, device: cpu}\n"
+    )
+    assert (
+        tfm("train", "--config", str(config), "--set", "training.best_metric=loss").exit_code == 0
+    )
+    script = LISTING.format(arguments=["translate", "--run", "tiny", "7 8"])
+    for is_first in (True, False):
+        finished = run([sys.executable, "-c", script], tfm.folder, capture_output=True)
+        talk, _, imported = finished.stderr.decode().partition("IMPORTED")
+        assert finished.returncode == 0, talk
+        assert "(CTranslate2 " in talk
+        assert ("torch" in imported.split()) == is_first

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli import Callback, Config, load_config, train
-from transformer_cli.errors import TryAgainError
+from transformer_cli.errors import ConfigError, TryAgainError
 from transformer_cli.training import StepReport, TrainedRun
 
 QUICK = ["data.num_pairs=50", "training.max_steps=4", "model.d_model=16", "runtime.threads=1"]
@@ -28,6 +28,14 @@ class Stop(Callback):
 
     def should_stop(self) -> bool:
         return self.step == 2
+
+
+def test_int8_is_refused_before_anything_is_written(config: Config, tmp_path: Path) -> None:
+    runtime = config.runtime.model_copy(update={"precision": "int8"})
+    with pytest.raises(ConfigError, match="int8 is for translations") as refusal:
+        train(config.model_copy(update={"runtime": runtime}))
+    assert "tfm translate --set runtime.precision=int8" in str(refusal.value.hint)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_run_that_a_callback_ends_says_so_in_its_log(config: Config, tmp_path: Path) -> None:

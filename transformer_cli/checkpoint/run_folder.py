@@ -11,6 +11,8 @@ RUNS = Path("runs")
 CHECKPOINTS = "checkpoints"
 CONFIG_FILE = "config.yaml"
 """The name of the config in a run folder and in a checkpoint folder."""
+CONVERTED = "converted-"
+"""Prefix of the name of the folder that holds a model in the format of another library."""
 
 
 class RunFolder:
@@ -67,6 +69,10 @@ class RunFolder:
         """The run that a checkpoint folder lies in; None for a checkpoint that was copied elsewhere."""
         is_in_run = checkpoint.absolute().parent.name == CHECKPOINTS
         return cls(checkpoint.parent.parent) if is_in_run else None
+
+    def converted_folder(self, library: str) -> Path:
+        """The model in the format of another library, made from the checkpoint that was used last."""
+        return self.path / f"{CONVERTED}{library}"
 
 
 def _require_kind(path: Path, *, is_right: bool, kind: str) -> None:

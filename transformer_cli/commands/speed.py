@@ -16,6 +16,7 @@ from transformer_cli.benchmark.decoding.decoding_subject import Subject
 from transformer_cli.benchmark.decoding.decoding_table import decoding_lines
 from transformer_cli.benchmark.training.training_benchmark import Pacing, benchmark_training
 from transformer_cli.benchmark.training.training_table import training_lines
+from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.commands.streams.output import show
 from transformer_cli.config import Config, load_config
@@ -23,7 +24,7 @@ from transformer_cli.data.preparation import PreparedData, open_prepared, prepar
 from transformer_cli.data.selection import held_out_pairs
 from transformer_cli.data.shared_data import take_over
 from transformer_cli.inference import load_run
-from transformer_cli.runtime import prepare_machine
+from transformer_cli.runtime import prepare_machine, require_training_precision
 from transformer_cli.signals import cleaned_up
 from transformer_cli.storage import remove
 
@@ -35,6 +36,7 @@ def measure_training(
 ) -> None:
     """Measure the training of a config; nothing stays on the disk, and no run changes."""
     config = load_config(config_path, overrides)
+    require_training_precision(config.runtime)
     prepare_machine(config.runtime)  # a missing device is an error before the corpus is read
     with _temporary_folder() as folder:
         data = _prepared(config, folder / "data")
@@ -58,6 +60,7 @@ def measure_decoding(
     else:
         loaded = load_run(run, overrides, command="benchmark --decode")
         config, trained = loaded.config, loaded.trained
+        assert isinstance(trained, TrainedModel), "this command takes the PyTorch engine only"
         tokenizers = trained.source_tokenizer, trained.target_tokenizer
         subject = Subject.trained(trained.model, tokenizers, config)
         pairs = held_out_pairs(config, "validation")

@@ -12,8 +12,8 @@ class RuntimeConfig(Section):
 
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """auto: a CUDA device if there is one, else an Apple GPU (mps), else the CPU."""
-    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """Precision of matrix products and activations; weights and optimizer stay float32. auto: bfloat16 if the hardware is fast at it, else float16 on NVIDIA cards that are fast at that (Volta, Turing), else float32. In float16 a factor that training adapts keeps gradients in range."""
+    precision: Literal["auto", "float32", "bfloat16", "float16", "int8"] = "auto"
+    """Precision of matrix products and activations; weights and optimizer stay float32. auto: bfloat16 if the hardware is fast at it, else float16 on NVIDIA cards that are fast at that (Volta, Turing), else float32. In float16 a factor that training adapts keeps gradients in range. int8, for translations on a CPU only: inputs and weights of linear layers are rounded to 8 bits, the rest is float32."""
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
     """CPU threads; absent: PyTorch's default."""
     compile: Switch = False

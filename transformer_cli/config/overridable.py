@@ -24,6 +24,7 @@ _ALL: tuple[Command, ...] = (
 # an effect. For each setting the longest matching name counts. Settings without a match are for training only.
 OVERRIDABLE: dict[str, tuple[Command, ...]] = {
     "decoding": ("translate", "validate", "validate --source", "benchmark --decode"),
+    "decoding.engine": ("translate", "validate", "validate --source"),
     "decoding.num_best": ("translate",),
     "decoding.batch_tokens": (
         "translate",

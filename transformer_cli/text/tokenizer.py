@@ -137,6 +137,16 @@ class Tokenizer:
             return None
         return BytePieces.of([self._parts.layout.bytes_of(piece) for piece in self._pieces])
 
+    def has_whole_characters(self, ids: Iterable[int]) -> bool:
+        """Whether the bytes of these tokens are UTF-8, without a broken character."""
+        # A special token stands for no bytes, but only between two characters.
+        pieces = (self._parts.layout.bytes_of(self._pieces[index]) or b" " for index in ids)
+        try:
+            b"".join(pieces).decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+        return True
+
     @cached_property
     def continuing_ids(self) -> tuple[int, ...]:
         """The tokens that continue a word: they begin with a letter or a digit, and have no space before it.

@@ -15,7 +15,7 @@ from transformer_cli.evaluation.exercises import summary_lines
 from transformer_cli.evaluation.metrics import metric_of
 from transformer_cli.inference import load_translator
 from transformer_cli.messages import log_to_file
-from transformer_cli.runtime import prepare_machine
+from transformer_cli.runtime import prepare_machine, require_training_precision
 from transformer_cli.signals import SignalRequests, signals_as_requests
 from transformer_cli.storage import RunLock
 from transformer_cli.torchrun import read_launch
@@ -83,7 +83,8 @@ def train(
         accept_data_change: continue although the corpus or its cleaning has changed.
 
     Raises:
-        ConfigError: a setting has changed, so that this would be another experiment.
+        ConfigError: a setting has changed, so that this would be another experiment; or the precision is for
+            translations only.
         DataError: the corpus cannot be used, or has changed.
         TryAgainError: another process trains this run, this process trains another, the disk is full, or
             memory is too small for the model.
@@ -96,6 +97,7 @@ def train(
     for name in config.validation.scores:
         metric_of(name)  # raises now, and not at the first validation, if a package is missing
     launch = read_launch()
+    require_training_precision(config.runtime)
     machine = place_on_device(prepare_machine(config.runtime), launch, config.runtime)
     # Before the corpus is read: with any vocabulary, the model is at least this large.
     require_memory_for_training(config, (1, 1), machine.device)

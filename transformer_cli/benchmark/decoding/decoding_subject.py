@@ -67,4 +67,4 @@ class Subject:
         assert isinstance(engine, PyTorchEngine)
         if self.is_forced:
             engine = replace(engine, sequence_format=FORCED)
-        return replace(translator, engine=engine)
+        return replace(translator, engine=engine.prepared())

@@ -15,6 +15,7 @@ from transformer_cli.decoding.engine import Engine, Hypothesis, Request
 from transformer_cli.decoding.engines import PyTorchEngine
 from transformer_cli.decoding.search import Scorer
 from transformer_cli.model import Transformer
+from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer
 
 PHASES = ("text", "encoder", "decoder steps", "search")
 """Text: tokenising and joining. Encoder: with the keys and values that the decoder reads. Search: what is left."""
@@ -55,8 +56,10 @@ def translate_round(
     device = engine.machine.device
     stopwatch, found = Stopwatch(device), TimedRound()
     mark = stopwatch.mark if phases else _ignore
-    model = cast(Transformer, WatchedModel(engine.model, found, mark))
-    watched = cast(Engine, WatchedEngine(replace(engine, model=model), found, mark))
+    translating = engine.translating or engine.model
+    model = cast(Transformer, WatchedModel(translating, engine.model, found, mark))
+    changed = replace(engine, model=model, translating=None)
+    watched = cast(Engine, WatchedEngine(changed, found, mark))
     cpu_started_at = time.process_time()
     for _ in replace(translator, engine=watched).translate(lines):
         pass
@@ -100,14 +103,17 @@ class WatchedEngine:
 class WatchedModel:
     """A model that counts the work of its batches and marks the time of the encoder and of each decoder step."""
 
+    translating: Transformer | PreparedTransformer
+    """What encodes and decodes."""
     model: Transformer
+    """Its modules and settings."""
     found: TimedRound
     mark: Callable[[str], None]
 
     def encode(self, source_ids: Tensor, source_mask: Tensor | None) -> Tensor:
         """See `Transformer.encode`."""
         self.mark(SEARCH)
-        memory = self.model.encode(source_ids, source_mask)
+        memory = self.translating.encode(source_ids, source_mask)
         self.mark(ENCODER)
         num_sentences, length = source_ids.shape
         self.found.num_batches += 1
@@ -120,7 +126,7 @@ class WatchedModel:
         self, memory: Tensor, source_mask: Tensor | None, *, attended_layer: int | None = None
     ) -> Scorer:
         """See `Transformer.start_decoding`."""
-        state = self.model.start_decoding(memory, source_mask, attended_layer=attended_layer)
+        state = self.translating.start_decoding(memory, source_mask, attended_layer=attended_layer)
         self.mark(ENCODER)
         return WatchedScorer(state, memory.size(1), self.found, self.mark)
 

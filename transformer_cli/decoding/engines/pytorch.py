@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import torch
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from transformer_cli.decoding.search.hypotheses import Hypotheses
 from transformer_cli.decoding.search.repetition import NoRepeatedNgrams
 from transformer_cli.memory import to_device
 from transformer_cli.model import Transformer, sum_loss
+from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer
 from transformer_cli.model.decoder_state import DecoderState
 from transformer_cli.model.precision import at_least_float32
 from transformer_cli.runtime import Machine
@@ -66,6 +67,18 @@ class PyTorchEngine:
     """The bytes of the target tokens; None if each of them consists of whole characters."""
     continuing_ids: tuple[int, ...] = ()
     """The target tokens that continue a word: they never follow the prefix of a request."""
+    translating: PreparedTransformer | None = None
+    """The same model, prepared for translation; None: the modules translate. See `prepared`."""
+
+    def prepared(self) -> "PyTorchEngine":
+        """This engine for a model whose weights will not change: on a CPU, it translates faster."""
+        precision = self.machine.precision
+        is_float32 = all(one.dtype == torch.float32 for one in self.model.parameters())
+        if self.machine.device.type != "cpu" or not is_float32 or precision == torch.float16:
+            return self
+        quantised = self.machine.is_quantised
+        translating = PreparedTransformer(self.model, precision, is_quantised=quantised)
+        return replace(self, translating=translating)
 
     @property
     def models(self) -> tuple[Transformer, ...]:
@@ -174,6 +187,11 @@ class PyTorchEngine:
         self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
     ) -> AttendingScorer:
         """The scorer at the beginning of a search, one row for each source."""
+        # A source without tokens is too rare for a prepared form.
+        has_tokens = source_mask is None or bool(source_mask.any(1).all())
+        if self.translating is not None and has_tokens and not with_attention:
+            memory = self.translating.encode(source_ids, source_mask)  # (B, S, D)
+            return cast(AttendingScorer, self.translating.start_decoding(memory, source_mask))
         return started_search(self.model, source_ids, source_mask, with_attention=with_attention)
 
     def _logits(

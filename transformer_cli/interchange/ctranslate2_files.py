@@ -1,0 +1,202 @@
+"""A model in the format of CTranslate2: the files of its folder, made from the modules of a `Transformer`.
+
+Both libraries compute the same: the same layers, the same weights, and position encodings as a table. Tokens are
+named by their ids, because CTranslate2 reads and writes names of tokens.
+"""
+
+import importlib.util
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from transformer_cli.config import ModelConfig
+from transformer_cli.errors import ConfigError
+from transformer_cli.text import Tokenizer
+
+if TYPE_CHECKING:  # the import of PyTorch takes seconds
+    from torch import Tensor, nn
+
+    from transformer_cli.model import Transformer
+
+LAYOUT = "ctranslate2-1"
+"""Changes when a converted model of this version would differ from that of an older one."""
+
+_ACTIVATIONS = {
+    "relu": "RELU",
+    "gelu": "GELU",
+    "silu": "SWISH",
+    "reglu": "RELU",
+    "geglu": "GELU",
+    "swiglu": "SWISH",
+}
+
+
+def require_ctranslate2(setting: str) -> None:
+    """Check that CTranslate2 is installed.
+
+    Raises:
+        ConfigError: it is not; `setting` asks for it.
+    """
+    if importlib.util.find_spec("ctranslate2") is None:
+        raise ConfigError(
+            f"{setting}: CTranslate2 is not installed",
+            hint='install it: pip install "transformer-cli[ctranslate2]"; or set decoding.engine=torch',
+        )
+
+
+def require_convertible(config: ModelConfig) -> None:
+    """Check that CTranslate2 has a layer for each part of the model.
+
+    Raises:
+        ConfigError: a setting of the model has no counterpart.
+    """
+    obstacles = {
+        f"model.num_kv_heads: {config.num_kv_heads}": config.kv_heads != config.num_heads,
+        f"model.qk_norm: {str(config.qk_norm).lower()}": config.qk_norm,
+        f"model.norm_placement: {config.norm_placement}": config.norm_placement
+        == "residual_of_normed",
+        f"model.norm: {config.norm}": config.norm not in ("layernorm", "rmsnorm"),
+    }
+    for obstacle, is_in_the_way in obstacles.items():
+        if is_in_the_way:
+            raise ConfigError(
+                f"decoding.engine: ctranslate2, but CTranslate2 cannot hold a model with {obstacle}",
+                hint="use the other engine: --set decoding.engine=torch",
+            )
+
+
+def num_positions(config: ModelConfig) -> int:
+    """The length of the longest source or target that a converted model can read.
+
+    It is enough for the default limit of translations, `2 * source + 20`, and [SOS].
+    """
+    return config.max_length if config.positions == "learned" else 2 * config.max_length + 32
+
+
+def ctranslate2_files(model: "Transformer", target_tokenizer: Tokenizer) -> dict[str, bytes]:
+    """The files of a converted model, in float32.
+
+    Args:
+        model: on the CPU, in float32.
+        target_tokenizer: its special tokens are those of the target.
+
+    Raises:
+        ConfigError: as for `require_convertible`.
+    """
+    import torch
+    from ctranslate2.specs import TransformerSpec
+
+    require_convertible(model.config)
+    encoder, decoder = _empty_specs(model.config)
+    spec = TransformerSpec(encoder, decoder)
+    with torch.no_grad():
+        _fill_embeddings(spec, model)
+        for ours, theirs in ((model.encoder, encoder), (model.decoder, decoder)):
+            for layer, of_spec in zip(ours.layers, theirs.layer, strict=True):
+                _fill_layer(of_spec, layer)
+            if model.config.has_final_norm:
+                _fill_norm(theirs.layer_norm, ours.norm)
+        _fill_linear(decoder.projection, [model.output])
+    names = [[str(index) for index in range(len(table.weight))] for table in _tables(model)]
+    spec.register_source_vocabulary(names[0])
+    spec.register_target_vocabulary(names[1])
+    spec.config.unk_token = str(target_tokenizer.unk_id)
+    spec.config.bos_token = spec.config.decoder_start_token = str(target_tokenizer.sos_id)
+    spec.config.eos_token = str(target_tokenizer.eos_id)
+    spec.config.layer_norm_epsilon = model.config.norm_eps
+    spec.validate()
+    spec.optimize()
+    with TemporaryDirectory(prefix="tfm-") as folder:
+        spec.save(folder)
+        return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+
+
+def _empty_specs(config: ModelConfig) -> tuple[Any, Any]:
+    """Encoder and decoder without weights."""
+    from ctranslate2.specs import common_spec
+    from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, TransformerEncoderSpec
+
+    # CTranslate2 has final norms for pre-norm only; what follows makes any other order of it.
+    settings = {
+        "pre_norm": config.norm_placement == "pre" or config.has_final_norm,
+        "no_final_norm": not config.has_final_norm,
+        "activation": getattr(common_spec.Activation, _ACTIVATIONS[config.activation]),
+        "ffn_glu": config.is_gated,
+        "rms_norm": config.norm == "rmsnorm",
+        "head_dim": config.head_width,
+        "rotary_dim": config.head_width if config.positions == "rotary" else None,
+        "rotary_interleave": True,
+    }
+    encoder = TransformerEncoderSpec(config.encoder_layers, config.num_heads, **settings)
+    decoder = TransformerDecoderSpec(config.decoder_layers, config.num_heads, **settings)
+    encoder.pre_norm = decoder.pre_norm = config.norm_placement == "pre"
+    return encoder, decoder
+
+
+def _fill_embeddings(spec: Any, model: "Transformer") -> None:
+    source, target = _tables(model)
+    width = model.config.d_model
+    scale = math.sqrt(width) if model.config.scale_embeddings else 1.0
+    sides = (
+        (spec.encoder, spec.encoder.embeddings[0], source, model.source_positions),
+        (
+            spec.decoder,
+            spec.decoder.embeddings,
+            target,
+            model.target_positions,
+        ),
+    )
+    for side, embeddings, table, positions in sides:
+        embeddings.weight = table.weight.numpy()
+        side.scale_embeddings = scale
+        if model.config.positions != "rotary":
+            # Always as a table: the sinusoids of CTranslate2 have other frequencies.
+            zeros = table.weight.new_zeros(1, num_positions(model.config), width)
+            side.position_encodings.encodings = positions(zeros)[0].numpy()
+
+
+def _tables(model: "Transformer") -> tuple[Any, Any]:
+    """The modules that own the source and the target embedding."""
+    return model.source_embedding or model.output, model.target_embedding or model.output
+
+
+def _fill_layer(theirs: Any, ours: Any) -> None:
+    attention = ours.self_attention
+    _fill_linear(theirs.self_attention.linear[0], [attention.query, attention.key, attention.value])
+    _fill_linear(theirs.self_attention.linear[1], [attention.output])
+    _fill_norm(theirs.self_attention.layer_norm, ours.self_attention_norm)
+    if hasattr(ours, "cross_attention"):
+        attention = ours.cross_attention
+        _fill_linear(theirs.attention.linear[0], [attention.query])
+        _fill_linear(theirs.attention.linear[1], [attention.key, attention.value])
+        _fill_linear(theirs.attention.linear[2], [attention.output])
+        _fill_norm(theirs.attention.layer_norm, ours.cross_attention_norm)
+    feed_forward = ours.feed_forward
+    if feed_forward.gate is None:
+        _fill_linear(theirs.ffn.linear_0, [feed_forward.up])
+    else:
+        _fill_linear(theirs.ffn.linear_0, [feed_forward.gate])
+        _fill_linear(theirs.ffn.linear_0_noact, [feed_forward.up])
+    _fill_linear(theirs.ffn.linear_1, [feed_forward.down])
+    _fill_norm(theirs.ffn.layer_norm, ours.feed_forward_norm)
+
+
+def _fill_linear(theirs: Any, ours: "Sequence[nn.Linear]") -> None:
+    """One linear layer from several that read the same input."""
+    theirs.weight = _joined([one.weight for one in ours])
+    if ours[0].bias is not None:
+        theirs.bias = _joined([one.bias for one in ours])
+
+
+def _joined(tensors: "Sequence[Tensor]") -> Any:
+    import torch
+
+    return (tensors[0] if len(tensors) == 1 else torch.cat([*tensors])).numpy()
+
+
+def _fill_norm(theirs: Any, ours: Any) -> None:
+    theirs.gamma = ours.weight.numpy()
+    if getattr(ours, "bias", None) is not None:
+        theirs.beta = ours.bias.numpy()
