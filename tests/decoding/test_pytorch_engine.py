@@ -67,6 +67,21 @@ source_ids = st.lists(st.integers(4, VOCAB_SIZE - 1), min_size=1, max_size=6).ma
 )
 
 
+def test_a_batch_on_a_cpu_has_few_logits(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = random_model(TOKENIZER)
+    sizes: list[int] = []
+    model.encoder.register_forward_hook(lambda _, __, output: sizes.append(len(output)))
+    engine, requests = engine_of(model), [*map(Request, SOURCES)]
+    expected = engine.translate(requests, BEAM)
+    assert max(sizes) > 2
+    limit = 2 * BEAM.beam_size * VOCAB_SIZE  # those of two sentences
+    monkeypatch.setattr("transformer_cli.decoding.length_batches.MAX_LOGITS_ON_CPU", limit)
+    sizes.clear()
+    for actual, wanted in zip(engine.translate(requests, BEAM), expected, strict=True):
+        assert_same(actual, wanted)
+    assert max(sizes) == 2
+
+
 @pytest.mark.parametrize("beam_size", [1, 3])
 @settings(max_examples=10)
 @given(sources=st.lists(source_ids, max_size=8), batch_tokens=st.integers(1, 40))

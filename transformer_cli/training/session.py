@@ -159,6 +159,7 @@ class TrainingSession:
         self.experiment.validated_model.eval()  # each training step switches it back
         model = self._whole_model()
         translator = self.translator(model)
+        return_freed_memory()  # decoding cannot use what training has freed in small pieces
         try:
             with _between_batches(model, must_stop_now):
                 report = validate(

@@ -19,7 +19,7 @@ from transformer_cli.decoding.engine import (
 )
 from transformer_cli.decoding.engines.cross_attention import aligning_layer
 from transformer_cli.decoding.engines.teacher_forcing import TeacherForcing
-from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
+from transformer_cli.decoding.length_batches import length_batches, max_logits
 from transformer_cli.decoding.length_limits import LengthLimits, length_limits
 from transformer_cli.decoding.search import (
     AttendingScorer,
@@ -95,7 +95,7 @@ class PyTorchEngine:
             range(len(requests)),
             lambda index: len(requests[index].ids),
             max_tokens=options.batch_tokens,
-            max_items=max(1, MAX_LOGITS // logits_per_sentence),
+            max_items=max(1, max_logits(self.machine.device) // logits_per_sentence),
         )
         with self._inference():
             for batch in batches:
@@ -112,7 +112,9 @@ class PyTorchEngine:
         batches = length_batches(
             list(zip(sources, targets, strict=True)),
             lambda pair: max(map(len, pair)),
-            max_tokens=min(batch_tokens, MAX_LOGITS // self.model.output.out_features),
+            max_tokens=min(
+                batch_tokens, max_logits(self.machine.device) // self.model.output.out_features
+            ),
         )
         pad_id = self.special_ids.pad_id
         with self._inference():

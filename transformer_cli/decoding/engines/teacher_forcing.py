@@ -11,7 +11,7 @@ from torch import Tensor
 from transformer_cli.decoding.engine import Explanation, SpecialIds, TokenIds
 from transformer_cli.decoding.engines.cross_attention import aligning_layer, attended_layers
 from transformer_cli.decoding.engines.mean_probabilities import mean_log_probs
-from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
+from transformer_cli.decoding.length_batches import length_batches, max_logits
 from transformer_cli.memory import to_device
 from transformer_cli.model import Transformer
 from transformer_cli.model.precision import at_least_float32
@@ -52,7 +52,9 @@ class TeacherForcing:
         batches = length_batches(
             range(len(pairs)),
             lambda index: max(1, *map(len, pairs[index])),
-            max_tokens=min(batch_tokens, MAX_LOGITS // self.models[0].output.out_features),
+            max_tokens=min(
+                batch_tokens, max_logits(self.device) // self.models[0].output.out_features
+            ),
         )
         for batch in batches:
             of_batch = self._explain([pairs[index] for index in batch], num_best)

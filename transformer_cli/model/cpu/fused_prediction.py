@@ -52,8 +52,8 @@ class _SumOverRows(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         """(N, D), (V, D), (V,) and the ids of the first rows to two numbers, as `sum_loss` returns them."""
         dtype = product_dtype(x)
-        rows, narrow = x.to(dtype), weight.to(dtype)
-        logits = F.linear(rows, narrow)  # (N, V)
+        rows, columns = x.to(dtype), _transposed(weight.to(dtype))
+        logits = F.linear(rows, columns.T)  # (N, V)
         wide = torch.promote_types(dtype, torch.float32)
         objectives, likelihoods = (torch.empty(len(ids), dtype=wide) for _ in range(2))
         of_bias = None if bias is None else torch.zeros_like(bias, dtype=wide)
@@ -71,22 +71,28 @@ class _SumOverRows(torch.autograd.Function):
                 of_bias += scores.sum(0)
             real[part] = scores
         logits[len(ids) :] = 0.0
-        ctx.save_for_backward(rows, narrow, logits, of_bias)
+        ctx.save_for_backward(rows, columns, logits, of_bias)
         objective, likelihood = objectives.sum(), likelihoods.sum()
         ctx.mark_non_differentiable(likelihood)
         return objective, likelihood
 
     @staticmethod
     def backward(ctx: Any, of_objective: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        rows, narrow, of_logits, of_bias = ctx.saved_tensors
+        rows, columns, of_logits, of_bias = ctx.saved_tensors
         needs_x, needs_weight, needs_bias, *_others = ctx.needs_input_grad
+        # The factor goes into the smaller matrix of each product.
         return (
-            (of_logits @ narrow).mul_(of_objective) if needs_x else None,
-            (of_logits.T @ rows).mul_(of_objective) if needs_weight else None,
+            (of_logits @ columns.T).mul_(of_objective) if needs_x else None,
+            _transposed(_transposed(rows * of_objective) @ of_logits) if needs_weight else None,
             of_bias * of_objective if needs_bias else None,
             None,
             None,
         )
+
+
+def _transposed(matrix: Tensor) -> Tensor:
+    """The transposed matrix, row by row in memory: oneDNN multiplies such matrices up to twice as fast."""
+    return matrix.T.contiguous()
 
 
 def _become_probabilities(scores: Tensor) -> Tensor:
