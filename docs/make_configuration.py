@@ -23,6 +23,7 @@ from transformer_cli.config import (
     PhrasebookData,
     PublishedConfig,
     RuntimeConfig,
+    SamplingConfig,
     SequencesData,
     TokenizerConfig,
     TrainingConfig,
@@ -143,6 +144,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "training": TrainingConfig,
     "validation": ValidationConfig,
     "decoding": DecodingConfig,
+    "decoding.sampling": SamplingConfig,
     "runtime": RuntimeConfig,
     "published": PublishedConfig,
 }
@@ -174,6 +176,7 @@ CONTRADICTIONS: tuple[tuple[str, ...], ...] = (
     ("training.weight_decay=0.01",),
     ("training.best_metric=ter",),
     ("decoding.num_best=5",),
+    ("decoding.min_length=9", "decoding.max_length=8"),
     ("data.min_length=30",),
     ("data.task=drop-first", "data.min_length=1"),
     ("data.task=drop-first", "validation.sequence_lengths=[1, 2]"),

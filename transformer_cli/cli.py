@@ -9,6 +9,11 @@ from transformer_cli import __version__
 from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.average import average
 from transformer_cli.commands.arguments.benchmark import benchmark
+from transformer_cli.commands.arguments.details import (
+    AlignmentOption,
+    AttentionOption,
+    DetailsOption,
+)
 from transformer_cli.commands.arguments.hypotheses import (
     NBestOption,
     PrefixesOption,
@@ -23,6 +28,7 @@ from transformer_cli.commands.arguments.options import (
     JsonOption,
     Overrides,
     RunOption,
+    RunsOption,
     ToOption,
     set_option,
 )
@@ -95,7 +101,7 @@ def translate(
         list[str] | None,
         typer.Argument(help="Sentences, one per argument. Default: the lines of standard input."),
     ] = None,
-    run: RunOption = None,
+    run: RunsOption = None,
     input_file: Annotated[
         Path | None,
         typer.Option(
@@ -118,6 +124,9 @@ def translate(
     prefixes: PrefixesOption = None,
     to: ToOption = None,
     from_: FromOption = None,
+    alignment: AlignmentOption = False,
+    details: DetailsOption = False,
+    attention: AttentionOption = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -127,10 +136,12 @@ def translate(
     if prefix and prefixes:
         raise UsageError("give either --prefix or --prefixes, not both")
     _set_up_logging(debug)
-    from transformer_cli.commands.translate import Wishes, run_translation
+    from transformer_cli.commands.translate import run_translation
+    from transformer_cli.commands.translating.wishes import Wishes
 
     settings = _with_beam(overrides, beam_size)
-    wishes = Wishes(to, from_, num_best=n_best, prefix=prefix, prefixes=prefixes)
+    told = {"alignment": alignment, "details": details, "attention": attention}
+    wishes = Wishes(to, from_, num_best=n_best, prefix=prefix, prefixes=prefixes, **told)
     given = sentences or input_file
     run_translation(given, output_file, run=run, overrides=settings, wishes=wishes, as_json=as_json)
 

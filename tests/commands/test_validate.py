@@ -97,6 +97,19 @@ def test_the_hint_on_bad_bytes_names_no_setting_that_two_given_files_do_not_have
     assert "data.undecodable" not in str(refusal.value)
 
 
+def test_an_ensemble_is_named_after_all_of_its_runs(capfd: pytest.CaptureFixture[str]) -> None:
+    write_run(corpora=[{"path": "train.tsv", "split": "train"}, {"path": "dev.tsv", "split": "validation"}])  # fmt: skip
+    pair = ["saved", "runs/saved/checkpoints/step-00000001"]
+    for run in ("saved", pair):
+        run_validation(run, HeldOut("validation"), overrides=[], as_json=True)
+    alone, together = map(json.loads, capfd.readouterr().out.splitlines())
+    assert together["run"] == "saved + saved"
+    assert together["scores"] == alone["scores"]
+    assert together["loss"] == pytest.approx(alone["loss"], rel=1e-5)
+    run_validation(pair, HeldOut("validation"), overrides=[], as_json=False)
+    assert "run saved + saved  step 1, 1  split validation" in capfd.readouterr().out
+
+
 def figures_of(capfd: pytest.CaptureFixture[str], wanted: Wanted, *overrides: str) -> Any:
     capfd.readouterr()
     run_validation("saved", HeldOut("test"), wanted, overrides=overrides, as_json=True)

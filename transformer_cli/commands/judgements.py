@@ -164,7 +164,7 @@ def write_report(
         facts=facts,
         report=report,
         sentences=ranked_sentences(report.parts[0]),
-        curves=learning_curves(run.metrics_file) if run else [],
+        curves=learning_curves(run.metrics_file) if run and not loaded.others else [],
         breakdowns=judged.breakdowns,
         calibration=judged.calibration,
         comparison=judged.comparison,

@@ -22,7 +22,7 @@ from transformer_cli.inference import load_run
 
 
 def run_validation(
-    run: str | None,
+    run: str | Sequence[str] | None,
     held_out: HeldOut,
     wanted: Wanted = SCORES_ONLY,
     *,
@@ -34,6 +34,9 @@ def run_validation(
     All pairs are scored, with all scores that need no further package, unless an override of
     validation.max_sentences or validation.scores says otherwise; the run's config says what is measured during
     training.
+
+    Args:
+        run: as in `load_run`; several are an ensemble.
     """
     files = held_out.files
     check_wanted(wanted)
@@ -53,7 +56,8 @@ def run_validation(
         with_intervals=True,
     )
     rows = [] if files else exact_matches(loaded.translator, loaded.config)
-    name, decoding = loaded.trained.config.name, loaded.config.decoding
+    name = " + ".join(member.config.name for member in loaded.members)
+    steps, decoding = ", ".join(str(one.step) for one in loaded.members), loaded.config.decoding
     figures = {"run": name, "split": held_out.name} | report.as_json()
     del figures["num_target_tokens"]
     if "validation.num_samples" in asked:
@@ -62,7 +66,7 @@ def run_validation(
         figures["exact_match"] = [row._asdict() for row in rows]
     facts = [
         ("run", name),
-        ("step", str(loaded.trained.step)),
+        ("step", steps),
         ("split", held_out.name),
         ("beam_size", str(decoding.beam_size)),
         ("length_penalty", str(decoding.length_penalty)),

@@ -15,6 +15,7 @@ _ALL: tuple[Command, ...] = (
 OVERRIDABLE: dict[str, tuple[Command, ...]] = {
     "decoding": ("translate", "validate", "validate --source", "benchmark --decode"),
     "decoding.num_best": ("translate",),
+    "decoding.sampling": ("translate", "validate", "validate --source"),
     "runtime.device": _ALL,
     "runtime.precision": _ALL,
     "runtime.threads": _ALL,

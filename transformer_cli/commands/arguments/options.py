@@ -37,6 +37,15 @@ RunOption = Annotated[
         autocompletion=completion.runs,
     ),
 ]
+RunsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--run",
+        help="Name or folder of a run, or one of its checkpoints; several are an ensemble. "
+        "Default: the newest run under runs/.",
+        autocompletion=completion.runs,
+    ),
+]
 BeamOption = Annotated[
     int | None,
     typer.Option(

@@ -12,7 +12,7 @@ from transformer_cli.commands.arguments.options import (
     FromOption,
     JsonOption,
     Overrides,
-    RunOption,
+    RunsOption,
     ScoresOption,
     ToOption,
     set_option,
@@ -21,7 +21,7 @@ from transformer_cli.errors import UsageError
 
 
 def validate(
-    run: RunOption = None,
+    run: RunsOption = None,
     split: Annotated[
         Literal["validation", "test"] | None,
         typer.Option("--split", help="Which part of the corpus. Default: validation."),

@@ -19,10 +19,17 @@ from transformer_cli.decoding.engine import (
 )
 from transformer_cli.decoding.engines.teacher_forcing import TeacherForcing
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
-from transformer_cli.decoding.search import beam_search, greedy_search
+from transformer_cli.decoding.length_limits import LengthLimits, length_limits
+from transformer_cli.decoding.search import Scorer, beam_search, greedy_search, sample_search
 from transformer_cli.decoding.search.forced_prefix import ForcedPrefix
-from transformer_cli.decoding.search.hooks import BannedTokens, SearchHook, WholeCharacters
+from transformer_cli.decoding.search.hooks import (
+    BannedTokens,
+    MinimalLengths,
+    SearchHook,
+    WholeCharacters,
+)
 from transformer_cli.decoding.search.hypotheses import Hypotheses
+from transformer_cli.decoding.search.repetition import NoRepeatedNgrams
 from transformer_cli.memory import to_device
 from transformer_cli.model import Transformer, sum_loss
 from transformer_cli.model.precision import at_least_float32
@@ -51,12 +58,17 @@ class PyTorchEngine:
     continuing_ids: tuple[int, ...] = ()
     """The target tokens that continue a word: they never follow the prefix of a request."""
 
+    @property
+    def models(self) -> tuple[Transformer, ...]:
+        """The models with which this engine translates: one, unless it is an ensemble."""
+        return (self.model,)
+
     def translate(
         self, requests: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
         found: list[list[Hypothesis]] = [[] for _ in requests]
-        logits_per_sentence = options.beam_size * self.model.output.out_features
+        logits_per_sentence = options.num_hypotheses * self.model.output.out_features
         batches = length_batches(
             range(len(requests)),
             lambda index: len(requests[index].ids),
@@ -88,7 +100,7 @@ class PyTorchEngine:
                 inputs = self.sequence_format.decoder_inputs(
                     target_ids, is_real, sos_id=self.special_ids.sos_id, pad_id=pad_id
                 )
-                logits = self.model(source_ids, source_mask, self._on_device(inputs))  # (B, T, V)
+                logits = self._logits(source_ids, source_mask, self._on_device(inputs))
                 targets_on_device = self._on_device(target_ids)
                 sums = sum_loss(logits, targets_on_device, pad_id=pad_id, label_smoothing=0.0)
                 total += sums.negative_log_likelihood.item()
@@ -99,7 +111,7 @@ class PyTorchEngine:
         with self._inference():
             source_ids, source_mask = self._padded([source])
             decoder_input_ids, _ = self._padded([(self.special_ids.sos_id, *prefix)])
-            logits = self.model(source_ids, source_mask, decoder_input_ids)  # (1, T, V)
+            logits = self._logits(source_ids, source_mask, decoder_input_ids)  # (1, T, V)
         return at_least_float32(logits[0, -1]).softmax(-1).cpu()
 
     def explain(
@@ -112,7 +124,7 @@ class PyTorchEngine:
     ) -> list[Explanation]:
         """See `ExplainingEngine.explain`."""
         forcing = TeacherForcing(
-            self.model, self.special_ids, self.sequence_format, self.machine.device
+            self.models, self.special_ids, self.sequence_format, self.machine.device
         )
         sources = [request.ids for request in requests]
         with self._inference():
@@ -121,7 +133,7 @@ class PyTorchEngine:
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """Without gradients, in the machine's precision."""
-        if self.model.training:
+        if any(model.training for model in self.models):
             raise ValueError("the model is in training mode; call model.eval() before translating")
         with torch.inference_mode(), self.machine.autocast():
             yield
@@ -129,13 +141,30 @@ class PyTorchEngine:
     def _search(self, requests: Sequence[Request], options: DecodingConfig) -> Hypotheses:
         sources = [request.ids for request in requests]
         source_ids, source_mask = self._padded(sources)
-        memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
-        scorer = self.model.start_decoding(memory, source_mask)
-        limits = [self._max_length(request, options) for request in requests]
-        max_lengths = to_device(torch.tensor(limits), self.machine.device)
-        search = greedy_search if options.beam_size == 1 else beam_search
+        scorer = self._started(source_ids, source_mask)
+        limits = [self._length_limits(request, options) for request in requests]
+        max_lengths = self._to_device([limit.largest for limit in limits])
         hooks = self._hooks(requests, options, max_lengths)
-        return search(scorer, self.special_ids, max_lengths, options, hooks)
+        if any(limit.smallest > 1 for limit in limits):
+            min_lengths = self._to_device([limit.smallest for limit in limits])
+            hooks.append(MinimalLengths(min_lengths, self.special_ids.eos_id))
+        arguments = scorer, self.special_ids, max_lengths, options, hooks
+        if options.sampling is not None:
+            seeds = self._to_device([request.seed for request in requests])
+            return sample_search(*arguments, seeds)
+        search = greedy_search if options.beam_size == 1 else beam_search
+        return search(*arguments)
+
+    def _started(self, source_ids: Tensor, source_mask: Tensor | None) -> Scorer:
+        """The scorer at the beginning of a search, one row for each source."""
+        memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
+        return self.model.start_decoding(memory, source_mask)
+
+    def _logits(
+        self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
+    ) -> Tensor:
+        """(B, T, V): the scores of all next tokens of given targets."""
+        return self.model(source_ids, source_mask, decoder_input_ids)
 
     def _hooks(
         self, requests: Sequence[Request], options: DecodingConfig, max_lengths: Tensor
@@ -147,6 +176,8 @@ class PyTorchEngine:
         if not self.sequence_format.has_end:
             banned_ids.append(self.special_ids.eos_id)
         hooks: list[SearchHook] = [BannedTokens(banned_ids)]
+        if options.no_repeat_ngram_size is not None:
+            hooks.append(NoRepeatedNgrams(options.no_repeat_ngram_size))
         if self.byte_pieces is not None:
             hooks.append(WholeCharacters(self.byte_pieces, max_lengths))
         if any(request.prefix for request in requests):
@@ -155,21 +186,28 @@ class PyTorchEngine:
             hooks.append(ForcedPrefix(prefixes, continuing_ids=self.continuing_ids, device=device))
         return hooks
 
-    def _max_length(self, request: Request, options: DecodingConfig) -> int:
-        """The largest number of tokens of a translation; without [EOS], the exact number."""
-        source_length = len(request.ids)
-        fixed_length = self.sequence_format.fixed_length(source_length)
+    def _length_limits(self, request: Request, options: DecodingConfig) -> LengthLimits:
+        """The number of tokens of a translation; without [EOS], it is fixed."""
+        fixed_length = self.sequence_format.fixed_length(len(request.ids))
         if fixed_length is not None:
-            return fixed_length
-        limit = (options.max_length or 2 * source_length + 20) + len(request.prefix)
-        config = self.model.config
-        return min(limit, config.max_length) if config.positions == "learned" else limit
+            return LengthLimits(0, fixed_length)  # there is no [EOS] to ban
+        configs = [model.config for model in self.models]
+        most = [config.max_length for config in configs if config.positions == "learned"]
+        return length_limits(
+            len(request.ids),
+            options,
+            prefix_length=len(request.prefix),
+            most=min(most, default=None),
+        )
 
     def _padded(self, sequences: Sequence[TokenIds]) -> tuple[Tensor, Tensor | None]:
         """(B, L) int64 ids and (B, L) bool, True for a token, on the device; None if there is no padding."""
         ids, is_real = pad_ids(sequences, self.special_ids.pad_id)
         has_padding = not is_real.size or not is_real.all()
         return self._on_device(ids), self._on_device(is_real) if has_padding else None
+
+    def _to_device(self, numbers: Sequence[int]) -> Tensor:
+        return to_device(torch.tensor(numbers), self.machine.device)
 
     def _on_device(self, array: NDArray[Any]) -> Tensor:
         return to_device(torch.from_numpy(array), self.machine.device)
