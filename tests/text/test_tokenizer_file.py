@@ -1,3 +1,4 @@
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict
