@@ -169,7 +169,8 @@ def test_a_report_is_a_page_with_the_scores_of_the_table(
 ) -> None:
     write_run_with_test_split()
     found = figures_of(capfd, Wanted(against="saved", report=Path("report.html")))
-    assert {"breakdown", "calibration", "against"} <= set(found)
+    assert {"breakdown", "calibration", "confidence", "against"} <= set(found)
+    assert sum(quarter["num_lines"] for quarter in found["confidence"]["quarters"]) == 3
     page = Path("report.html").read_text()
     assert page.startswith("<!DOCTYPE html>")
     for score in found["scores"]:

@@ -17,6 +17,7 @@ from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import Translation
 from transformer_cli.evaluation.breakdown import LENGTHS, by_number
 from transformer_cli.evaluation.calibration import calibration
+from transformer_cli.evaluation.confidence import ConfidenceReport, Quarter
 from transformer_cli.evaluation.metrics import measure_corpus
 from transformer_cli.evaluation.report import charts
 from transformer_cli.evaluation.report.charts import Series, line_chart
@@ -69,6 +70,7 @@ def page(part: DirectionReport, tmp_path_factory: pytest.TempPathFactory) -> Pag
         curves=learning_curves(metrics),
         breakdowns=[by_number(part.measurements, "words", [3] * len(REFERENCES), LENGTHS)],
         calibration=calibration(np.array([0.2, 0.95]), np.array([False, True])),
+        confidence=ConfidenceReport(0.25, [Quarter(60, 0.5, 33.3)]),
         comparison=compare(part.measurements, other, EVIL),
     )
 
@@ -106,7 +108,7 @@ def test_the_page_is_whole_and_everything_in_it_is_escaped(page: Page) -> None:
     assert EVIL in tags.texts
     for heading in (
         "Scores", "Learning curves", "Samples", "Worst sentences", "Best sentences",
-        "Groups of sentences", "Calibration",
+        "Groups of sentences", "Calibration", "Confidence",
     ):  # fmt: skip
         assert heading in tags.texts
     for score in page.report.scores:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import _bootstrap_resample
@@ -81,9 +80,7 @@ def test_sentences_that_are_all_alike_have_an_interval_of_no_width() -> None:
 
 def test_a_system_does_not_differ_from_itself() -> None:
     [bleu] = measure_corpus(HYPOTHESES, REFERENCES, ["bleu"])
-    assert paired_p_value(bleu.resampled(), bleu.resampled(), 0.0) < 1
-    scores = np.array([1.0, 2.0, 3.0])
-    assert paired_p_value(scores, scores, 0.0) == pytest.approx(1 / 4)
+    assert paired_p_value(bleu.resampled(), bleu.resampled(), 0.0) == 1.0
 
 
 def test_samples_are_drawn_one_by_one_and_equal_those_that_sacrebleu_draws_at_once() -> None:

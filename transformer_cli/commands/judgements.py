@@ -24,6 +24,7 @@ from transformer_cli.evaluation.breakdown import (
     lengths_in_words,
 )
 from transformer_cli.evaluation.calibration import Calibration, calibration_on
+from transformer_cli.evaluation.confidence import ConfidenceReport, confidence_report
 from transformer_cli.evaluation.metrics import measure_corpus
 from transformer_cli.evaluation.report.learning_curves import learning_curves
 from transformer_cli.evaluation.report.page import Page, html_of
@@ -44,7 +45,7 @@ class Wanted(NamedTuple):
     has_breakdown: bool = False
     """Whether the scores of groups of sentences are computed too."""
     has_calibration: bool = False
-    """Whether the probabilities of tokens are compared with how often they are right."""
+    """Whether the probabilities of tokens are compared with how often they are right, and lines with their quality."""
     report: Path | None = None
     """The file of a page with all of this."""
 
@@ -58,6 +59,7 @@ class Judgements(NamedTuple):
     comparison: Comparison | None = None
     breakdowns: Sequence[Breakdown] = ()
     calibration: Calibration | None = None
+    confidence: ConfidenceReport | None = None
 
     def as_json(self) -> dict[str, Any]:
         """A dictionary for `json.dump`."""
@@ -68,6 +70,8 @@ class Judgements(NamedTuple):
             figures["breakdown"] = [breakdown.as_json() for breakdown in self.breakdowns]
         if self.calibration is not None:
             figures["calibration"] = self.calibration.as_json()
+        if self.confidence is not None:
+            figures["confidence"] = self.confidence.as_json()
         return figures
 
     def lines(self) -> list[str]:
@@ -77,7 +81,15 @@ class Judgements(NamedTuple):
             tables.insert(0, self.comparison.lines())
         if self.calibration is not None:
             tables.append(self.calibration.lines())
+        if self.confidence is not None:
+            tables.append(self.confidence.lines())
         return [line for table in tables for line in ("", *fitting(table))]
+
+
+def needs_details(wanted: Wanted, translator: Translator) -> bool:
+    """Whether the probabilities of the tokens of each translation are needed, and can be had."""
+    is_wanted = wanted.has_calibration or wanted.report is not None
+    return is_wanted and isinstance(translator.engine, ExplainingEngine)
 
 
 def check_wanted(wanted: Wanted) -> None:
@@ -139,10 +151,12 @@ def judge(
     if translator.pipeline.direction is None:
         translator = translator.in_direction(part.pairs[0].direction)
     needs_all = wanted.report is not None
+    references = [pair.target for pair in part.pairs]
     return Judgements(
         _comparison(wanted.against, part, overrides) if wanted.against is not None else None,
         _breakdowns(part, loaded) if wanted.has_breakdown or needs_all else (),
         calibration_on(translator, part.pairs) if wanted.has_calibration or needs_all else None,
+        confidence_report(part.translations, references),
     )
 
 
@@ -164,9 +178,10 @@ def write_report(
         facts=facts,
         report=report,
         sentences=ranked_sentences(report.parts[0]),
-        curves=learning_curves(run.metrics_file) if run else [],
+        curves=learning_curves(run.metrics_file) if run and not loaded.others else [],
         breakdowns=judged.breakdowns,
         calibration=judged.calibration,
+        confidence=judged.confidence,
         comparison=judged.comparison,
     )
     with opened_output(path) as write:

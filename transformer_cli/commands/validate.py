@@ -8,6 +8,7 @@ from transformer_cli.commands.judgements import (
     Wanted,
     check_wanted,
     judge,
+    needs_details,
     require_means,
     write_report,
 )
@@ -54,10 +55,11 @@ def run_validation(
         scores=scores,
         num_samples=settings.num_samples,
         with_intervals=True,
+        with_details=needs_details(wanted, translator),
     )
     rows = [] if files else exact_matches(loaded.translator, loaded.config)
     facts = _facts(loaded, held_out)
-    figures = {"run": facts["run"], "split": held_out.name} | report.as_json()
+    figures = {"run": facts["run"], "split": facts["split"]} | report.as_json()
     del figures["num_target_tokens"]
     if "validation.num_samples" in asked:
         figures["samples"] = [sample.as_json() for sample in report.samples]
@@ -77,7 +79,7 @@ def run_validation(
 
 
 def _facts(loaded: LoadedRun, held_out: HeldOut) -> dict[str, str]:
-    """The conditions of the figures, as texts."""
+    """What was measured, and with which settings."""
     decoding = loaded.config.decoding
     return {
         "run": " + ".join(member.config.name for member in loaded.members),

@@ -130,6 +130,7 @@ def validate(
     scores: Sequence[str] = ("bleu", "chrf", "ter", "cer", "wer"),
     num_samples: int = 4,
     with_intervals: bool = False,
+    with_details: bool = False,
 ) -> ValidationReport:
     """Measure the loss of a model on pairs, translate the sources, and score the translations.
 
@@ -142,6 +143,7 @@ def validate(
         scores: names of `validation.scores`; if empty, only the samples are translated.
         num_samples: how many pairs, evenly spread, the report shows with their translations.
         with_intervals: compute the confidence interval of each score of each direction.
+        with_details: let each translation have its details, such as the probabilities of its tokens.
 
     Raises:
         DataError: `pairs` is empty.
@@ -158,7 +160,8 @@ def validate(
         here = [i - num_before for i in shown if 0 <= i - num_before < len(group)]
         num_before += len(group)
         translated = range(len(group)) if scores else here
-        translations = list(of_direction.translate(group[i].source for i in translated))
+        sources = (group[i].source for i in translated)
+        translations = list(of_direction.translate(sources, with_details=with_details))
         for translation in translations:
             unknown_words.add(translation)
         texts = [translation.text for translation in translations]

@@ -8,6 +8,7 @@ import jinja2
 
 from transformer_cli.evaluation.breakdown import Breakdown
 from transformer_cli.evaluation.calibration import Calibration
+from transformer_cli.evaluation.confidence import ConfidenceReport
 from transformer_cli.evaluation.report import charts
 from transformer_cli.evaluation.report.charts import Chart, Series, line_chart
 from transformer_cli.evaluation.report.ranked_sentences import RankedSentence, evenly_spread
@@ -32,6 +33,7 @@ class Page:
     curves: Sequence[Chart] = ()
     breakdowns: Sequence[Breakdown] = ()
     calibration: Calibration | None = None
+    confidence: ConfidenceReport | None = None
     comparison: Comparison | None = None
 
 

@@ -58,11 +58,15 @@ def paired_p_value(
 ) -> float:
     """How often chance alone makes a difference as large as this one; below 0.05 is usually called significant.
 
+    If the systems do not differ on any sample, it is 1; sacrebleu says 0.001.
+
     Args:
         scores: resampled scores of one system.
         others: those of the other system, of the same draws.
         difference: of the scores on the whole corpus.
     """
     of_samples = np.abs(scores - others)
+    if not of_samples.any():
+        return 1.0
     by_chance = of_samples - of_samples.mean()
     return float((np.sum(by_chance > abs(difference)) + 1) / (len(by_chance) + 1))
