@@ -142,5 +142,5 @@ def test_int8_is_float32_with_quantised_layers_and_for_cpus_only(
     assert (machine.precision, machine.is_quantised) == (torch.float32, True)
     assert machine.describe() == "CPU, 1 thread, int8"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    with pytest.raises(ConfigError, match=r"int8 is for CPUs, but runtime.device is cuda"):
+    with pytest.raises(ConfigError, match=r"int8 is for CPUs, but runtime\.device is cuda"):
         prepare_machine(RuntimeConfig(device="cuda", precision="int8"))

@@ -126,7 +126,11 @@ class WatchedModel:
         self, memory: Tensor, source_mask: Tensor | None, *, attended_layer: int | None = None
     ) -> Scorer:
         """See `Transformer.start_decoding`."""
-        state = self.translating.start_decoding(memory, source_mask, attended_layer=attended_layer)
+        state: Scorer
+        if attended_layer is None:
+            state = self.translating.start_decoding(memory, source_mask)
+        else:
+            state = self.model.start_decoding(memory, source_mask, attended_layer=attended_layer)
         self.mark(ENCODER)
         return WatchedScorer(state, memory.size(1), self.found, self.mark)
 
