@@ -16,6 +16,7 @@ from transformer_cli.commands.arguments.hypotheses import (
     PrefixOption,
 )
 from transformer_cli.commands.arguments.init import init
+from transformer_cli.commands.arguments.likelihood import likelihood
 from transformer_cli.commands.arguments.options import (
     BeamOption,
     ConfigOption,
@@ -35,6 +36,8 @@ from transformer_cli.commands.arguments.translate import (
     AlignmentOption,
     AttentionOption,
     DetailsOption,
+    DictionaryOption,
+    ReplaceUnknownOption,
     ResumeOption,
 )
 from transformer_cli.commands.arguments.validate import validate
@@ -129,6 +132,8 @@ def translate(
     alignment: AlignmentOption = False,
     details: DetailsOption = False,
     attention: AttentionOption = False,
+    replace_unknown: ReplaceUnknownOption = False,
+    dictionary: DictionaryOption = None,
     resume: ResumeOption = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
@@ -143,8 +148,19 @@ def translate(
     from transformer_cli.commands.translating.wishes import Wishes
 
     settings = _with_beam(overrides, beam_size)
-    flags = {"alignment": alignment, "details": details, "attention": attention, "resume": resume}
-    wishes = Wishes(to, from_, num_best=n_best, prefix=prefix, prefixes=prefixes, **flags)
+    wishes = Wishes(
+        to,
+        from_,
+        num_best=n_best,
+        prefix=prefix,
+        prefixes=prefixes,
+        alignment=alignment,
+        details=details,
+        attention=attention,
+        replace_unknown=replace_unknown,
+        dictionary=dictionary,
+        resume=resume,
+    )
     given = sentences or input_file
     run_translation(given, output_file, run=run, overrides=settings, wishes=wishes, as_json=as_json)
 
@@ -180,6 +196,12 @@ def show_next(
 
     translator = load_run(run, overrides or [], command="next").translator.towards(to, from_)
     show(translator, source, prefix=prefix, top=top, as_json=as_json)
+
+
+app.command(
+    cls=CarefulCommand,
+    epilog="Example: tfm likelihood --run en-it --source in.en --target out.it",
+)(likelihood)
 
 
 @app.command(cls=CarefulCommand, epilog="Example: tfm info --run en-it")

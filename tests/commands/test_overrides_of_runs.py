@@ -12,6 +12,7 @@ from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.commands.align import run_alignment
 from transformer_cli.commands.held_out_text import HeldOut
 from transformer_cli.commands.info import show_info
+from transformer_cli.commands.likelihood import print_likelihoods
 from transformer_cli.commands.next import show_next
 from transformer_cli.commands.translate import run_translation
 from transformer_cli.commands.validate import run_validation
@@ -35,11 +36,14 @@ VALUES = {
     "decoding.length_penalty": "9",
     "decoding.num_best": "2",
     "decoding.length_normalization": "average",
+    "decoding.coverage_penalty": "2.0",
     "decoding.max_length": "1",
     "decoding.max_length_ratio": "0.3",
     "decoding.min_length": "9",
     "decoding.min_length_ratio": "1.5",
     "decoding.no_repeat_ngram_size": "1",
+    "decoding.mbr": "{candidates: 4}",
+    "decoding.mbr.candidates": "4",
     "decoding.sampling": "{temperature: 2.0}",
     "decoding.sampling.temperature": "2.0",
     "decoding.sampling.top_k": "3",
@@ -67,7 +71,9 @@ SETTINGS = [
     for path in setting_paths({"source": "files"})
     if path.startswith(("decoding.", "runtime.", "validation.")) or path == "data.root"
 ]
-COMMANDS: tuple[Command, ...] = ("translate", "validate", "validate --source", "next", "align")
+COMMANDS: tuple[Command, ...] = (
+    "translate", "validate", "validate --source", "next", "align", "likelihood"
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -129,6 +135,8 @@ def observed(
                 run_validation(held_out=HeldOut(files=(source, source)), **shared)
             case "align":
                 run_alignment(source, source, **shared)
+            case "likelihood":
+                print_likelihoods(files=(source, source), **shared)
             case "next":
                 translator = load_run(run, overrides, command="next").translator
                 show_next(translator, LINES[-1], prefix=WORDS[0], top=5, as_json=True)

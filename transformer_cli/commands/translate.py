@@ -20,13 +20,13 @@ from transformer_cli.commands.streams.output_file import (
 )
 from transformer_cli.commands.streams.prefix_lines import check_prefixes
 from transformer_cli.commands.translating.conditions import conditions_of
+from transformer_cli.commands.translating.dictionary import with_replacement
 from transformer_cli.commands.translating.line_progress import line_progress
 from transformer_cli.commands.translating.prompt import talk
-from transformer_cli.commands.translating.task import Task, with_prefixes
+from transformer_cli.commands.translating.task import Task, input_lines
 from transformer_cli.commands.translating.translation_lines import check_wishes
 from transformer_cli.commands.translating.unfinished_output import opened_unfinished
 from transformer_cli.commands.translating.wishes import NO_WISHES, Wishes
-from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Translator, UnknownWords
 from transformer_cli.errors import UsageError
 from transformer_cli.inference import LoadedRun, load_run
@@ -58,9 +58,11 @@ def run_translation(
     _check_files(given, output)
     if wishes.resume:
         _check_resumable(given, output)
+    if wishes.dictionary is not None:
+        check_input(wishes.dictionary, "--dictionary")
     check_prefixes(wishes.prefixes, is_input_standard=given is None)
     loaded = load_run(run, overrides)
-    translator = _translator(loaded, wishes)
+    translator = with_replacement(_translator(loaded, wishes), wishes)
     if translator.decoding.num_best > 1 and wishes.num_best is None and not as_json:
         logger.warning(
             "showing one translation per line; to see all %d (decoding.num_best), add --n-best %d or --json",
@@ -74,7 +76,7 @@ def run_translation(
     unknown_words = UnknownWords()
     with ExitStack() as opened:
         # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
-        windows = with_prefixes(opened.enter_context(_opened_windows(given)), wishes)
+        windows = input_lines(opened.enter_context(_opened_windows(given)), wishes)
         write: Write
         num_done = 0
         if wishes.resume and output is not None:
@@ -86,11 +88,10 @@ def run_translation(
             write = opened.enter_context(opened_output(output))
         advance = opened.enter_context(line_progress(given, output, num_done))
         for window in windows:
-            translations = task.translations(window, num_done)
+            translations = task.translations(window)
             data = task.output(translations, is_standard=output is None)
             with ended_after():
                 write(data)
-            num_done += len(window)
             advance(len(window))
             for translation in translations:
                 unknown_words.add(translation)
@@ -113,7 +114,12 @@ def _translator(loaded: LoadedRun, wishes: Wishes) -> Translator:
             hint=f"leave the beam size out, or set it to {num_best} or more",
         )
     wider = {"num_best": num_best, "beam_size": max(beam_size, num_best)}
-    decoding = DecodingConfig.model_validate(translator.decoding.model_dump() | wider)
+    decoding = translator.decoding.model_copy(update=wider)
+    if decoding.num_candidates < num_best:
+        raise UsageError(
+            f"--n-best {num_best} needs at least {num_best} candidates, but mbr.candidates is {decoding.num_candidates}",
+            hint=f"--set decoding.mbr.candidates={num_best}",
+        )
     return replace(translator, decoding=decoding)
 
 

@@ -23,6 +23,7 @@ SCORES_BY_DEFAULT: tuple[ScoreName, ...] = get_args(ScoreName)[:-1]
 """What tfm validate and tfm score compute: every score that needs no further package."""
 LengthNormalization = Literal["gnmt", "average"]
 TokenLimit = Annotated[int, Field(strict=True, ge=1, le=65_536)]
+MBR_SAMPLES = 32
 LengthRatio = Annotated[float, Field(strict=True, gt=0.0, le=1000.0)]
 
 
@@ -62,6 +63,13 @@ class SamplingConfig(Section):
     """Seed of the samples. The sample of a line depends on this number, on the line and on its place in the input, but not on the other lines."""
 
 
+class MbrConfig(Section):
+    """How a translation is chosen by minimum Bayes risk (MBR)."""
+
+    candidates: Annotated[int, Field(strict=True, ge=2, le=1000)] | None = None
+    """Number of candidates of each sentence: the best hypotheses of the beam, at most beam_size, or samples. Absent: the whole beam, or 32 samples."""
+
+
 class DecodingConfig(Section):
     """How translations are found."""
 
@@ -71,6 +79,8 @@ class DecodingConfig(Section):
     """alpha: the log-probability of a hypothesis is divided by ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14)."""
     length_normalization: LengthNormalization = "gnmt"
     """The divisor that length_penalty is the exponent of: gnmt as above; average: length^alpha, so that alpha 1 is the mean over the tokens."""
+    coverage_penalty: Annotated[float, Field(strict=True, ge=0.0, le=100.0)] = 0.0
+    """beta: to the score of a translation, beta times the sum over all source tokens of log(min(c, 1)) is added, where c is the attention that the token got from all target tokens (Wu et al. 2016, equation 14); 0: no such penalty."""
     num_best: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
     """Number of translations per sentence, best first; at most beam_size. With sampling: number of samples."""
     max_length: TokenLimit | None = None
@@ -85,6 +95,8 @@ class DecodingConfig(Section):
     """n: no translation of a sentence contains the same n tokens in a row twice; absent: repetitions are allowed."""
     sampling: SamplingConfig | None = None
     """Draw tokens at random instead of searching for the most probable translation; absent: no sampling. It does not use beam_size."""
+    mbr: MbrConfig | None = None
+    """Choose the translation that is most similar to all candidates, by chrF (minimum Bayes risk); absent: the one with the best score."""
     split_sentences: Switch = True
     """Translate each sentence of a line by itself, and join the translations with the white space of the line; the source language decides where a sentence ends. The sequences of data.source sequences are never split."""
     allow_unknown: Switch = True
@@ -97,9 +109,16 @@ class DecodingConfig(Section):
         """The number of hypotheses of a sentence that are extended at each step."""
         return self.beam_size if self.sampling is None else self.num_best
 
+    @property
+    def num_candidates(self) -> int:
+        """The number of hypotheses of a sentence from which the `num_best` best are chosen."""
+        if self.mbr is None:
+            return self.num_best
+        return self.mbr.candidates or (self.beam_size if self.sampling is None else MBR_SAMPLES)
+
     def best_of_beam(self, beam_size: int) -> Self:
         """These settings for one translation per sentence, by plain beam search or greedy search."""
-        plain = {"num_best": 1, "sampling": None}
+        plain = {"num_best": 1, "sampling": None, "mbr": None}
         return self.model_copy(update={"beam_size": beam_size, **plain})
 
     @model_validator(mode="after")
@@ -112,6 +131,28 @@ class DecodingConfig(Section):
         return self
 
     @model_validator(mode="after")
+    def _best_are_among_the_candidates(self) -> Self:
+        if self.mbr is None:
+            return self
+        found = self.num_candidates
+        if self.sampling is None and found > self.beam_size:
+            raise Contradiction(
+                f"mbr.candidates ({found}) is above beam_size ({self.beam_size})",
+                hint=f"raise decoding.beam_size to {found}, or draw samples: decoding.sampling={{}}",
+            )
+        if self.num_best > found:
+            raise Contradiction(
+                f"num_best ({self.num_best}) is above mbr.candidates ({found})",
+                hint=f"raise decoding.mbr.candidates to {self.num_best}, or lower decoding.num_best",
+            )
+        if found == 1:
+            raise Contradiction(
+                "mbr has nothing to choose from: beam_size is 1",
+                hint="raise decoding.beam_size, or draw samples: decoding.sampling={}",
+            )
+        return self
+
+    @model_validator(mode="after")
     def _limits_leave_room(self) -> Self:
         for name in ("length", "length_ratio"):
             smallest, largest = getattr(self, f"min_{name}"), getattr(self, f"max_{name}")
@@ -120,4 +161,13 @@ class DecodingConfig(Section):
                     f"min_{name} ({smallest}) is above max_{name} ({largest})",
                     hint=f"lower decoding.min_{name}, or raise decoding.max_{name}",
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _sampling_needs_no_score(self) -> Self:
+        if self.sampling is not None and self.coverage_penalty > 0.0:
+            raise Contradiction(
+                "coverage_penalty changes which translation is the best, but sampling draws any",
+                hint="leave out decoding.coverage_penalty or decoding.sampling",
+            )
         return self

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.decoding.search.forced_prefix import ForcedPrefix
 from transformer_cli.decoding.search.hooks import MinimalLengths
 from transformer_cli.decoding.search.repetition import NoRepeatedNgrams
 
@@ -34,6 +36,10 @@ def has_repetition(tokens: tuple[int, ...], size: int) -> bool:
     return len(set(ngrams)) < len(ngrams)
 
 
+def no_repeated_ngrams(size: int, num_sentences: int) -> NoRepeatedNgrams:
+    return NoRepeatedNgrams(size, torch.zeros(num_sentences, dtype=torch.int64))
+
+
 @given(seed=seeds, alpha=alphas, size=st.integers(1, 4), num_best=st.integers(1, 4))
 def test_a_wide_beam_without_repeated_ngrams_finds_what_brute_force_finds(
     seed: int, alpha: float, size: int, num_best: int
@@ -42,7 +48,7 @@ def test_a_wide_beam_without_repeated_ngrams_finds_what_brute_force_finds(
     hypotheses = run_beam(
         MarkovChain(tables),
         LENGTHS,
-        [*NO_START, NoRepeatedNgrams(size)],
+        [*NO_START, no_repeated_ngrams(size, len(LENGTHS))],
         beam_size=100,
         length_penalty=alpha,
         num_best=num_best,
@@ -66,9 +72,9 @@ def test_the_ngrams_follow_the_rows_of_any_search(seed: int, size: int, beam_siz
     tables = random_chain(seed, num_sentences=5, vocabulary=7)
     tables[:, :, EOS] -= 3.0
     of_beam = run_beam(
-        MarkovChain(tables), lengths, [*NO_START, NoRepeatedNgrams(size)], beam_size=beam_size, num_best=beam_size
+        MarkovChain(tables), lengths, [*NO_START, no_repeated_ngrams(size, 5)], beam_size=beam_size, num_best=beam_size
     )  # fmt: skip
-    greedy = run_greedy(MarkovChain(tables), lengths, [*NO_START, NoRepeatedNgrams(size)])
+    greedy = run_greedy(MarkovChain(tables), lengths, [*NO_START, no_repeated_ngrams(size, 5)])
     for hypotheses in (of_beam, greedy):
         for sentence in range(5):
             assert found(hypotheses, sentence)
@@ -83,8 +89,28 @@ def test_greedy_search_takes_the_best_token_that_repeats_no_ngram(seed: int, siz
     while len(tokens) < 12 and EOS not in tokens:
         allowed = [token for token in range(2, 6) if not has_repetition((*tokens, token), size)]
         tokens += (max(allowed, key=table[(1, *tokens)[-1]].__getitem__),)
-    [(_, greedy)] = found(run_greedy(MarkovChain(tables), [12], [*NO_START, NoRepeatedNgrams(size)]), 0)  # fmt: skip
+    [(_, greedy)] = found(run_greedy(MarkovChain(tables), [12], [*NO_START, no_repeated_ngrams(size, 1)]), 0)  # fmt: skip
     assert greedy == tokens
+
+
+@given(seed=seeds, beam_size=st.integers(1, 3))
+def test_a_forced_prefix_may_repeat_itself_but_what_follows_may_not(
+    seed: int, beam_size: int
+) -> None:
+    prefixes: list[list[int]] = [[3, 4, 3, 4], [], [3, 3, 3]]
+    tables = random_chain(seed, num_sentences=3, vocabulary=8)
+    tables[:, :, EOS] = -math.inf
+    forced = ForcedPrefix(prefixes, continuing_ids=[], device=torch.device("cpu"))
+    free = NoRepeatedNgrams(2, torch.tensor([4, 0, 3]))
+    hypotheses = run_beam(
+        MarkovChain(tables), [8] * 3, [*NO_START, free, forced], beam_size=beam_size
+    )
+    for sentence, prefix in enumerate(prefixes):
+        tokens = found(hypotheses, sentence)[0][1]
+        assert tokens[: len(prefix)] == tuple(prefix)
+        pairs = [*pairwise(tokens)]
+        for place in range(max(0, len(prefix) - 1), len(pairs)):
+            assert pairs[place] not in pairs[:place]
 
 
 @given(seed=seeds, alpha=alphas, data=st.data())

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from transformer_cli.commands.streams.output_file import is_new_or_regular, opened_output_of_typing
 from transformer_cli.commands.streams.typed_lines import Conversation
 from transformer_cli.commands.translating.reasons import reason_lines
-from transformer_cli.commands.translating.task import PrefixedLine, Task, with_prefixes
+from transformer_cli.commands.translating.task import InputLine, Task, input_lines
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Translator, UnknownWords
 from transformer_cli.errors import TfmError, UsageError
@@ -37,10 +37,9 @@ def talk(task: Task, output: Path | None) -> None:
     prompt, unknown_words = Prompt(task), UnknownWords()
     conversation = prompt.conversation
     with opened_output_of_typing(output) as write:
-        for window in with_prefixes(([line] for line in prompt.texts()), task.wishes):
-            translations = prompt.task.translations(window, prompt.num_lines)
+        for window in input_lines(([line] for line in prompt.texts()), task.wishes):
+            translations = prompt.task.translations(window)
             prompt.last = window[0]
-            prompt.num_lines += 1
             data = prompt.task.output(translations, is_standard=output is None)
             if output is None:
                 conversation.announce_answer()
@@ -58,8 +57,7 @@ class Prompt:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.last: PrefixedLine | None = None
-        self.num_lines = 0
+        self.last: InputLine | None = None
         self.conversation = Conversation(task.translator.pipeline)
         self._commands: dict[str, Callable[[str], None]] = {
             "beam": self._set_beam,
@@ -122,11 +120,13 @@ class Prompt:
     def _tell_why(self, value: str) -> None:
         if self.last is None:
             raise UsageError(":why: nothing was translated yet", hint="type a sentence first")
-        translator = self.task.translator
+        translator, last = self.task.translator, self.last
         num_best = min(_MOST_TOLD, translator.decoding.num_hypotheses)
         decoding = translator.decoding.model_copy(update={"num_best": num_best})
-        task = replace(self.task, translator=replace(translator, decoding=decoding))
-        for translation in task.translations([self.last], self.num_lines - 1, with_details=True):
+        explained = replace(translator, decoding=decoding).translate(
+            [last.text], prefixes=[last.prefix], num_before=last.number, with_details=True
+        )
+        for translation in explained:
             self.conversation.tell(reason_lines(translation, translator.pipeline))
 
     def _tell_help(self, value: str) -> None:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from transformer_cli.commands.streams.prefix_lines import PrefixLines
 from transformer_cli.commands.translating.translation_lines import output_lines
@@ -10,19 +11,28 @@ from transformer_cli.commands.translating.wishes import Wishes
 from transformer_cli.decoding import Translation, Translator
 from transformer_cli.escaping import for_output
 
-PrefixedLine = tuple[str, str]
-"""A line of the input, and the text with which its translation begins."""
+
+class InputLine(NamedTuple):
+    """A line of the input, and what holds for it alone."""
+
+    number: int
+    """From 0."""
+    text: str
+    prefix: str
+    """The text with which its translation begins."""
 
 
-def with_prefixes(windows: Iterable[list[str]], wishes: Wishes) -> Iterator[list[PrefixedLine]]:
-    """Each line of each window with its prefix.
+def input_lines(windows: Iterable[list[str]], wishes: Wishes) -> Iterator[list[InputLine]]:
+    """Each line of each window with its number and its prefix.
 
     Raises:
         DataError: the file of prefixes has fewer or more lines than the input.
     """
-    prefixes = PrefixLines(wishes.prefix, wishes.prefixes)
+    prefixes, num_before = PrefixLines(wishes.prefix, wishes.prefixes), 0
     for window in windows:
-        yield list(zip(window, prefixes.take(len(window)), strict=True))
+        numbers = range(num_before, num_before + len(window))
+        yield list(map(InputLine, numbers, window, prefixes.take(len(window))))
+        num_before += len(window)
     prefixes.finish()
 
 
@@ -34,22 +44,15 @@ class Task:
     wishes: Wishes
     as_json: bool
 
-    def translations(
-        self, window: Sequence[PrefixedLine], num_before: int, *, with_details: bool = False
-    ) -> list[Translation]:
-        """The translations of the lines of a window, in order.
-
-        Args:
-            num_before: the number of lines of the input before this window, on which samples depend.
-            with_details: whether they have details, even if nobody wished for them.
-        """
-        translated = self.translator.translate(
-            [line for line, _ in window],
-            prefixes=[prefix for _, prefix in window],
-            num_before=num_before,
-            with_details=with_details or self.wishes.any_details,
+    def translations(self, window: Sequence[InputLine]) -> list[Translation]:
+        """The translations of the lines of a window, in order."""
+        translations = self.translator.translate(
+            [line.text for line in window],
+            prefixes=[line.prefix for line in window],
+            num_before=window[0].number if window else 0,
+            with_details=self.wishes.any_details,
         )
-        return list(translated)
+        return list(translations)
 
     def lines(self, translations: Sequence[Translation]) -> list[str]:
         """The lines of the output for some lines of the input."""

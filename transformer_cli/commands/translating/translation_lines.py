@@ -22,6 +22,8 @@ def check_wishes(wishes: Wishes, *, as_json: bool) -> None:
     for is_wished, option in ((wishes.details, "--details"), (wishes.attention, "--attention")):
         if is_wished and not as_json:
             raise UsageError(f"{option} is for --json", hint=f"add --json, or leave out {option}")
+    if wishes.dictionary is not None and not wishes.replace_unknown:
+        raise UsageError("--dictionary is for --replace-unknown", hint="add --replace-unknown")
     if wishes.num_best is not None and wishes.alignment and not as_json:
         raise UsageError(
             "--alignment is of the best translation only, but --n-best prints several",

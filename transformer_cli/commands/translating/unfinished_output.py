@@ -19,7 +19,7 @@ SUFFIX = ".unfinished"
 _COPIED_BYTES = 1 << 20
 _FORGET = "to begin again from the first line, delete {path}"
 
-Line = TypeVar("Line", bound=Sequence[str])
+Line = TypeVar("Line", bound=Sequence[str | int])
 """A line of the input, and what was given for this line alone."""
 
 
@@ -83,7 +83,7 @@ class UnfinishedOutput:
         note = {"num_lines": self._num_done, "sha256": self._digest.hexdigest()}
         self._file.add(data, note)
 
-    def _read(self, lines: Sequence[Sequence[str]]) -> None:
+    def _read(self, lines: Sequence[Sequence[str | int]]) -> None:
         self._num_read += len(lines)
         for line in lines:
             self._digest.update(json.dumps(line).encode() + b"\n")

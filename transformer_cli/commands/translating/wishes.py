@@ -24,6 +24,10 @@ class Wishes:
     """Whether the JSON has the tokens of source and translation, with their probabilities."""
     attention: bool = False
     """Whether the JSON has the tokens, and the attention weights between them."""
+    replace_unknown: bool = False
+    """Whether a word of the source, or its dictionary entry, replaces each [UNK]."""
+    dictionary: Path | None = None
+    """A file with translations of words for `replace_unknown`."""
     resume: bool = False
     """Whether the output so far of an interrupted translation is kept, and continued."""
 
