@@ -1,6 +1,5 @@
 """The command line `tfm`: its arguments. A command is imported only when it runs."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -37,6 +36,8 @@ from transformer_cli.commands.arguments.translate import (
     AttentionOption,
     DetailsOption,
     DictionaryOption,
+    InputOption,
+    OutputOption,
     ReplaceUnknownOption,
     ResumeOption,
 )
@@ -107,19 +108,8 @@ def translate(
         typer.Argument(help="Sentences, one per argument. Default: the lines of standard input."),
     ] = None,
     run: RunsOption = None,
-    input_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--input",
-            help="A text file, one sentence per line; may be compressed. - is standard input.",
-        ),
-    ] = None,
-    output_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", help="A file for the translations. Default, or -: standard output."
-        ),
-    ] = None,
+    input_file: InputOption = None,
+    output_file: OutputOption = None,
     overrides: Annotated[
         Overrides, set_option("decoding.beam_size=8", completion.settings_of_translating)
     ] = None,

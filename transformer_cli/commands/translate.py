@@ -73,14 +73,23 @@ def run_translation(
     if given is None and sys.stdin.isatty():
         talk(task, output)
         return
+    _translate_windows(task, given, output, loaded)
+
+
+def _translate_windows(
+    task: Task, given: Sequence[str] | Path | None, output: Path | None, loaded: LoadedRun
+) -> None:
+    """Translate arguments, a file or a pipe, window by window."""
     unknown_words = UnknownWords()
     with ExitStack() as opened:
         # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
-        windows = input_lines(opened.enter_context(_opened_windows(given)), wishes)
+        windows = input_lines(opened.enter_context(_opened_windows(given)), task.wishes)
         write: Write
         num_done = 0
-        if wishes.resume and output is not None:
-            conditions = conditions_of(loaded, translator.decoding, wishes, as_json=as_json)
+        if task.wishes.resume and output is not None:
+            conditions = conditions_of(
+                loaded, task.translator.decoding, task.wishes, as_json=task.as_json
+            )
             unfinished = opened.enter_context(opened_unfinished(output, conditions))
             num_done = unfinished.num_done
             windows, write = unfinished.remaining(windows), unfinished.write

@@ -5,6 +5,17 @@ from typing import Annotated
 
 import typer
 
+InputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--input",
+        help="A text file, one sentence per line; may be compressed. - is standard input.",
+    ),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", help="A file for the translations. Default, or -: standard output."),
+]
 AlignmentOption = Annotated[
     bool,
     typer.Option(
