@@ -44,6 +44,9 @@ VALUES = {
     "decoding.no_repeat_ngram_size": "1",
     "decoding.mbr": "{candidates: 4}",
     "decoding.mbr.candidates": "4",
+    "decoding.diversity": "{groups: 4}",
+    "decoding.diversity.groups": "4",
+    "decoding.diversity.strength": "2.0",
     "decoding.sampling": "{temperature: 2.0}",
     "decoding.sampling.temperature": "2.0",
     "decoding.sampling.top_k": "3",
@@ -72,8 +75,13 @@ SETTINGS = [
     if path.startswith(("decoding.", "runtime.", "validation.")) or path == "data.root"
 ]
 COMMANDS: tuple[Command, ...] = (
-    "translate", "validate", "validate --source", "next", "align", "likelihood"
-)  # fmt: skip
+    "translate",
+    "validate",
+    "validate --source",
+    "next",
+    "likelihood",
+    "align",
+)
 
 
 @pytest.fixture
@@ -133,10 +141,10 @@ def observed(
                 run_validation(held_out=HeldOut(), **shared)
             case "validate --source":
                 run_validation(held_out=HeldOut(files=(source, source)), **shared)
-            case "align":
-                run_alignment(source, source, **shared)
             case "likelihood":
                 print_likelihoods(files=(source, source), **shared)
+            case "align":
+                run_alignment(source, source, **shared)
             case "next":
                 translator = load_run(run, overrides, command="next").translator
                 show_next(translator, LINES[-1], prefix=WORDS[0], top=5, as_json=True)

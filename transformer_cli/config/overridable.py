@@ -7,8 +7,8 @@ Command = Literal[
     "validate",
     "validate --source",
     "next",
-    "align",
     "likelihood",
+    "align",
     "benchmark --decode",
 ]
 _ALL: tuple[Command, ...] = (
@@ -16,8 +16,8 @@ _ALL: tuple[Command, ...] = (
     "validate",
     "validate --source",
     "next",
-    "align",
     "likelihood",
+    "align",
     "benchmark --decode",
 )
 # What `--set` can change for a trained model: settings, or sections of them, and the commands on which they have
@@ -34,6 +34,7 @@ OVERRIDABLE: dict[str, tuple[Command, ...]] = {
     ),
     "decoding.sampling": ("translate", "validate", "validate --source"),
     "decoding.mbr": ("translate", "validate", "validate --source"),
+    "decoding.diversity": ("translate", "validate", "validate --source"),
     "runtime.device": _ALL,
     "runtime.precision": _ALL,
     "runtime.threads": _ALL,
