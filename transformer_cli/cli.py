@@ -1,6 +1,5 @@
 """The command line `tfm`: its arguments. A command is imported only when it runs."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -37,6 +36,10 @@ from transformer_cli.commands.arguments.translate import (
     AlignmentOption,
     AttentionOption,
     DetailsOption,
+    DictionaryOption,
+    InputOption,
+    OutputOption,
+    ReplaceUnknownOption,
     ResumeOption,
 )
 from transformer_cli.commands.arguments.validate import validate
@@ -106,19 +109,8 @@ def translate(
         typer.Argument(help="Sentences, one per argument. Default: the lines of standard input."),
     ] = None,
     run: RunsOption = None,
-    input_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--input",
-            help="A text file, one sentence per line; may be compressed. - is standard input.",
-        ),
-    ] = None,
-    output_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", help="A file for the translations. Default, or -: standard output."
-        ),
-    ] = None,
+    input_file: InputOption = None,
+    output_file: OutputOption = None,
     overrides: Annotated[
         Overrides, set_option("decoding.beam_size=8", completion.settings_of_translating)
     ] = None,
@@ -133,6 +125,8 @@ def translate(
     alignment: AlignmentOption = False,
     details: DetailsOption = False,
     attention: AttentionOption = False,
+    replace_unknown: ReplaceUnknownOption = False,
+    dictionary: DictionaryOption = None,
     resume: ResumeOption = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
@@ -148,8 +142,16 @@ def translate(
 
     settings = _with_beam(overrides, beam_size)
     flags = {"alignment": alignment, "details": details, "attention": attention, "resume": resume}
-    flags |= {"protects_spans": protect, "is_strict": strict}
-    wishes = Wishes(to, from_, num_best=n_best, prefix=prefix, prefixes=prefixes, **flags)
+    flags |= {"protects_spans": protect, "is_strict": strict, "replace_unknown": replace_unknown}
+    wishes = Wishes(
+        to,
+        from_,
+        num_best=n_best,
+        prefix=prefix,
+        prefixes=prefixes,
+        dictionary=dictionary,
+        **flags,
+    )
     given = sentences or input_file
     run_translation(given, output_file, run=run, overrides=settings, wishes=wishes, as_json=as_json)
 

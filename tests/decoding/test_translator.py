@@ -174,7 +174,7 @@ def test_among_hypotheses_with_the_same_text_the_best_one_is_given(
     several = translator(tokenizer, beam_size=4, num_best=4)
     [different] = several.translate(["uno"])
     assert len({alternative.score for alternative in different.alternatives}) > 1
-    monkeypatch.setattr(Tokenizer, "decode", lambda self, ids: "x")
+    monkeypatch.setattr(Tokenizer, "decode", lambda self, *_: "x")
     [equal] = several.translate(["uno"])
     assert equal.alternatives == (("x", different.score),)
 

@@ -20,6 +20,7 @@ from transformer_cli.commands.streams.output_file import (
 )
 from transformer_cli.commands.streams.prefix_lines import check_prefixes
 from transformer_cli.commands.translating.conditions import conditions_of
+from transformer_cli.commands.translating.dictionary import with_replacement
 from transformer_cli.commands.translating.line_progress import line_progress
 from transformer_cli.commands.translating.prompt import talk
 from transformer_cli.commands.translating.task import Task, input_lines
@@ -57,9 +58,11 @@ def run_translation(
     _check_files(given, output)
     if wishes.resume:
         _check_resumable(given, output)
+    if wishes.dictionary is not None:
+        check_input(wishes.dictionary, "--dictionary")
     check_prefixes(wishes.prefixes, is_input_standard=given is None)
     loaded = load_run(run, overrides)
-    translator = _translator(loaded, wishes)
+    translator = with_replacement(_translator(loaded, wishes), wishes)
     if translator.decoding.num_best > 1 and wishes.num_best is None and not as_json:
         logger.warning(
             "showing one translation per line; to see all %d (decoding.num_best), add --n-best %d or --json",
@@ -70,14 +73,23 @@ def run_translation(
     if given is None and sys.stdin.isatty():
         talk(task, output)
         return
+    _translate_windows(task, given, output, loaded)
+
+
+def _translate_windows(
+    task: Task, given: Sequence[str] | Path | None, output: Path | None, loaded: LoadedRun
+) -> None:
+    """Translate arguments, a file or a pipe, window by window."""
     unknown_words = UnknownWords()
     with ExitStack() as opened:
         # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
-        windows = input_lines(opened.enter_context(_opened_windows(given)), wishes)
+        windows = input_lines(opened.enter_context(_opened_windows(given)), task.wishes)
         write: Write
         num_done = 0
-        if wishes.resume and output is not None:
-            conditions = conditions_of(loaded, translator.decoding, wishes, as_json=as_json)
+        if task.wishes.resume and output is not None:
+            conditions = conditions_of(
+                loaded, task.translator.decoding, task.wishes, as_json=task.as_json
+            )
             unfinished = opened.enter_context(opened_unfinished(output, conditions))
             num_done = unfinished.num_done
             windows, write = unfinished.remaining(windows), unfinished.write

@@ -63,7 +63,7 @@ def details_of(
     )
     # Respelling changes no white space between words, so word N of what is read is word N of the line.
     of_source = _words_of_source(pipeline, prepared, prepared.read)
-    of_target = _words_of_target([hypothesis.ids for hypothesis in best], prepared.gaps, pipeline)
+    of_target = _words_of_target(pipeline, prepared, best)
     of_line = kept_words(pipeline, prepared.line)
     links = [
         Link(of_line[link.source], link.target)
@@ -104,27 +104,24 @@ def spans_in_line(ids: TokenIds, text: str, place: int, tokenizer: Tokenizer) ->
 
 
 def _words_of_target(
-    ids: Sequence[TokenIds], gaps: Sequence[str], pipeline: TextPipeline
+    pipeline: TextPipeline, prepared: PreparedLine, best: Sequence[Hypothesis]
 ) -> list[list[range]]:
     """For each part and each of its tokens, the indices of its words in the translation."""
-    translation = ""
+    tokenizer, translation = pipeline.target_tokenizer, ""
     spans: list[list[Span]] = []
-    for of_part, gap in zip(ids, gaps, strict=True):
-        text = pipeline.target_tokenizer.decode(of_part)
+    parts = zip(prepared.texts, prepared.parts, best, prepared.gaps, strict=True)
+    for source, request, hypothesis, gap in parts:
+        for_unknown = pipeline.words_for_unknown(source, request, hypothesis)
+        text = tokenizer.decode(hypothesis.ids, for_unknown)
         translation += gap if text and translation else ""
-        spans.append(_target_spans(of_part, text, len(translation), pipeline.target_tokenizer))
+        place = len(translation)
+        spans.append(
+            [
+                # A token behind the text, such as [EOS], stands nowhere.
+                (place + start, place + end) if start < len(text) else _NOWHERE
+                for start, end in tokenizer.decoded_spans(hypothesis.ids, for_unknown)
+            ]
+        )
         translation += text
     words = word_spans(translation)
     return [words_at(of_part, words) for of_part in spans]
-
-
-def _target_spans(ids: TokenIds, text: str, place: int, tokenizer: Tokenizer) -> list[Span]:
-    """For each token of a part, its place in the translation of the line; [EOS] has none.
-
-    Args:
-        place: where the translation of the part begins in that of the line.
-    """
-    return [
-        (place + start, place + end) if start < len(text) else _NOWHERE
-        for start, end in tokenizer.decoded_spans(ids)
-    ]

@@ -8,6 +8,7 @@ from transformer_cli.config import DataConfig, Direction, SequencesData
 from transformer_cli.decoding.chosen_direction import chosen_direction
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.line_details import LineDetails
+from transformer_cli.decoding.unknown_replacement import UnknownReplacement
 from transformer_cli.errors import DataError, UsageError
 from transformer_cli.escaping import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
@@ -97,6 +98,9 @@ class TextPipeline:
     direction: int | None = None
     """Index into `data.directions`; None: not chosen yet, which is an error if there are several."""
 
+    replacement: UnknownReplacement | None = None
+    """What replaces [UNK] in translations whose hypotheses are explained; None: [UNK] stays."""
+
     def towards(self, to: str | None, from_: str | None = None) -> "TextPipeline":
         """The pipeline of one direction.
 
@@ -177,7 +181,8 @@ class TextPipeline:
         """
         if not prepared.parts:
             return Translation(prepared.line, "", 0.0, ())
-        alternatives = _join([self._texts(of_part) for of_part in hypotheses], prepared.gaps)
+        parts = zip(prepared.texts, prepared.parts, hypotheses, strict=True)
+        alternatives = _join([self._texts(*part) for part in parts], prepared.gaps)
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
         unknown_words, num_words = prepared.unknown_words, prepared.num_words
@@ -252,9 +257,22 @@ class TextPipeline:
             for part in parts
         ]
 
-    def _texts(self, hypotheses: Sequence[Hypothesis]) -> list[Alternative]:
+    def words_for_unknown(self, text: str, request: Request, hypothesis: Hypothesis) -> list[str]:
+        """What is shown in place of each [UNK] of a hypothesis of one part; nothing: [UNK] itself."""
+        if self.replacement is None:
+            return []
+        return self.replacement.words(text, request.ids, hypothesis, self.source_tokenizer)
+
+    def _texts(
+        self, text: str, request: Request, hypotheses: Sequence[Hypothesis]
+    ) -> list[Alternative]:
         """The texts of the hypotheses of one part, all different; of equal texts, the best score."""
-        texts = [self.target_tokenizer.decode(hypothesis.ids) for hypothesis in hypotheses]
+        texts = [
+            self.target_tokenizer.decode(
+                hypothesis.ids, self.words_for_unknown(text, request, hypothesis)
+            )
+            for hypothesis in hypotheses
+        ]
         best: dict[str, float] = {}
         for text, hypothesis in zip(texts, hypotheses, strict=True):
             best.setdefault(text.translate(LINE_BREAKS), hypothesis.score)

@@ -13,6 +13,7 @@ from transformer_cli.decoding.real_text.formatted_lines import FormattedLines
 from transformer_cli.decoding.real_text.together import PlacedText
 from transformer_cli.decoding.sample_seeds import seeded
 from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline, Translation
+from transformer_cli.decoding.unknown_replacement import with_explained_unknown
 from transformer_cli.errors import DataError, UsageError
 
 logger = logging.getLogger(__name__)
@@ -136,6 +137,13 @@ class Translator:
         # Equal parts are translated once.
         parts = list(dict.fromkeys(part for text in prepared_texts for part in text.parts))
         hypotheses = dict(zip(parts, self._hypotheses(parts), strict=True))
+        if self.pipeline.replacement is not None:
+            hypotheses = with_explained_unknown(
+                self._explainer(),
+                hypotheses,
+                unk_id=self.pipeline.target_tokenizer.unk_id,
+                batch_tokens=self.decoding.batch_tokens,
+            )
         translations = [
             self.pipeline.restore(prepared, [hypotheses[part] for part in prepared.parts])
             for prepared in prepared_texts

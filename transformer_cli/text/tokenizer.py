@@ -60,10 +60,17 @@ class Tokenizer:
         end = as_bytes([self.eos_id]) if with_end else b""
         return IdLists.from_bytes(self._words.encode_batch(texts, end))
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids; [PAD], [SOS], [EOS] and tags are left out, [UNK] is shown."""
-        shown = self._shown
-        return self._engine.decoder.decode([shown[index] for index in ids])
+    def decode(self, ids: Iterable[int], for_unknown: Iterable[str] = ()) -> str:
+        """The text of ids; [PAD], [SOS], [EOS] and tags are left out, [UNK] is shown.
+
+        Args:
+            for_unknown: what is shown in place of the first [UNK], the second and so on; spelled as `words` spells
+                words, with a space before them.
+        """
+        shown, words = self._shown, iter(for_unknown)
+        return self._engine.decoder.decode(
+            [next(words, shown[index]) if index == self.unk_id else shown[index] for index in ids]
+        )
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where in a text each token of `encode(text)` stands, as (start, end) in characters.
@@ -73,16 +80,18 @@ class Tokenizer:
         """
         return self._engine.encode(_without_surrogates(text), add_special_tokens=False).offsets
 
-    def decoded_spans(self, ids: Sequence[int]) -> list[tuple[int, int]]:
-        """Where in `decode(ids)` the text of each token stands, as (start, end) in characters.
+    def decoded_spans(
+        self, ids: Sequence[int], for_unknown: Sequence[str] = ()
+    ) -> list[tuple[int, int]]:
+        """Where in `decode(ids, for_unknown)` the text of each token stands, as (start, end) in characters.
 
         A token without a text of its own, such as [EOS] or a byte that does not end its character, has an empty span:
         start and end are the place where the text goes on.
         """
-        text = self.decode(ids)
+        text = self.decode(ids, for_unknown)
         ends = [0]
         for num_tokens in range(1, len(ids) + 1):
-            beginning = self.decode(ids[:num_tokens])
+            beginning = self.decode(ids[:num_tokens], for_unknown)
             # The beginning may end inside a character, or with a space that goes when the next token comes.
             pairs = enumerate(zip(beginning, text, strict=False))
             length = min(len(beginning), len(text))

@@ -14,7 +14,16 @@ from transformer_cli.errors import UsageError
 _SENTENCE = re.compile(r"-[^A-Za-z-].*|-(?!-[A-Za-z-]+=)\S*\s.*", re.DOTALL)
 
 
-_FILES = ("--input", "--output", "--source", "--reference", "--target", "--prefixes", "--config")
+_FILES = (
+    "--input",
+    "--output",
+    "--source",
+    "--reference",
+    "--target",
+    "--prefixes",
+    "--dictionary",
+    "--config",
+)
 
 
 class CarefulCommand(TyperCommand):

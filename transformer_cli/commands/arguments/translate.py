@@ -1,9 +1,21 @@
 """The options of `tfm translate` alone. As in `cli.py`, the command is imported only when it runs."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+InputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--input",
+        help="A text file, one sentence per line; may be compressed. - is standard input.",
+    ),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", help="A file for the translations. Default, or -: standard output."),
+]
 AlignmentOption = Annotated[
     bool,
     typer.Option(
@@ -26,5 +38,19 @@ ResumeOption = Annotated[
     typer.Option(
         "--resume",
         help="Keep the output so far in OUTPUT.unfinished; after an interruption, the same command goes on.",
+    ),
+]
+ReplaceUnknownOption = Annotated[
+    bool,
+    typer.Option(
+        "--replace-unknown",
+        help="Show the word of the source that the model read, instead of [UNK]. For tokenizer.kind wordlevel.",
+    ),
+]
+DictionaryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--dictionary",
+        help="With --replace-unknown: a file of lines WORD, tab, TRANSLATION for these words.",
     ),
 ]

@@ -27,6 +27,8 @@ def check_wishes(wishes: Wishes, *, as_json: bool) -> None:
             "--protect cannot be used with --alignment, --details and --attention",
             hint="these tell how the model translated the whole line, but --protect may translate it in pieces",
         )
+    if wishes.dictionary is not None and not wishes.replace_unknown:
+        raise UsageError("--dictionary is for --replace-unknown", hint="add --replace-unknown")
     if wishes.num_best is not None and wishes.alignment and not as_json:
         raise UsageError(
             "--alignment is of the best translation only, but --n-best prints several",

@@ -28,6 +28,10 @@ class Wishes:
     """See `Translator.protects_spans`."""
     is_strict: bool = False
     """See `Translator.is_strict`."""
+    replace_unknown: bool = False
+    """Whether a word of the source, or its dictionary entry, replaces each [UNK]."""
+    dictionary: Path | None = None
+    """A file with translations of words for `replace_unknown`."""
     resume: bool = False
     """Whether the output so far of an interrupted translation is kept, and continued."""
 
