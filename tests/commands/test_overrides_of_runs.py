@@ -9,11 +9,13 @@ import pytest
 import torch
 
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
+from transformer_cli.commands.held_out_text import HeldOut
 from transformer_cli.commands.info import show_info
 from transformer_cli.commands.next import show_next
 from transformer_cli.commands.translate import run_translation
 from transformer_cli.commands.validate import run_validation
 from transformer_cli.config import DecodingConfig, FilesData, SequencesData, to_yaml
+from transformer_cli.config.decoding import SCORES_BY_DEFAULT
 from transformer_cli.config.overridable import OVERRIDABLE, Command
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.errors import ConfigError, UsageError
@@ -125,9 +127,9 @@ def observed(
             case "translate":
                 run_translation(LINES, None, **shared)
             case "validate":
-                run_validation(split="validation", files=None, **shared)
+                run_validation(held_out=HeldOut(), **shared)
             case "validate --source":
-                run_validation(split="validation", files=(source, source), **shared)
+                run_validation(held_out=HeldOut(files=(source, source)), **shared)
             case "next":
                 translator = load_run(run, overrides, command="next").translator
                 show_next(translator, LINES[-1], prefix=WORDS[0], top=5, as_json=True)
@@ -200,10 +202,10 @@ def test_without_overrides_everything_is_scored_and_an_override_narrows_it(
         report = json.loads(observed("validate", "text", *overrides)[0])
         return report["num_sentences"], [score["name"].lower() for score in report["scores"]]
 
-    assert figures() == (len(LINES), ["bleu", "chrf", "ter", "cer", "wer"])
+    assert figures() == (len(LINES), list(SCORES_BY_DEFAULT))
     narrow = "validation.max_sentences=3", "validation.scores=[wer, cer]"
     assert figures(*narrow) == (3, ["wer", "cer"])
-    assert figures("validation.max_sentences=null") == (len(LINES), ["bleu", "chrf", "ter", "cer", "wer"])  # fmt: skip
+    assert figures("validation.max_sentences=null") == (len(LINES), list(SCORES_BY_DEFAULT))  # fmt: skip
     assert figures("validation.scores=[]") == (len(LINES), [])
 
 

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
-from transformer_cli.commands.validate import run_validation
+from transformer_cli.commands.held_out_text import HeldOut
+from transformer_cli.commands.validate import Wanted, run_validation
 from transformer_cli.config import DecodingConfig, FilesData, to_yaml
 from transformer_cli.data.fingerprint import fingerprint
 from transformer_cli.errors import DataError, MissingInputError
+from transformer_cli.inference import load_translator
 
 from ..decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words
 
@@ -36,7 +38,7 @@ def write_run(**data: Any) -> None:
 def warnings_of(split: Any, caplog: pytest.LogCaptureFixture) -> list[str]:
     caplog.clear()
     with caplog.at_level(logging.WARNING, logger="transformer_cli"):
-        run_validation("saved", split, None, overrides=[], as_json=True)
+        run_validation("saved", HeldOut(split), overrides=[], as_json=True)
     found = [record.getMessage() for record in caplog.records]
     return [message for message in found if not message.startswith("unknown words")]
 
@@ -87,6 +89,52 @@ def test_the_hint_on_bad_bytes_names_no_setting_that_two_given_files_do_not_have
     Path("b.txt").write_bytes(b"uno\n")
     files = (Path("a.txt"), Path("b.txt"))
     with pytest.raises(DataError, match=r"a\.txt:1.* is not UTF-8") as refusal:
-        run_validation("saved", "test", files, overrides=[], as_json=True)
+        run_validation("saved", HeldOut(files=files), overrides=[], as_json=True)
     assert "iconv" in str(refusal.value.hint)
     assert "data.undecodable" not in str(refusal.value)
+
+
+def test_an_ensemble_is_named_after_all_of_its_runs(capfd: pytest.CaptureFixture[str]) -> None:
+    write_run(corpora=[{"path": "train.tsv", "split": "train"}, {"path": "dev.tsv", "split": "validation"}])  # fmt: skip
+    pair = ["saved", "runs/saved/checkpoints/step-00000001"]
+    for run in ("saved", pair):
+        run_validation(run, HeldOut("validation"), overrides=[], as_json=True)
+    alone, together = map(json.loads, capfd.readouterr().out.splitlines())
+    assert together["run"] == "saved + saved"
+    assert together["scores"] == alone["scores"]
+    assert together["loss"] == pytest.approx(alone["loss"], rel=1e-5)
+    run_validation(pair, HeldOut("validation"), overrides=[], as_json=False)
+    assert "run saved + saved  step 1, 1  split validation" in capfd.readouterr().out
+
+
+def figures_of(capfd: pytest.CaptureFixture[str], wanted: Wanted, *overrides: str) -> Any:
+    capfd.readouterr()
+    run_validation("saved", HeldOut("test"), wanted, overrides=overrides, as_json=True)
+    return json.loads(capfd.readouterr().out)
+
+
+def write_run_with_test_split() -> None:
+    splits = {"train": "train", "dev": "validation", "test": "test"}
+    write_run(corpora=[{"path": f"{name}.tsv", "split": split} for name, split in splits.items()])
+
+
+def test_a_run_does_not_differ_from_itself_nor_from_a_file_with_its_translations(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    write_run_with_test_split()
+    rows = [line.split("\t") for line in Path("test.tsv").read_text().splitlines()]
+    translator = load_translator("saved")
+    texts = [translation.text for translation in translator.translate(row[0] for row in rows)]
+    Path("out.txt").write_text("".join(f"{text}\n" for text in texts))
+    for other in ("saved", "out.txt"):
+        found = figures_of(capfd, Wanted(against=other), "validation.scores=[chrf, cer]")
+        assert found["against"]["name"] == other
+        for one, alone in zip(found["against"]["scores"], found["scores"], strict=True):
+            assert one["value"] == one["other"] == alone["value"]
+
+
+def test_a_file_with_too_few_translations_is_refused() -> None:
+    write_run_with_test_split()
+    Path("out.txt").write_text("uno\n")
+    with pytest.raises(DataError, match=r"out\.txt has 1 lines, but 3 sentences are scored"):
+        run_validation("saved", HeldOut("test"), Wanted("out.txt"), overrides=[], as_json=True)

@@ -82,6 +82,15 @@ def configs(incomplete: str) -> list[Offer]:
     return list(found.items())
 
 
+def scores(incomplete: str) -> list[Offer]:
+    """The names of scores; after a comma, one more name."""
+    from transformer_cli.config.decoding import ScoreName
+
+    before, comma, begun = incomplete.rpartition(",")
+    names = [name for name in get_args(ScoreName) if name.startswith(begun)]
+    return [(f"{before}{comma}{name}", "") for name in names]
+
+
 def settings(incomplete: str) -> list[Offer]:
     """Settings, such as training.max_steps=; for a setting with few possible values, each value."""
     return _settings(incomplete)

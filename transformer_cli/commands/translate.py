@@ -1,13 +1,12 @@
 """`tfm translate`: translate sentences, a file, or standard input, line by line."""
 
-import json
 import logging
 import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from transformer_cli.commands.streams.input_lines import check_input, opened_lines
@@ -21,50 +20,38 @@ from transformer_cli.commands.streams.output_file import (
 )
 from transformer_cli.commands.streams.prefix_lines import PrefixLines, check_prefixes
 from transformer_cli.commands.streams.typed_lines import Conversation
+from transformer_cli.commands.translating.translation_lines import check_wishes, output_lines
+from transformer_cli.commands.translating.wishes import NO_WISHES, Wishes
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Translation, Translator, UnknownWords
-from transformer_cli.decoding.text_pipeline import Alternative
 from transformer_cli.errors import UsageError
-from transformer_cli.escaping import escaped_in_json, for_output
+from transformer_cli.escaping import for_output
 from transformer_cli.inference import LoadedRun, load_run
 from transformer_cli.signals import ended_after
 
 logger = logging.getLogger(__name__)
-
-_TAB = "\t"
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What a user wants of the translations of one command, beside the settings."""
-
-    to: str | None = None
-    """The target language; None: the only possible one."""
-    from_: str | None = None
-    """The source language; None: the only possible one."""
-    num_best: int | None = None
-    """Number of translations that are printed for each line; None: one, without its rank and score."""
-    prefix: str | None = None
-    """The text with which each translation begins; None: any."""
-    prefixes: Path | None = None
-    """A file with the prefix of each line, instead of `prefix`."""
 
 
 def run_translation(
     sentences: Sequence[str] | Path | None,
     output_file: Path | None,
     *,
-    run: str | None,
+    run: str | Sequence[str] | None,
     overrides: Sequence[str],
-    wishes: Wishes = Wishes(),
+    wishes: Wishes = NO_WISHES,
     as_json: bool,
 ) -> None:
     """Translate sentences, a file, or standard input if `sentences` is None; to standard output or a file.
 
     The path `-` means standard input or standard output, too.
+
+    Args:
+        run: as in `load_run`; several are an ensemble.
+        wishes: what the translations are like, beside the settings.
     """
     given = None if sentences == STANDARD else sentences
     output = None if output_file == STANDARD else output_file
+    check_wishes(wishes, as_json=as_json)
     _check_files(given, output)
     check_prefixes(wishes.prefixes, is_input_standard=given is None)
     translator = _translator(load_run(run, overrides), wishes)
@@ -79,17 +66,11 @@ def run_translation(
     conversation, unknown_words = _conversation(given, translator), UnknownWords()
     opened = opened_output if conversation is None else opened_output_of_typing
     with _opened_batches(given, conversation) as batches, opened(output) as write:
-        num_before = 0
-        for batch in batches:
-            of_batch = prefixes.take(len(batch))
-            translations = list(
-                translator.translate(batch, prefixes=of_batch, num_before=num_before)
-            )
-            num_before += len(batch)
+        for translations in _translated(batches, translator, prefixes, wishes):
             lines = [
                 line
                 for translation in translations
-                for line in _lines(translation, wishes, as_json=as_json)
+                for line in output_lines(translation, wishes, translator.pipeline, as_json=as_json)
             ]
             if output is None:
                 lines = [for_output(line, sys.stdout) for line in lines]
@@ -105,6 +86,24 @@ def run_translation(
                 unknown_words.report()
         prefixes.finish()
     unknown_words.report()
+
+
+def _translated(
+    batches: Iterable[list[str]], translator: Translator, prefixes: PrefixLines, wishes: Wishes
+) -> Iterator[list[Translation]]:
+    """The translations of each batch of lines."""
+    num_before = 0
+    for batch in batches:
+        of_batch = prefixes.take(len(batch))
+        yield list(
+            translator.translate(
+                batch,
+                prefixes=of_batch,
+                num_before=num_before,
+                with_details=wishes.any_details,
+            )
+        )
+        num_before += len(batch)
 
 
 def _translator(loaded: LoadedRun, wishes: Wishes) -> Translator:
@@ -177,28 +176,3 @@ def _opened_batches(
 def _as_text(argument: str) -> str:
     """Replace lone surrogates, which Python makes of bytes that are not UTF-8, by U+FFFD."""
     return os.fsencode(argument).decode("utf-8", errors="replace")
-
-
-def _lines(translation: Translation, wishes: Wishes, *, as_json: bool) -> list[str]:
-    """The lines of the output for one line of the input; more than one only for the n best translations."""
-    if as_json:
-        return [_as_json(translation)]
-    if wishes.num_best is None:
-        return [translation.text]
-    # A line without any translation, such as a blank one, has rank 1 too: programs count lines by this rank.
-    best = translation.alternatives or (Alternative(translation.text, translation.score),)
-    return [
-        f"{rank}\t{alternative.score:.6f}\t{alternative.text.replace(_TAB, ' ')}"
-        for rank, alternative in enumerate(best, start=1)
-    ]
-
-
-def _as_json(translation: Translation) -> str:
-    facts = {
-        "source": translation.source,
-        "translation": translation.text,
-        "score": translation.score,
-        "alternatives": [alternative._asdict() for alternative in translation.alternatives],
-        "unknown_words": translation.unknown_words,
-    }
-    return escaped_in_json(json.dumps(facts, ensure_ascii=False))

@@ -1,13 +1,26 @@
 """The settings of decoding, and of the validations that use it."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from transformer_cli.config.exercise_settings import SequenceLength
 from transformer_cli.config.section import Contradiction, Count, Section, Switch
 
-ScoreName = Literal["bleu", "chrf", "ter", "cer", "wer"]
+ScoreName = Literal[
+    "bleu",
+    "chrf",
+    "chrf++",
+    "ter",
+    "cer",
+    "wer",
+    "exact_match",
+    "unknown",
+    "length_ratio",
+    "bleu_lc_moses",
+]
+SCORES_BY_DEFAULT: tuple[ScoreName, ...] = get_args(ScoreName)[:-1]
+"""What tfm validate and tfm score compute: every score that needs no further package."""
 LengthNormalization = Literal["gnmt", "average"]
 TokenLimit = Annotated[int, Field(strict=True, ge=1, le=65_536)]
 LengthRatio = Annotated[float, Field(strict=True, gt=0.0, le=1000.0)]
@@ -18,8 +31,12 @@ class ValidationConfig(Section):
 
     max_sentences: Count | None = None
     """Number of validation pairs that are used, always the first ones; several directions share this number. Absent: all pairs of the corpora whose split is validation, and at most 3,000 pairs of a drawn split, evenly spread. tfm validate scores the whole split."""
-    scores: Annotated[tuple[ScoreName, ...], Field(max_length=5)] = ("bleu", "chrf", "cer")
-    """Scores of translations; loss and perplexity are always computed. With an empty list, only the samples are translated."""
+    scores: Annotated[tuple[ScoreName, ...], Field(max_length=len(get_args(ScoreName)))] = (
+        "bleu",
+        "chrf",
+        "cer",
+    )
+    """Scores of translations; loss and perplexity are always computed. With an empty list, only the samples are translated. docs/judging.md explains each; bleu_lc_moses, the lower-cased BLEU of papers on Multi30k, needs the package sacremoses."""
     beam_size: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
     """Beam size of validations during training; tfm validate uses decoding.beam_size."""
     num_samples: Annotated[int, Field(strict=True, ge=0, le=100)] = 4
@@ -72,7 +89,7 @@ class DecodingConfig(Section):
     max_length_ratio: LengthRatio | None = None
     """Largest number of tokens of a translation for each token of the source, [EOS] included in both; if max_length is given too, the smaller limit holds."""
     min_length: Annotated[int, Field(strict=True, ge=2, le=65_536)] | None = None
-    """Smallest number of tokens of a translation, [EOS] included; absent: 1."""
+    """Smallest number of tokens of a translation, [EOS] included, its forced prefix not counted; absent: 1."""
     min_length_ratio: LengthRatio | None = None
     """Smallest number of tokens of a translation for each token of the source, [EOS] included in both; if min_length is given too, the larger limit holds, but never more than the largest number of tokens."""
     no_repeat_ngram_size: Annotated[int, Field(strict=True, ge=1, le=1000)] | None = None

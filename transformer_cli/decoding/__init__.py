@@ -7,6 +7,8 @@ from transformer_cli.decoding.engine import Hypothesis as Hypothesis
 from transformer_cli.decoding.engine import Request as Request
 from transformer_cli.decoding.engine import SpecialIds as SpecialIds
 from transformer_cli.decoding.engine import TokenIds as TokenIds
+from transformer_cli.decoding.line_details import LineDetails as LineDetails
+from transformer_cli.decoding.line_details import PartDetails as PartDetails
 from transformer_cli.decoding.text_pipeline import Alternative as Alternative
 from transformer_cli.decoding.text_pipeline import PreparedLine as PreparedLine
 from transformer_cli.decoding.text_pipeline import TextPipeline as TextPipeline

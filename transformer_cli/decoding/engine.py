@@ -65,6 +65,16 @@ class Explanation:
     best_log_probs: NDArray[np.float32]
     """(T, K): their log-probabilities, in nats."""
 
+    @property
+    def token_probs(self) -> NDArray[np.float32]:
+        """(T,): the probabilities of the target tokens."""
+        return np.exp(self.token_log_probs)
+
+    @property
+    def best_probs(self) -> NDArray[np.float32]:
+        """(T, K): the probabilities of `best_ids`."""
+        return np.exp(self.best_log_probs)
+
 
 class Hypothesis(NamedTuple):
     """One translation of one source, as token ids."""

@@ -24,8 +24,8 @@ def length_limits(
 
     Args:
         source_length: the number of tokens of the source, as the model reads it.
-        options: the limits of the config.
-        prefix_length: the number of tokens with which the translation must begin; max_length does not count them.
+        options: the limits of the config; a forced prefix does not count.
+        prefix_length: the number of tokens of the forced prefix.
         most: the largest number of tokens that the model can decode; None: any number.
     """
     upper = [] if options.max_length is None else [options.max_length]
@@ -39,4 +39,4 @@ def length_limits(
     smallest = options.min_length or 1
     if options.min_length_ratio is not None:
         smallest = max(smallest, math.ceil(options.min_length_ratio * source_length))
-    return LengthLimits(min(smallest, largest), largest)
+    return LengthLimits(min(smallest + prefix_length, largest), largest)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from transformer_cli.config import DataConfig, Direction, SequencesData
 from transformer_cli.decoding.chosen_direction import chosen_direction
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
+from transformer_cli.decoding.line_details import LineDetails
 from transformer_cli.errors import DataError, UsageError
 from transformer_cli.escaping import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
@@ -44,6 +45,8 @@ class Translation:
     """The words and marks of the source that are not in the vocabulary, in order; the model read each as [UNK]."""
     num_words: int = 0
     """Number of words of the source, plus its unknown marks; 0 for subwords, which can encode every text."""
+    details: LineDetails | None = None
+    """Tokens, probabilities, attention and word alignment of the best translation; None unless they were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,8 @@ class PreparedLine:
     """As in `Translation`."""
     num_words: int = 0
     """As in `Translation`."""
+    texts: tuple[str, ...] = ()
+    """The normalised text of each part; only white space stands between two of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +132,13 @@ class TextPipeline:
         if self.splits_sentences:
             sentences = split_sentences(text, self.languages.source)
         parts: list[TokenIds] = []
+        texts: list[str] = []
         gaps: list[str] = []
         for sentence in sentences:
             of_sentence = self._short_parts(sentence.text)
             gaps += [self._gap(sentence.gap), *[self._gap(" ")] * (len(of_sentence) - 1)]
-            parts += of_sentence
+            parts += [ids for _, ids in of_sentence]
+            texts += [part for part, _ in of_sentence]
         unknown_words = self._unknown_words(text, parts)
         num_known_words = sum(map(self.source_tokenizer.count_words, parts))
         return PreparedLine(
@@ -141,6 +148,7 @@ class TextPipeline:
             is_cut=len(parts) > len(sentences),
             unknown_words=unknown_words,
             num_words=num_known_words + len(unknown_words),
+            texts=tuple(texts),
         )
 
     def restore(
@@ -209,8 +217,8 @@ class TextPipeline:
             return ()
         return tuple(self.source_tokenizer.unknown_words(text))
 
-    def _short_parts(self, text: str) -> list[TokenIds]:
-        """The token ids of a text; several sequences if it has more than `max_length` tokens."""
+    def _short_parts(self, text: str) -> list[tuple[str, TokenIds]]:
+        """A text and its token ids; several parts of it if it has more than `max_length` tokens."""
         encoded: dict[str, TokenIds] = {}
 
         def is_short(part: str) -> bool:
@@ -222,7 +230,10 @@ class TextPipeline:
 
         parts = split_line(text, is_short)
         # `is_short` never sees a single character, which cannot be cut and may still have too many tokens.
-        return [(encoded.get(part) or self.source_ids(part))[: self.max_length] for part in parts]
+        return [
+            (part, (encoded.get(part) or self.source_ids(part))[: self.max_length])
+            for part in parts
+        ]
 
     def _texts(self, hypotheses: Sequence[Hypothesis]) -> list[Alternative]:
         """The texts of the hypotheses of one part, all different; of equal texts, the best score."""

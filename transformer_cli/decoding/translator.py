@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.engine import Engine
+from transformer_cli.decoding.details_of_lines import details_of, explained_hypotheses
+from transformer_cli.decoding.engine import Engine, ExplainingEngine
 from transformer_cli.decoding.sample_seeds import seeded
 from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline, Translation
-from transformer_cli.errors import DataError
+from transformer_cli.errors import DataError, UsageError
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ class Translator:
         from_: str | None = None,
         prefixes: Iterable[str] | None = None,
         num_before: int = 0,
+        with_details: bool = False,
     ) -> Iterator[Translation]:
         """One translation per line, in order; reads `WINDOW_LINES` lines ahead.
 
@@ -47,16 +49,30 @@ class Translator:
             prefixes: for each line, the text with which its translation begins: whole words, or an empty string.
             num_before: the number of lines of the same input that were translated before; `decoding.sampling` draws
                 other samples for each line of an input.
+            with_details: whether each translation gets its `details`; this takes a second pass of the model over each
+                source and its best translation.
 
         Raises:
-            UsageError: no direction of the model has these languages, or several have them.
+            UsageError: no direction of the model has these languages, or several have them; or the engine cannot
+                explain its translations.
             DataError: there are not as many prefixes as lines, or the model cannot write one of them.
         """
         for texts in (lines, prefixes):
             if isinstance(texts, str | bytes):
                 raise TypeError(f"give a list of lines, not {_described(texts)}")
         of_lines = None if prefixes is None else iter(prefixes)
-        return self.towards(to, from_)._translations(iter(lines), of_lines, num_before)
+        explainer = self._explainer() if with_details else None
+        towards = self.towards(to, from_)
+        windows = towards._prepared_windows(iter(lines), of_lines, num_before)
+        return chain.from_iterable(towards._translated(window, explainer) for window in windows)
+
+    def _explainer(self) -> ExplainingEngine:
+        if isinstance(self.engine, ExplainingEngine):
+            return self.engine
+        raise UsageError(
+            "this engine tells no probabilities and no attention of its translations",
+            hint="translate without details, or with the engine that runs on PyTorch",
+        )
 
     def towards(self, to: str | None, from_: str | None = None) -> "Translator":
         """The translator of one direction; see `TextPipeline.towards`."""
@@ -66,9 +82,10 @@ class Translator:
         """The translator of the direction with this index in `data.directions`."""
         return replace(self, pipeline=replace(self.pipeline, direction=number))
 
-    def _translations(
+    def _prepared_windows(
         self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int
-    ) -> Iterator[Translation]:
+    ) -> Iterator[list[PreparedLine]]:
+        """Windows of prepared lines, each read when it is asked for."""
         num_read = 0
         while window := list(islice(lines, WINDOW_LINES)):
             for number, line in enumerate(window, num_read + 1):
@@ -78,17 +95,18 @@ class Translator:
             if len(of_window) < len(window):
                 raise DataError(f"there are {num_read + len(of_window)} prefixes, but more lines")
             prepared_lines = list(map(self.pipeline.prepare, window, of_window))
-            if self.decoding.sampling is not None:
-                seed, first = self.decoding.sampling.seed, num_before + num_read
-                prepared_lines = [
-                    seeded(line, seed, number) for number, line in enumerate(prepared_lines, first)
-                ]
-            yield from self._translate_window(prepared_lines)
+            if sampling := self.decoding.sampling:
+                numbers = range(num_before + num_read, num_before + num_read + len(window))
+                seeds = repeat(sampling.seed)
+                prepared_lines = list(map(seeded, prepared_lines, seeds, numbers))
+            yield prepared_lines
             num_read += len(window)
         if prefixes is not None and next(prefixes, None) is not None:
             raise DataError(f"there are {num_read} lines, but more prefixes")
 
-    def _translate_window(self, prepared_lines: Sequence[PreparedLine]) -> list[Translation]:
+    def _translated(
+        self, prepared_lines: Sequence[PreparedLine], explainer: ExplainingEngine | None
+    ) -> list[Translation]:
         if num_cut := sum(prepared.is_cut for prepared in prepared_lines):
             limit = self.pipeline.max_length
             logger.warning(
@@ -99,9 +117,17 @@ class Translator:
         # Equal parts are translated once.
         parts = list(dict.fromkeys(part for line in prepared_lines for part in line.parts))
         hypotheses = dict(zip(parts, self.engine.translate(parts, self.decoding), strict=True))
-        return [
+        translations = [
             self.pipeline.restore(prepared, [hypotheses[part] for part in prepared.parts])
             for prepared in prepared_lines
+        ]
+        if explainer is None:
+            return translations
+        best = {request: found[0] for request, found in hypotheses.items() if found}
+        explained = explained_hypotheses(explainer, best, self.decoding.batch_tokens)
+        return [
+            replace(translation, details=details_of(self.pipeline, prepared, explained))
+            for prepared, translation in zip(prepared_lines, translations, strict=True)
         ]
 
 

@@ -17,11 +17,12 @@ from transformer_cli.decoding.engine import (
     SpecialIds,
     TokenIds,
 )
-from transformer_cli.decoding.engines.cross_attention import aligning_layer
+from transformer_cli.decoding.engines.cross_attention import started
 from transformer_cli.decoding.engines.teacher_forcing import TeacherForcing
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.length_limits import LengthLimits, length_limits
 from transformer_cli.decoding.search import (
+    AttentiveScorer,
     beam_search,
     diverse_beam_search,
     greedy_search,
@@ -65,6 +66,11 @@ class PyTorchEngine:
     continuing_ids: tuple[int, ...] = ()
     """The target tokens that continue a word: they never follow the prefix of a request."""
 
+    @property
+    def models(self) -> tuple[Transformer, ...]:
+        """The models with which this engine translates: one, unless it is an ensemble."""
+        return (self.model,)
+
     def translate(
         self, requests: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
@@ -102,7 +108,7 @@ class PyTorchEngine:
                 inputs = self.sequence_format.decoder_inputs(
                     target_ids, is_real, sos_id=self.special_ids.sos_id, pad_id=pad_id
                 )
-                logits = self.model(source_ids, source_mask, self._on_device(inputs))  # (B, T, V)
+                logits = self._logits(source_ids, source_mask, self._on_device(inputs))
                 targets_on_device = self._on_device(target_ids)
                 sums = sum_loss(logits, targets_on_device, pad_id=pad_id, label_smoothing=0.0)
                 total += sums.negative_log_likelihood.item()
@@ -113,7 +119,7 @@ class PyTorchEngine:
         with self._inference():
             source_ids, source_mask = self._padded([source])
             decoder_input_ids, _ = self._padded([(self.special_ids.sos_id, *prefix)])
-            logits = self.model(source_ids, source_mask, decoder_input_ids)  # (1, T, V)
+            logits = self._logits(source_ids, source_mask, decoder_input_ids)  # (1, T, V)
         return at_least_float32(logits[0, -1]).softmax(-1).cpu()
 
     def explain(
@@ -126,7 +132,7 @@ class PyTorchEngine:
     ) -> list[Explanation]:
         """See `ExplainingEngine.explain`."""
         forcing = TeacherForcing(
-            self.model, self.special_ids, self.sequence_format, self.machine.device
+            self.models, self.special_ids, self.sequence_format, self.machine.device
         )
         sources = [request.ids for request in requests]
         with self._inference():
@@ -135,7 +141,7 @@ class PyTorchEngine:
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """Without gradients, in the machine's precision."""
-        if self.model.training:
+        if any(model.training for model in self.models):
             raise ValueError("the model is in training mode; call model.eval() before translating")
         with torch.inference_mode(), self.machine.autocast():
             yield
@@ -143,17 +149,15 @@ class PyTorchEngine:
     def _search(self, requests: Sequence[Request], options: DecodingConfig) -> Hypotheses:
         sources = [request.ids for request in requests]
         source_ids, source_mask = self._padded(sources)
-        memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
-        has_coverage = options.coverage_penalty > 0.0
-        layer = aligning_layer(len(self.model.decoder.layers)) if has_coverage else None
-        scorer = self.model.start_decoding(memory, source_mask, attended_layer=layer)
+        keeps_attention = options.coverage_penalty > 0.0
+        scorer = self._started(source_ids, source_mask, keeps_attention=keeps_attention)
         limits = [self._length_limits(request, options) for request in requests]
         max_lengths = self._to_device([limit.largest for limit in limits])
         hooks = self._hooks(requests, options, max_lengths)
         if any(limit.smallest > 1 for limit in limits):
             min_lengths = self._to_device([limit.smallest for limit in limits])
             hooks.append(MinimalLengths(min_lengths, self.special_ids.eos_id))
-        if has_coverage:
+        if keeps_attention:
             facts = source_mask, max_lengths, self.special_ids.eos_id, options
             hooks.append(CoveragePenalty(scorer.attention, *facts))
         arguments = scorer, self.special_ids, max_lengths, options, hooks
@@ -164,6 +168,18 @@ class PyTorchEngine:
             return diverse_beam_search(*arguments)
         search = greedy_search if options.beam_size == 1 else beam_search
         return search(*arguments)
+
+    def _started(
+        self, source_ids: Tensor, source_mask: Tensor | None, *, keeps_attention: bool
+    ) -> AttentiveScorer:
+        """The scorer at the beginning of a search, one row for each source."""
+        return started(self.model, source_ids, source_mask, keeps_attention=keeps_attention)
+
+    def _logits(
+        self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
+    ) -> Tensor:
+        """(B, T, V): the scores of all next tokens of given targets."""
+        return self.model(source_ids, source_mask, decoder_input_ids)
 
     def _hooks(
         self, requests: Sequence[Request], options: DecodingConfig, max_lengths: Tensor
@@ -188,14 +204,17 @@ class PyTorchEngine:
 
     def _length_limits(self, request: Request, options: DecodingConfig) -> LengthLimits:
         """The number of tokens of a translation; without [EOS], it is fixed."""
-        source_length = len(request.ids)
-        fixed_length = self.sequence_format.fixed_length(source_length)
+        fixed_length = self.sequence_format.fixed_length(len(request.ids))
         if fixed_length is not None:
             return LengthLimits(0, fixed_length)  # there is no [EOS] to ban
-        config = self.model.config
-        most = config.max_length if config.positions == "learned" else None
-        prefix_length = len(request.prefix)
-        return length_limits(source_length, options, prefix_length=prefix_length, most=most)
+        configs = [model.config for model in self.models]
+        most = [config.max_length for config in configs if config.positions == "learned"]
+        return length_limits(
+            len(request.ids),
+            options,
+            prefix_length=len(request.prefix),
+            most=min(most, default=None),
+        )
 
     def _padded(self, sequences: Sequence[TokenIds]) -> tuple[Tensor, Tensor | None]:
         """(B, L) int64 ids and (B, L) bool, True for a token, on the device; None if there is no padding."""

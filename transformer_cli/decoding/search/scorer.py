@@ -31,6 +31,16 @@ class Scorer(Protocol):
         """
 
 
+class AttentiveScorer(Scorer, Protocol):
+    """A scorer that can also tell which source tokens its model attended to."""
+
+    def attention(self) -> Tensor:
+        """(R, S): how much the model attended to each source token in the last `advance`; each row sums to 1.
+
+        The rows are those of that call. A scorer may refuse this if it was not started for it.
+        """
+
+
 def next_scores(scorer: Scorer, hooks: Sequence[SearchHook], last_ids: Tensor) -> Tensor:
     """(R,) int64 to (R, V) in float32 at least, changed by the hooks."""
     scores = at_least_float32(scorer.advance(last_ids))

@@ -1,0 +1,23 @@
+"""The options of `tfm translate` that tell more about each translation. As in `cli.py`, they import nothing slow."""
+
+from typing import Annotated
+
+import typer
+
+AlignmentOption = Annotated[
+    bool,
+    typer.Option(
+        "--alignment",
+        help="Print, after a tab, which words belong together: 0-0 1-2 links the first words, and the second with the third.",
+    ),
+]
+DetailsOption = Annotated[
+    bool,
+    typer.Option(
+        "--details", help="With --json: tokens, their probabilities, and the word alignment."
+    ),
+]
+AttentionOption = Annotated[
+    bool,
+    typer.Option("--attention", help="With --json: as --details, and the attention weights."),
+]
