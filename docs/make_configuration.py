@@ -20,6 +20,7 @@ from transformer_cli.config import (
     FilesData,
     HubCorpus,
     HubData,
+    MbrConfig,
     ModelConfig,
     PhrasebookData,
     PublishedConfig,
@@ -133,7 +134,8 @@ tfm train --config multi30k-en-de.yaml --set data.root=PATH --set data.corpora.0
 
 `tfm train`, `tfm data`, and `tfm info` of a config, take any field. The commands of a trained model take the settings
 that have an effect on them, and refuse all others: `tfm translate` takes `decoding.*`, `runtime.device`,
-`runtime.precision` and `runtime.threads`; `tfm next` takes these three of `runtime`; `tfm validate` takes the same as
+`runtime.precision` and `runtime.threads`; `tfm next` takes these three of `runtime`, and `tfm likelihood`
+these and `decoding.batch_tokens`; `tfm validate` takes the same as
 `tfm translate` without `decoding.num_best`, and also `data.root`, `validation.max_sentences`, `validation.scores`,
 `validation.num_samples` and `validation.sequence_lengths`. By default it scores the whole split, with all scores.
 `--beam-size N` is short for `--set decoding.beam_size=N`.
@@ -146,6 +148,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "validation": ValidationConfig,
     "decoding": DecodingConfig,
     "decoding.sampling": SamplingConfig,
+    "decoding.mbr": MbrConfig,
     "decoding.diversity": DiversityConfig,
     "runtime": RuntimeConfig,
     "published": PublishedConfig,
@@ -179,6 +182,9 @@ CONTRADICTIONS: tuple[tuple[str, ...], ...] = (
     ("training.best_metric=ter",),
     ("decoding.num_best=5",),
     ("decoding.sampling.top_k=5", "decoding.coverage_penalty=0.2"),
+    ("decoding.mbr.candidates=5",),
+    ("decoding.mbr={}", "decoding.beam_size=1"),
+    ("decoding.mbr.candidates=2", "decoding.num_best=3"),
     ("decoding.sampling.top_k=5", "decoding.diversity.groups=2"),
     ("decoding.diversity.groups=3", "decoding.beam_size=4"),
     ("decoding.min_length=9", "decoding.max_length=8"),

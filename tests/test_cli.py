@@ -155,6 +155,7 @@ def test_output_is_utf_8_whatever_the_locale(
 # A command line for each command with --set; the override is the example of its own --help.
 WITH_SETTINGS = {
     "train": (), "translate": ("1 2 3",), "validate": (), "next": ("1 2 3",),
+    "likelihood": ("--source", "tiny.yaml", "--target", "tiny.yaml"),
     "info": ("--config", "tiny.yaml"), "data": ("--config", "tiny.yaml"),
 }  # fmt: skip
 
@@ -176,6 +177,7 @@ def test_the_example_in_the_help_of_a_command_works_there(tfm_in: Tfm, command: 
         ("translate", completion.settings_of_translating),
         ("validate", completion.settings_of_validating),
         ("next", completion.settings_of_the_machine),
+        ("likelihood", completion.settings_of_likelihoods),
     ],
 )
 def test_a_command_takes_the_settings_that_a_shell_offers_for_it(

@@ -9,17 +9,13 @@ from transformer_cli import __version__
 from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.average import average
 from transformer_cli.commands.arguments.benchmark import benchmark
-from transformer_cli.commands.arguments.details import (
-    AlignmentOption,
-    AttentionOption,
-    DetailsOption,
-)
 from transformer_cli.commands.arguments.hypotheses import (
     NBestOption,
     PrefixesOption,
     PrefixOption,
 )
 from transformer_cli.commands.arguments.init import init
+from transformer_cli.commands.arguments.likelihood import likelihood
 from transformer_cli.commands.arguments.options import (
     BeamOption,
     ConfigOption,
@@ -35,6 +31,12 @@ from transformer_cli.commands.arguments.options import (
 from transformer_cli.commands.arguments.runs import runs
 from transformer_cli.commands.arguments.score import score
 from transformer_cli.commands.arguments.sentence_arguments import CarefulCommand, SentenceCommand
+from transformer_cli.commands.arguments.translate import (
+    AlignmentOption,
+    AttentionOption,
+    DetailsOption,
+    ResumeOption,
+)
 from transformer_cli.commands.arguments.validate import validate
 from transformer_cli.errors import UsageError
 from transformer_cli.exits import run_to_exit
@@ -127,6 +129,7 @@ def translate(
     alignment: AlignmentOption = False,
     details: DetailsOption = False,
     attention: AttentionOption = False,
+    resume: ResumeOption = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -140,8 +143,8 @@ def translate(
     from transformer_cli.commands.translating.wishes import Wishes
 
     settings = _with_beam(overrides, beam_size)
-    told = {"alignment": alignment, "details": details, "attention": attention}
-    wishes = Wishes(to, from_, num_best=n_best, prefix=prefix, prefixes=prefixes, **told)
+    flags = {"alignment": alignment, "details": details, "attention": attention, "resume": resume}
+    wishes = Wishes(to, from_, num_best=n_best, prefix=prefix, prefixes=prefixes, **flags)
     given = sentences or input_file
     run_translation(given, output_file, run=run, overrides=settings, wishes=wishes, as_json=as_json)
 
@@ -177,6 +180,12 @@ def show_next(
 
     translator = load_run(run, overrides or [], command="next").translator.towards(to, from_)
     show(translator, source, prefix=prefix, top=top, as_json=as_json)
+
+
+app.command(
+    cls=CarefulCommand,
+    epilog="Example: tfm likelihood --run en-it --source in.en --target out.it",
+)(likelihood)
 
 
 @app.command(cls=CarefulCommand, epilog="Example: tfm info --run en-it")

@@ -11,6 +11,7 @@ import torch
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.commands.held_out_text import HeldOut
 from transformer_cli.commands.info import show_info
+from transformer_cli.commands.likelihood import print_likelihoods
 from transformer_cli.commands.next import show_next
 from transformer_cli.commands.translate import run_translation
 from transformer_cli.commands.validate import run_validation
@@ -40,6 +41,8 @@ VALUES = {
     "decoding.min_length": "9",
     "decoding.min_length_ratio": "1.5",
     "decoding.no_repeat_ngram_size": "1",
+    "decoding.mbr": "{candidates: 4}",
+    "decoding.mbr.candidates": "4",
     "decoding.diversity": "{groups: 4}",
     "decoding.diversity.groups": "4",
     "decoding.diversity.strength": "2.0",
@@ -70,7 +73,7 @@ SETTINGS = [
     for path in setting_paths({"source": "files"})
     if path.startswith(("decoding.", "runtime.", "validation.")) or path == "data.root"
 ]
-COMMANDS: tuple[Command, ...] = ("translate", "validate", "validate --source", "next")
+COMMANDS: tuple[Command, ...] = ("translate", "validate", "validate --source", "next", "likelihood")
 
 
 @pytest.fixture
@@ -130,6 +133,8 @@ def observed(
                 run_validation(held_out=HeldOut(), **shared)
             case "validate --source":
                 run_validation(held_out=HeldOut(files=(source, source)), **shared)
+            case "likelihood":
+                print_likelihoods(files=(source, source), **shared)
             case "next":
                 translator = load_run(run, overrides, command="next").translator
                 show_next(translator, LINES[-1], prefix=WORDS[0], top=5, as_json=True)

@@ -171,6 +171,9 @@ def test_an_n_best_list_raises_the_beam_of_the_config_but_not_one_that_was_asked
         UsageError, match="--n-best 4 needs a beam of at least 4, but beam_size is 2"
     ):
         run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
+    loaded.translator = translator(tokenizer_of_words(), mbr={"candidates": 3})
+    with pytest.raises(UsageError, match=r"at least 4 candidates, but mbr\.candidates is 3"):
+        run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
 
 
 def test_samples_need_no_beam_and_groups_are_never_made_larger(

@@ -56,6 +56,22 @@ def test_the_library_itself_encodes_and_decodes_the_same(kind: str) -> None:
         assert engine.decode(ids) == text
 
 
+# The first digits of the SHA-256 of the parts that are not learned.
+DIGESTS = {
+    "wordlevel": "3f9c82c5e5396266",
+    "bpe": "4e4ee380db727edb",
+    "unigram": "4e4ee380db727edb",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_patterns_are_spelled_as_in_all_checkpoints_so_far(kind: str) -> None:
+    """A file with another spelling is refused, even if the spellings mean the same."""
+    parts = [parts_of(kind)[name] for name in ("normalizer", "pre_tokenizer", "decoder")]
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    assert digest.startswith(DIGESTS[kind])
+
+
 def swap(vocabulary: Parts, piece: str, index: int) -> None:
     vocabulary[piece] = index
 

@@ -23,6 +23,7 @@ SCORES_BY_DEFAULT: tuple[ScoreName, ...] = get_args(ScoreName)[:-1]
 """What tfm validate and tfm score compute: every score that needs no further package."""
 LengthNormalization = Literal["gnmt", "average"]
 TokenLimit = Annotated[int, Field(strict=True, ge=1, le=65_536)]
+MBR_SAMPLES = 32
 LengthRatio = Annotated[float, Field(strict=True, gt=0.0, le=1000.0)]
 
 
@@ -62,6 +63,13 @@ class SamplingConfig(Section):
     """Seed of the samples. The sample of a line depends on this number, on the line and on its place in the input, but not on the other lines."""
 
 
+class MbrConfig(Section):
+    """How a translation is chosen by minimum Bayes risk (MBR)."""
+
+    candidates: Annotated[int, Field(strict=True, ge=2, le=1000)] | None = None
+    """Number of candidates of each sentence: the best hypotheses of the beam, at most beam_size, or samples. Absent: the whole beam, or 32 samples."""
+
+
 class DiversityConfig(Section):
     """Diverse beam search (Vijayakumar et al. 2016): the beam is cut into groups that avoid each other's tokens."""
 
@@ -96,6 +104,8 @@ class DecodingConfig(Section):
     """n: no translation of a sentence contains the same n tokens in a row twice; absent: repetitions are allowed."""
     sampling: SamplingConfig | None = None
     """Draw tokens at random instead of searching for the most probable translation; absent: no sampling. It does not use beam_size."""
+    mbr: MbrConfig | None = None
+    """Choose the translation that is most similar to all candidates, by chrF (minimum Bayes risk); absent: the one with the best score."""
     diversity: DiversityConfig | None = None
     """Diverse beam search, for num_best translations that differ more; absent: plain beam search."""
     split_sentences: Switch = True
@@ -110,9 +120,16 @@ class DecodingConfig(Section):
         """The number of hypotheses of a sentence that are extended at each step."""
         return self.beam_size if self.sampling is None else self.num_best
 
+    @property
+    def num_candidates(self) -> int:
+        """The number of hypotheses of a sentence from which the `num_best` best are chosen."""
+        if self.mbr is None:
+            return self.num_best
+        return self.mbr.candidates or (self.beam_size if self.sampling is None else MBR_SAMPLES)
+
     def best_of_beam(self, beam_size: int) -> Self:
         """These settings for one translation per sentence, by plain beam search or greedy search."""
-        plain = {"num_best": 1, "sampling": None, "diversity": None}
+        plain = {"num_best": 1, "sampling": None, "diversity": None, "mbr": None}
         return self.model_copy(update={"beam_size": beam_size, **plain})
 
     @model_validator(mode="after")
@@ -121,6 +138,28 @@ class DecodingConfig(Section):
             raise Contradiction(
                 f"num_best ({self.num_best}) is above beam_size ({self.beam_size})",
                 hint=f"raise decoding.beam_size to {self.num_best}, or lower decoding.num_best",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _best_are_among_the_candidates(self) -> Self:
+        if self.mbr is None:
+            return self
+        found = self.num_candidates
+        if self.sampling is None and found > self.beam_size:
+            raise Contradiction(
+                f"mbr.candidates ({found}) is above beam_size ({self.beam_size})",
+                hint=f"raise decoding.beam_size to {found}, or draw samples: decoding.sampling={{}}",
+            )
+        if self.num_best > found:
+            raise Contradiction(
+                f"num_best ({self.num_best}) is above mbr.candidates ({found})",
+                hint=f"raise decoding.mbr.candidates to {self.num_best}, or lower decoding.num_best",
+            )
+        if found == 1:
+            raise Contradiction(
+                "mbr has nothing to choose from: beam_size is 1",
+                hint="raise decoding.beam_size, or draw samples: decoding.sampling={}",
             )
         return self
 

@@ -22,11 +22,17 @@ def by_expected_utility(
         candidates: hypotheses of one source, from a beam or drawn at random.
         decode: token ids to text.
 
+    Returns:
+        One candidate for each different text, the first one.
+
     Source: Kumar and Byrne 2004; with candidates drawn from the model, Eikema and Aziz 2020.
     """
-    utilities = expected_utilities([decode(candidate.ids) for candidate in candidates])
-    order = np.argsort(-utilities, kind="stable")
-    return [candidates[index] for index in order.tolist()]
+    texts = [decode(candidate.ids) for candidate in candidates]
+    order = np.argsort(-expected_utilities(texts), kind="stable").tolist()
+    chosen: dict[str, Hypothesis] = {}
+    for index in order:
+        chosen.setdefault(texts[index], candidates[index])
+    return [*chosen.values()]
 
 
 def expected_utilities(texts: Sequence[str]) -> NDArray[np.float64]:

@@ -7,7 +7,8 @@ from itertools import chain, islice, repeat
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.details_of_lines import details_of, explained_hypotheses
-from transformer_cli.decoding.engine import Engine, ExplainingEngine
+from transformer_cli.decoding.engine import Engine, ExplainingEngine, Hypothesis, Request
+from transformer_cli.decoding.minimum_bayes_risk import by_expected_utility
 from transformer_cli.decoding.sample_seeds import seeded
 from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline, Translation
 from transformer_cli.errors import DataError, UsageError
@@ -116,7 +117,7 @@ class Translator:
             )
         # Equal parts are translated once.
         parts = list(dict.fromkeys(part for line in prepared_lines for part in line.parts))
-        hypotheses = dict(zip(parts, self.engine.translate(parts, self.decoding), strict=True))
+        hypotheses = dict(zip(parts, self._hypotheses(parts), strict=True))
         translations = [
             self.pipeline.restore(prepared, [hypotheses[part] for part in prepared.parts])
             for prepared in prepared_lines
@@ -129,6 +130,16 @@ class Translator:
             replace(translation, details=details_of(self.pipeline, prepared, explained))
             for prepared, translation in zip(prepared_lines, translations, strict=True)
         ]
+
+    def _hypotheses(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
+        """The best hypotheses of each part: by their scores, or by minimum Bayes risk (`decoding.mbr`)."""
+        options = self.decoding
+        if options.mbr is None:
+            return self.engine.translate(parts, options)
+        decode = self.pipeline.target_tokenizer.decode
+        asked = options.model_copy(update={"num_best": options.num_candidates})
+        candidates = self.engine.translate(parts, asked)
+        return [by_expected_utility(of_part, decode)[: options.num_best] for of_part in candidates]
 
 
 def _described(value: object) -> str:

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from transformer_cli.model.decoder_state import DecoderState
 from transformer_cli.model.layers import DecoderLayer
 from transformer_cli.model.masks import causal_mask, padding_mask
 from transformer_cli.model.transformer import Transformer
@@ -54,18 +53,3 @@ def aligning_layer(num_layers: int) -> int:
     Source: Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer Models", section 4.2.
     """
     return num_layers - 2 if num_layers >= _DEEP_LAYERS else num_layers - 1
-
-
-def started(
-    model: Transformer, source_ids: Tensor, source_mask: Tensor | None, *, keeps_attention: bool
-) -> DecoderState:
-    """The state of a search before its first token, one row for each source.
-
-    Args:
-        source_ids: (B, S) int64.
-        source_mask: (B, S) bool; None: there is no padding.
-        keeps_attention: whether `DecoderState.attention` will be asked for; it is that of the aligning layer.
-    """
-    layer = aligning_layer(len(model.decoder.layers)) if keeps_attention else None
-    memory = model.encode(source_ids, source_mask)  # (B, S, D)
-    return model.start_decoding(memory, source_mask, attended_layer=layer)

@@ -5,10 +5,9 @@ from dataclasses import dataclass, fields
 
 from torch import Tensor
 
-from transformer_cli.decoding.engines.cross_attention import started
 from transformer_cli.decoding.engines.mean_probabilities import MeanScorer, mean_log_probs
-from transformer_cli.decoding.engines.pytorch import PyTorchEngine
-from transformer_cli.decoding.search import AttentiveScorer
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine, started_search
+from transformer_cli.decoding.search import AttendingScorer
 from transformer_cli.model import Transformer
 from transformer_cli.model.precision import at_least_float32
 
@@ -36,11 +35,11 @@ class EnsembleEngine(PyTorchEngine):
         return (self.model, *self.others)
 
     def _started(
-        self, source_ids: Tensor, source_mask: Tensor | None, *, keeps_attention: bool
-    ) -> AttentiveScorer:
+        self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
+    ) -> AttendingScorer:
         return MeanScorer(
             [
-                started(model, source_ids, source_mask, keeps_attention=keeps_attention)
+                started_search(model, source_ids, source_mask, with_attention=with_attention)
                 for model in self.models
             ]
         )

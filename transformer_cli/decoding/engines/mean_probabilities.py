@@ -7,14 +7,14 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from transformer_cli.decoding.search import AttentiveScorer
+from transformer_cli.decoding.search import AttendingScorer
 from transformer_cli.model.precision import at_least_float32
 
 
 class MeanScorer:
-    """A `Scorer` whose probabilities, and attention, are the mean of those of several scorers."""
+    """A `Scorer` whose probabilities are the mean of those of several scorers."""
 
-    def __init__(self, scorers: Sequence[AttentiveScorer]) -> None:
+    def __init__(self, scorers: Sequence[AttendingScorer]) -> None:
         self._scorers = scorers
 
     def advance(self, last_ids: Tensor) -> Tensor:
@@ -24,7 +24,7 @@ class MeanScorer:
         )
 
     def attention(self) -> Tensor:
-        """(R, S): see `AttentiveScorer.attention`."""
+        """(R, S): the mean of the weights; see `AttendingScorer.attention`."""
         return torch.stack([scorer.attention() for scorer in self._scorers]).mean(0)
 
     def select(self, rows: Tensor, *, keeps_sources: bool = False) -> None:

@@ -5,5 +5,5 @@ from transformer_cli.decoding.search.diverse_beam import diverse_beam_search as 
 from transformer_cli.decoding.search.greedy import greedy_search as greedy_search
 from transformer_cli.decoding.search.hypotheses import Hypotheses as Hypotheses
 from transformer_cli.decoding.search.sampling import sample_search as sample_search
-from transformer_cli.decoding.search.scorer import AttentiveScorer as AttentiveScorer
+from transformer_cli.decoding.search.scorer import AttendingScorer as AttendingScorer
 from transformer_cli.decoding.search.scorer import Scorer as Scorer

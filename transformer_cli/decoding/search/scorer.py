@@ -31,14 +31,11 @@ class Scorer(Protocol):
         """
 
 
-class AttentiveScorer(Scorer, Protocol):
-    """A scorer that can also tell which source tokens its model attended to."""
+class AttendingScorer(Scorer, Protocol):
+    """A scorer that can also tell what each row attends to."""
 
     def attention(self) -> Tensor:
-        """(R, S): how much the model attended to each source token in the last `advance`; each row sums to 1.
-
-        The rows are those of that call. A scorer may refuse this if it was not started for it.
-        """
+        """(R, S): the weights with which each row read the source when its newest token was scored; a row sums to 1."""
 
 
 def next_scores(scorer: Scorer, hooks: Sequence[SearchHook], last_ids: Tensor) -> Tensor:
