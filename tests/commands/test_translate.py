@@ -215,6 +215,23 @@ def test_an_n_best_list_raises_the_beam_of_the_config_but_not_one_that_was_asked
         run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
 
 
+def test_samples_need_no_beam_and_groups_are_never_made_larger(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tokenizer = tokenizer_of_words()
+    sampling = translator(tokenizer, beam_size=2, sampling={"temperature": 20.0})
+    loaded = SimpleNamespace(translator=sampling, overridden=frozenset({"decoding.beam_size"}))
+    monkeypatch.setattr("transformer_cli.commands.translate.load_run", lambda *_: loaded)
+    given = {"run": None, "overrides": (), "as_json": False, "wishes": Wishes(num_best=5)}
+    run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
+    assert 1 <= len(capfd.readouterr().out.splitlines()) <= 5
+    loaded.translator = translator(tokenizer, beam_size=4, diversity={"groups": 2})
+    loaded.overridden = frozenset()
+    with pytest.raises(UsageError, match="--n-best 5 needs a beam of at least 5") as refused:
+        run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
+    assert "a multiple of 2 that is at least 5" in str(refused.value.hint)
+
+
 def test_several_translations_without_a_way_to_show_them_are_told_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -95,6 +95,34 @@ def test_an_explanation_is_of_the_mean_probabilities_and_of_the_mean_attention()
         assert explained.best_ids[place].tolist() == expected.topk(2).indices.tolist()
 
 
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("search", [{"beam_size": 4}, {"beam_size": 4, "diversity": {"groups": 2}}])
+def test_the_coverage_penalty_is_that_of_the_explained_attention(
+    count: int, search: dict[str, object]
+) -> None:
+    settings = {"num_best": 3, "length_penalty": 0.6, "coverage_penalty": 0.7}
+    members = [single(seed, **settings, **search) for seed in range(1, count + 1)]
+    for member in members:
+        assert isinstance(member.engine, PyTorchEngine)
+        with torch.no_grad():  # small weights, or some attention is 0 in float32
+            for parameter in member.engine.model.parameters():
+                parameter.mul_(0.4)
+    together = combined(*members)
+    requests = [Request(source) for source in SOURCES]
+    assert isinstance(together.engine, ExplainingEngine)
+    translations = together.engine.translate(requests, together.decoding)
+    for request, hypotheses in zip(requests, translations, strict=True):
+        assert hypotheses
+        targets = [hypothesis.ids for hypothesis in hypotheses]
+        of_all = together.engine.explain([request] * len(targets), targets, batch_tokens=50)
+        for hypothesis, explained in zip(hypotheses, of_all, strict=True):
+            coverage = explained.attention.sum(0).tolist()
+            penalty = sum(math.log(min(covered, 1.0)) for covered in coverage)
+            divisor = ((5 + len(hypothesis.ids)) / 6) ** 0.6
+            expected = float(explained.token_log_probs.sum()) / divisor + 0.7 * penalty
+            assert hypothesis.score == pytest.approx(expected, rel=1e-4, abs=1e-4)
+
+
 def test_greedy_search_takes_the_token_with_the_largest_mean_probability() -> None:
     members = [single(seed) for seed in (1, 2)]
     engines, ensemble = [one.engine for one in members], combined(*members).engine

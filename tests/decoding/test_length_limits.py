@@ -35,10 +35,10 @@ def test_the_limits_of_a_source_of_ten_tokens(
     assert length_limits(10, DecodingConfig.model_validate(settings), most=most) == limits
 
 
-def test_a_forced_prefix_has_room_before_the_largest_number_of_tokens() -> None:
+def test_a_forced_prefix_is_not_counted() -> None:
     options = DecodingConfig(max_length=7, min_length=5)
-    assert length_limits(10, options, prefix_length=4) == (5, 11)
-    assert length_limits(10, options, prefix_length=4, most=9) == (5, 9)
+    assert length_limits(10, options, prefix_length=4) == (9, 11)
+    assert length_limits(10, options, prefix_length=4, most=10) == (9, 10)
 
 
 @given(

@@ -13,8 +13,8 @@ from transformer_cli.config import DecodingConfig, SamplingConfig
 from transformer_cli.decoding.search import sample_search
 from transformer_cli.decoding.search.hooks import BannedTokens, SearchHook
 from transformer_cli.decoding.search.hypotheses import Hypotheses
-from transformer_cli.decoding.search.noise import gumbel_noise, substream
-from transformer_cli.decoding.search.sampling import filtered
+from transformer_cli.decoding.search.noise import substream, uniform_numbers
+from transformer_cli.decoding.search.sampling import drawn, filtered
 
 from ..chains import (
     EOS,
@@ -76,21 +76,30 @@ def test_sequences_are_as_frequent_as_the_softmax_says(temperature: float) -> No
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_noise_has_the_gumbel_distribution_and_differs_by_seed_and_token(
-    dtype: torch.dtype,
-) -> None:
-    noise = gumbel_noise(torch.arange(200), torch.arange(500).unsqueeze(0), dtype).double()
-    assert noise.dtype == torch.float64
-    assert noise.isfinite().all()
-    assert noise.mean().item() == pytest.approx(0.5772, abs=0.02)
-    assert noise.var().item() == pytest.approx(math.pi**2 / 6, abs=0.03)
-    # exp(-exp(-x)) of a Gumbel number is uniform.
-    counts = torch.histc((-(-noise).exp()).exp(), 20, 0.0, 1.0)
+def test_the_numbers_of_seeds_are_uniform_and_independent(dtype: torch.dtype) -> None:
+    below = substream(torch.arange(200).unsqueeze(1), torch.arange(500))
+    numbers = uniform_numbers(below.flatten(), dtype).reshape(200, 500)
+    assert numbers.dtype == dtype
+    assert 0.0 < numbers.min() < 1e-4
+    assert 1.0 - 1e-4 < numbers.max() <= 1.0
+    counts = torch.histc(numbers.float(), 20, 0.0, 1.0)
     assert chi_square([int(n) for n in counts], [0.05] * 20) < 43.8  # 99.9 %, 19 degrees
-    assert len(noise.unique()) > 0.99 * noise.numel()
-    for pairs in ((noise[:-1], noise[1:]), (noise[:, :-1], noise[:, 1:])):
-        both = torch.stack([numbers.flatten() for numbers in pairs])
+    for pairs in ((numbers[:-1], numbers[1:]), (numbers[:, :-1], numbers[:, 1:])):
+        both = torch.stack([of_pair.flatten() for of_pair in pairs])
         assert abs(both.corrcoef()[0, 1].item()) < 0.02
+
+
+def test_rare_tokens_behind_probable_ones_are_drawn_as_often_as_they_should() -> None:
+    # In float32, none of the 60,000 rare probabilities would change a sum of about 1.
+    logits = torch.cat([torch.zeros(1), torch.full((60_000,), math.log(5e-8))])
+    logits[30_000:40_000] = -math.inf
+    share = 50_000 * 5e-8 / (1.0 + 50_000 * 5e-8)
+    seeds = substream(torch.tensor(1), torch.arange(200))
+    many = torch.cat([drawn(logits.expand(200, -1), substream(seeds, torch.tensor(n))) for n in range(20)])  # fmt: skip
+    num_rare = int((many > 0).sum())
+    assert num_rare == pytest.approx(4000 * share, abs=4.0 * math.sqrt(4000 * share))
+    assert num_rare > 0
+    assert not ((many >= 30_000) & (many < 40_000)).any()
 
 
 def test_seeds_below_a_seed_are_all_different() -> None:

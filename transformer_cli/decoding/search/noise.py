@@ -1,4 +1,4 @@
-"""Random numbers without a generator: each number is a function of a seed, a step and a token.
+"""Random numbers without a generator: each number is a function of its seed.
 
 So the random numbers of a hypothesis do not depend on the other rows of its batch, or on their order.
 
@@ -19,23 +19,9 @@ def substream(seeds: Tensor, numbers: Tensor) -> Tensor:
     return _mixed(seeds + (numbers + 1) * _GAMMA)
 
 
-def gumbel_noise(seeds: Tensor, token_ids: Tensor, dtype: torch.dtype) -> Tensor:
-    """Independent numbers of the standard Gumbel distribution.
-
-    Args:
-        seeds: (R,) int64.
-        token_ids: (R, C) or (1, C) int64: a number is a function of the seed of its row and the token id alone.
-        dtype: of the result; a floating-point type.
-
-    Returns:
-        (R, C).
-    """
-    bits = substream(seeds.unsqueeze(1), token_ids)
-    uniform = (_shifted(bits, 11).to(dtype) + 0.5) * 2.0**-53
-    # Rounding may make it 1, whose noise would be infinite.
-    uniform = uniform.clamp(max=1.0 - torch.finfo(dtype).eps)
-    # The largest noise comes from the smallest uniform numbers, which floating point resolves best.
-    return -(-(-uniform).log1p()).log()
+def uniform_numbers(seeds: Tensor, dtype: torch.dtype) -> Tensor:
+    """(R,) int64 seeds to (R,) independent numbers, uniform between 0 and 1."""
+    return (_shifted(_mixed(seeds), 11).to(dtype) + 0.5) * 2.0**-53
 
 
 def _mixed(numbers: Tensor) -> Tensor:

@@ -10,18 +10,17 @@ from transformer_cli.config import DecodingConfig, SamplingConfig
 from transformer_cli.decoding.engine import SpecialIds
 from transformer_cli.decoding.search.hooks import SearchHook
 from transformer_cli.decoding.search.hypotheses import Hypotheses
-from transformer_cli.decoding.search.noise import gumbel_noise, substream
+from transformer_cli.decoding.search.noise import substream, uniform_numbers
 from transformer_cli.decoding.search.scorer import Scorer
 from transformer_cli.decoding.search.single_path import follow_paths
-from transformer_cli.decoding.search.top_k import largest, top_k
+from transformer_cli.decoding.search.top_k import top_k
 
 
 class DrawnToken:
     """A token drawn from softmax(scores / temperature), after the filters top_k, top_p and min_p, in this order.
 
-    The token with the largest (score / temperature + Gumbel noise) has exactly this distribution.
-
-    Source: the Gumbel-max trick is in Gumbel 1954 and Maddison, Tarlow and Minka 2014, section 2.
+    A row needs one random number in each step, which is a function of the seed of its sentence, the number of the
+    sample and the step.
     """
 
     def __init__(self, settings: SamplingConfig, seeds: Tensor, num_paths: int) -> None:
@@ -42,8 +41,7 @@ class DrawnToken:
         seeds = substream(self._seeds, self._step)
         self._step = self._step + 1
         logits, ids = filtered(scores, self._settings)  # (R, C); (R, C) or (1, C)
-        _, places = largest(logits + gumbel_noise(seeds, ids, scores.dtype))
-        chosen = ids.expand(len(scores), -1).gather(1, places.unsqueeze(1))
+        chosen = ids.expand(len(scores), -1).gather(1, drawn(logits, seeds))
         return scores.gather(1, chosen).squeeze(1), chosen.squeeze(1)
 
     def select(self, rows: Tensor) -> None:
@@ -78,6 +76,22 @@ def filtered(scores: Tensor, settings: SamplingConfig) -> tuple[Tensor, Tensor]:
         smallest = logits.amax(-1, keepdim=True) + math.log(settings.min_p)
         logits = logits.where(logits >= smallest, -torch.inf)
     return logits, ids
+
+
+def drawn(logits: Tensor, seeds: Tensor) -> Tensor:
+    """(R, C) logits and (R,) int64 seeds to (R, 1) int64: a place drawn from softmax(logits) in each row.
+
+    It is the first place up to which the probabilities sum up to more than a uniform random number. A place with a
+    probability of 0 is never drawn.
+    """
+    # The sum of a large vocabulary needs float64, or rare tokens would not change it; Apple GPUs have none.
+    precise = torch.float32 if logits.device.type == "mps" else torch.float64
+    cumulative = logits.softmax(-1).cumsum(-1, dtype=precise)
+    total = cumulative[:, -1:]
+    targets = uniform_numbers(seeds, precise).unsqueeze(1) * total
+    targets = targets.minimum(torch.nextafter(total, torch.zeros_like(total)))
+    places = torch.searchsorted(cumulative, targets, right=True)
+    return places.clamp(max=logits.shape[1] - 1)  # for a row without a possible token
 
 
 def sample_search(
