@@ -17,7 +17,7 @@ shift 7
 
 corpus() { echo "{split: $1, source_path: $2, target_path: $3}"; }
 data() { echo "data={source: files, source_language: $1, target_language: $2, test_share: 0.0, corpora: [$3]}"; }
-reversed() { awk '{ for (i = NF; i > 0; i--) printf "%s%s", $i, i > 1 ? " " : ""; print "" }' "$@"; }
+reversed() { awk '{ for (i = NF; i > 0; i--) printf "%s%s", $i, (i > 1 ? " " : ""); print "" }' "$@"; }
 
 for text in "$train" "$dev"; do reversed "$text.$target" > "$text.reversed.$target"; done
 tfm train --config "$config" "$@" --set name=rescore-channel --set "$(data "$target" "$source" \
