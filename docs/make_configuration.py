@@ -179,6 +179,7 @@ CONTRADICTIONS: tuple[tuple[str, ...], ...] = (
     ("training.weight_decay=0.01",),
     ("training.best_metric=ter",),
     ("decoding.num_best=5",),
+    ("decoding.sampling.top_k=5", "decoding.coverage_penalty=0.2"),
     ("decoding.mbr.candidates=5",),
     ("decoding.mbr={}", "decoding.beam_size=1"),
     ("decoding.mbr.candidates=2", "decoding.num_best=3"),

@@ -9,11 +9,6 @@ from transformer_cli import __version__
 from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.average import average
 from transformer_cli.commands.arguments.benchmark import benchmark
-from transformer_cli.commands.arguments.details import (
-    AlignmentOption,
-    AttentionOption,
-    DetailsOption,
-)
 from transformer_cli.commands.arguments.hypotheses import (
     NBestOption,
     PrefixesOption,
@@ -36,6 +31,12 @@ from transformer_cli.commands.arguments.options import (
 from transformer_cli.commands.arguments.runs import runs
 from transformer_cli.commands.arguments.score import score
 from transformer_cli.commands.arguments.sentence_arguments import CarefulCommand, SentenceCommand
+from transformer_cli.commands.arguments.translate import (
+    AlignmentOption,
+    AttentionOption,
+    DetailsOption,
+    ResumeOption,
+)
 from transformer_cli.commands.arguments.validate import validate
 from transformer_cli.errors import UsageError
 from transformer_cli.exits import run_to_exit
@@ -128,6 +129,7 @@ def translate(
     alignment: AlignmentOption = False,
     details: DetailsOption = False,
     attention: AttentionOption = False,
+    resume: ResumeOption = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -141,8 +143,8 @@ def translate(
     from transformer_cli.commands.translating.wishes import Wishes
 
     settings = _with_beam(overrides, beam_size)
-    told = {"alignment": alignment, "details": details, "attention": attention}
-    wishes = Wishes(to, from_, num_best=n_best, prefix=prefix, prefixes=prefixes, **told)
+    flags = {"alignment": alignment, "details": details, "attention": attention, "resume": resume}
+    wishes = Wishes(to, from_, num_best=n_best, prefix=prefix, prefixes=prefixes, **flags)
     given = sentences or input_file
     run_translation(given, output_file, run=run, overrides=settings, wishes=wishes, as_json=as_json)
 

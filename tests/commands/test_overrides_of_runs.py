@@ -35,6 +35,7 @@ VALUES = {
     "decoding.length_penalty": "9",
     "decoding.num_best": "2",
     "decoding.length_normalization": "average",
+    "decoding.coverage_penalty": "2.0",
     "decoding.max_length": "1",
     "decoding.max_length_ratio": "0.3",
     "decoding.min_length": "9",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.score import chosen_scores, run_scoring
+from transformer_cli.commands.score import Texts, chosen_scores, run_scoring
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT
 from transformer_cli.errors import DataError, MissingInputError, UsageError
 
@@ -29,8 +29,10 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def score(*references: str, hypothesis: str = "system", **options: Any) -> None:
-    given = {"scores": None, "language": None, "against": None, "as_json": True} | options
-    run_scoring(Path(hypothesis), [Path(name) for name in references], **given)
+    against = options.pop("against", None)
+    texts = Texts(Path(hypothesis), tuple(map(Path, references)), against)
+    given: dict[str, Any] = {"scores": None, "language": None, "as_json": True}
+    run_scoring(texts, **given | options)
 
 
 def figures(capfd: pytest.CaptureFixture[str], *references: str, **options: Any) -> Any:
@@ -141,3 +143,16 @@ def test_scores_are_chosen_in_any_case_and_once() -> None:
 
 def test_a_shell_completes_the_next_score() -> None:
     assert completion.scores("bleu,ch") == [("bleu,chrf", ""), ("bleu,chrf++", "")]
+
+
+def test_the_groups_of_a_breakdown_are_scored_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    found = figures(capfd, "reference", scores="bleu,wer", has_breakdown=True)["breakdown"]
+    [by_reference] = found
+    assert by_reference["by"] == "words of reference"
+    short = [row for row, line in enumerate(REFERENCES) if len(line.split()) <= 5]
+    for name, lines in (("system", HYPOTHESES), ("reference", REFERENCES)):
+        write_lines(Path(name), [lines[row] for row in short])
+    group = by_reference["groups"][0]
+    alone = figures(capfd, "reference", scores="bleu,wer")
+    assert (group["label"], group["num_sentences"]) == ("1 to 5", len(short))
+    assert group["scores"] == {one["name"]: one["value"] for one in alone["scores"]}

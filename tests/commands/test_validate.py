@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
+from transformer_cli.commands import validate as validate_command
 from transformer_cli.commands.held_out_text import HeldOut
-from transformer_cli.commands.validate import Wanted, run_validation
-from transformer_cli.config import DecodingConfig, FilesData, to_yaml
+from transformer_cli.commands.judgements import Wanted
+from transformer_cli.commands.validate import run_validation
+from transformer_cli.config import DecodingConfig, FilesData, load_config, to_yaml
 from transformer_cli.data.fingerprint import fingerprint
-from transformer_cli.errors import DataError, MissingInputError
+from transformer_cli.data.preparation import prepare_data
+from transformer_cli.errors import CannotCreateError, DataError, MissingInputError, UsageError
 from transformer_cli.inference import load_translator
 
 from ..decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words
@@ -138,3 +141,58 @@ def test_a_file_with_too_few_translations_is_refused() -> None:
     Path("out.txt").write_text("uno\n")
     with pytest.raises(DataError, match=r"out\.txt has 1 lines, but 3 sentences are scored"):
         run_validation("saved", HeldOut("test"), Wanted("out.txt"), overrides=[], as_json=True)
+
+
+def test_a_breakdown_is_by_length_rarest_word_and_corpus(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    corpora = [
+        {"path": f"{name}.tsv", "split": None if name == "train" else "test"}
+        for name in ("train", "dev", "test")
+    ]
+    write_run(corpora=corpora, validation_share=0.1, test_share=0.0)
+    with caplog.at_level(logging.WARNING):
+        found = figures_of(capfd, Wanted(has_breakdown=True))["breakdown"]
+    assert [one["by"] for one in found] == ["words of source", "words of reference", "corpus"]
+    assert "the breakdown by the rarest word is left out" in caplog.text
+    by_corpus = {group["label"]: group["num_sentences"] for group in found[2]["groups"]}
+    assert by_corpus == {"dev.tsv": 4, "test.tsv": 3}
+    config = load_config("runs/saved/config.yaml")
+    prepare_data(config, Path("runs/saved/data"), tokenizers=(tokenizer_of_words(),) * 2)
+    found = figures_of(capfd, Wanted(has_breakdown=True))["breakdown"]
+    assert [one["by"] for one in found][2:] == ["rarest word of source, in training", "corpus"]
+    assert sum(group["num_sentences"] for group in found[2]["groups"]) == 7
+
+
+def test_a_report_is_a_page_with_the_scores_of_the_table(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    write_run_with_test_split()
+    found = figures_of(capfd, Wanted(against="saved", report=Path("report.html")))
+    assert {"breakdown", "calibration", "against"} <= set(found)
+    page = Path("report.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    for score in found["scores"]:
+        assert f"<code>{score['signature']}</code>" in page
+
+
+def test_what_cannot_work_is_refused_before_the_model_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_run_with_test_split()
+    monkeypatch.setattr(validate_command, "load_run", None)
+    with pytest.raises(CannotCreateError, match="there is no folder lost"):
+        run_validation(
+            "saved", HeldOut(), Wanted(report=Path("lost/a.html")), overrides=[], as_json=True
+        )
+    with pytest.raises(MissingInputError, match="other"):
+        run_validation("saved", HeldOut(), Wanted(against="other"), overrides=[], as_json=True)
+
+
+def test_a_comparison_without_a_score_is_refused() -> None:
+    write_run_with_test_split()
+    none = ["validation.scores=[]"]
+    with pytest.raises(UsageError, match="--breakdown needs a score"):
+        run_validation(
+            "saved", HeldOut("test"), Wanted(has_breakdown=True), overrides=none, as_json=True
+        )

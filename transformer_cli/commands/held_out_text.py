@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.streams.pair_streams import is_stream, pairs_of_streams
-from transformer_cli.config import FilesData, SplitName
+from transformer_cli.config import DataConfig, FilesData, HubData, SplitName
 from transformer_cli.config.data import FileCorpus
 from transformer_cli.data.fingerprint import changes, fingerprint
 from transformer_cli.data.pairs import ReadingReport, SentencePair
@@ -54,6 +54,18 @@ def pairs_of(loaded: LoadedRun, translator: Translator, held_out: HeldOut) -> li
     if "validation.max_sentences" in loaded.overridden:
         pairs = first_pairs(pairs, loaded.config.validation.max_sentences)
     return pairs
+
+
+def corpus_name(data: DataConfig, index: int) -> str:
+    """The name of `data.corpora[index]`: its file, its folder, or its data set."""
+    corpus = data.corpora[index] if isinstance(data, FilesData | HubData) else None
+    if isinstance(corpus, FileCorpus):
+        return str(corpus.path or corpus.source_path)
+    return (
+        f"corpora.{index}"
+        if corpus is None
+        else " ".join(filter(None, (corpus.dataset, corpus.config)))
+    )
 
 
 def _pairs_of_split(loaded: LoadedRun, split: SplitName) -> list[SentencePair]:

@@ -5,26 +5,29 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from transformer_cli.commands.streams.input_lines import check_input, opened_lines
+from transformer_cli.commands.streams.input_lines import check_input, is_regular_file, opened_lines
 from transformer_cli.commands.streams.open_descriptors import STANDARD
 from transformer_cli.commands.streams.output_file import (
+    Write,
     check_output,
     is_new_or_regular,
     opened_output,
-    opened_output_of_typing,
     output_status,
 )
-from transformer_cli.commands.streams.prefix_lines import PrefixLines, check_prefixes
-from transformer_cli.commands.streams.typed_lines import Conversation
-from transformer_cli.commands.translating.translation_lines import check_wishes, output_lines
+from transformer_cli.commands.streams.prefix_lines import check_prefixes
+from transformer_cli.commands.translating.conditions import conditions_of
+from transformer_cli.commands.translating.line_progress import line_progress
+from transformer_cli.commands.translating.prompt import talk
+from transformer_cli.commands.translating.task import Task, input_lines
+from transformer_cli.commands.translating.translation_lines import check_wishes
+from transformer_cli.commands.translating.unfinished_output import opened_unfinished
 from transformer_cli.commands.translating.wishes import NO_WISHES, Wishes
-from transformer_cli.decoding import Translation, Translator, UnknownWords
+from transformer_cli.decoding import Translator, UnknownWords
 from transformer_cli.errors import UsageError
-from transformer_cli.escaping import for_output
 from transformer_cli.inference import LoadedRun, load_run
 from transformer_cli.signals import ended_after
 
@@ -52,57 +55,44 @@ def run_translation(
     output = None if output_file == STANDARD else output_file
     check_wishes(wishes, as_json=as_json)
     _check_files(given, output)
+    if wishes.resume:
+        _check_resumable(given, output)
     check_prefixes(wishes.prefixes, is_input_standard=given is None)
-    translator = _translator(load_run(run, overrides), wishes)
+    loaded = load_run(run, overrides)
+    translator = _translator(loaded, wishes)
     if translator.decoding.num_best > 1 and wishes.num_best is None and not as_json:
         logger.warning(
             "showing one translation per line; to see all %d (decoding.num_best), add --n-best %d or --json",
             translator.decoding.num_best,
             translator.decoding.num_best,
         )
-    # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
-    prefixes = PrefixLines(wishes.prefix, wishes.prefixes)
-    conversation, unknown_words = _conversation(given, translator), UnknownWords()
-    opened = opened_output if conversation is None else opened_output_of_typing
-    with _opened_batches(given, conversation) as batches, opened(output) as write:
-        for translations in _translated(batches, translator, prefixes, wishes):
-            lines = [
-                line
-                for translation in translations
-                for line in output_lines(translation, wishes, translator.pipeline, as_json=as_json)
-            ]
-            if output is None:
-                lines = [for_output(line, sys.stdout) for line in lines]
-            if conversation is not None and output is None:
-                conversation.announce_answer()
+    task = Task(translator, wishes, as_json=as_json)
+    if given is None and sys.stdin.isatty():
+        talk(task, output)
+        return
+    unknown_words = UnknownWords()
+    with ExitStack() as opened:
+        # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
+        windows = input_lines(opened.enter_context(_opened_windows(given)), wishes)
+        write: Write
+        num_done = 0
+        if wishes.resume and output is not None:
+            conditions = conditions_of(loaded, translator.decoding, wishes, as_json=as_json)
+            unfinished = opened.enter_context(opened_unfinished(output, conditions))
+            num_done = unfinished.num_done
+            windows, write = unfinished.remaining(windows), unfinished.write
+        else:
+            write = opened.enter_context(opened_output(output))
+        advance = opened.enter_context(line_progress(given, output, num_done))
+        for window in windows:
+            translations = task.translations(window)
+            data = task.output(translations, is_standard=output is None)
             with ended_after():
-                write("".join(f"{line}\n" for line in lines).encode())
-            if conversation is not None and output is not None and is_new_or_regular(output):
-                conversation.show_answer(lines)
+                write(data)
+            advance(len(window))
             for translation in translations:
                 unknown_words.add(translation)
-            if conversation is not None:
-                unknown_words.report()
-        prefixes.finish()
     unknown_words.report()
-
-
-def _translated(
-    batches: Iterable[list[str]], translator: Translator, prefixes: PrefixLines, wishes: Wishes
-) -> Iterator[list[Translation]]:
-    """The translations of each batch of lines."""
-    num_before = 0
-    for batch in batches:
-        of_batch = prefixes.take(len(batch))
-        yield list(
-            translator.translate(
-                batch,
-                prefixes=of_batch,
-                num_before=num_before,
-                with_details=wishes.any_details,
-            )
-        )
-        num_before += len(batch)
 
 
 def _translator(loaded: LoadedRun, wishes: Wishes) -> Translator:
@@ -152,25 +142,22 @@ def _check_files(given: Sequence[str] | Path | None, output: Path | None) -> Non
     )
 
 
-def _conversation(
-    given: Sequence[str] | Path | None, translator: Translator
-) -> Conversation | None:
-    is_typed = given is None and sys.stdin.isatty()
-    return Conversation(translator.pipeline) if is_typed else None
-
-
 @contextmanager
-def _opened_batches(
-    given: Sequence[str] | Path | None, conversation: Conversation | None
-) -> Iterator[Iterable[list[str]]]:
+def _opened_windows(given: Sequence[str] | Path | None) -> Iterator[Iterable[list[str]]]:
     """The input in batches of lines; the caller translates a batch before it asks for the next one."""
     if given is not None and not isinstance(given, Path):
         yield [[_as_text(sentence) for sentence in given]]
-    elif conversation is not None:
-        yield ([line] for line in conversation.lines())
     else:
         with opened_lines(given) as batches:
             yield batches
+
+
+def _check_resumable(given: Sequence[str] | Path | None, output: Path | None) -> None:
+    """Refuse --resume for what cannot be read again, or cannot wait beside the output."""
+    if not isinstance(given, Path) or not is_regular_file(given):
+        raise UsageError("--resume is for a file of lines", hint="name the file with --input")
+    if output is None or not is_new_or_regular(output):
+        raise UsageError("--resume is for an output file", hint="name it with --output")
 
 
 def _as_text(argument: str) -> str:

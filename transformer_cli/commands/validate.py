@@ -1,31 +1,24 @@
 """`tfm validate`: the loss and the scores of a run on a split, or on two given files."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import NamedTuple
 
 from transformer_cli.commands.held_out_text import HeldOut, pairs_of
-from transformer_cli.commands.score import INTERVALS, lines_of, score_lines
+from transformer_cli.commands.judgements import (
+    SCORES_ONLY,
+    Wanted,
+    check_wanted,
+    judge,
+    require_means,
+    write_report,
+)
+from transformer_cli.commands.score import INTERVALS, score_lines
 from transformer_cli.commands.streams.output import fitting, show
 from transformer_cli.config import SequencesData
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT
-from transformer_cli.errors import DataError, UsageError
 from transformer_cli.evaluation import ValidationReport, validate
 from transformer_cli.evaluation.exercises import exact_match_table, exact_matches
-from transformer_cli.evaluation.metrics import measure_corpus
-from transformer_cli.evaluation.system_comparison import Comparison, compare
 from transformer_cli.evaluation.validation import DirectionReport
 from transformer_cli.inference import load_run
-
-
-class Wanted(NamedTuple):
-    """What is measured beside loss and scores."""
-
-    against: str | None = None
-    """Another run, or a file with translations, with which the run is compared."""
-
-
-SCORES_ONLY = Wanted()
 
 
 def run_validation(
@@ -46,16 +39,19 @@ def run_validation(
         run: as in `load_run`; several are an ensemble.
     """
     files = held_out.files
+    check_wanted(wanted)
     loaded = load_run(run, overrides, command="validate --source" if files else "validate")
     translator = loaded.translator
     if files or any(held_out.languages):
         translator = translator.towards(*held_out.languages)
     settings, asked = loaded.config.validation, loaded.overridden
     pairs = pairs_of(loaded, translator, held_out)
+    scores = settings.scores if "validation.scores" in asked else SCORES_BY_DEFAULT
+    require_means(translator, pairs, wanted, has_scores=bool(scores))
     report = validate(
         translator,
         pairs,
-        scores=settings.scores if "validation.scores" in asked else SCORES_BY_DEFAULT,
+        scores=scores,
         num_samples=settings.num_samples,
         with_intervals=True,
     )
@@ -68,52 +64,25 @@ def run_validation(
         figures["samples"] = [sample.as_json() for sample in report.samples]
     if rows:
         figures["exact_match"] = [row._asdict() for row in rows]
-    heading = (
-        f"run {name}  step {steps}  split {held_out.name}  "
-        f"beam_size {decoding.beam_size}  length_penalty {decoding.length_penalty}  "
-        f"split_sentences {str(loaded.translator.pipeline.splits_sentences).lower()}"
-    )
+    facts = [
+        ("run", name),
+        ("step", steps),
+        ("split", held_out.name),
+        ("beam_size", str(decoding.beam_size)),
+        ("length_penalty", str(decoding.length_penalty)),
+        ("split_sentences", str(loaded.translator.pipeline.splits_sentences).lower()),
+    ]
+    heading = "  ".join(f"{what} {value}" for what, value in facts)
     lines = [heading, "", *_table(report)]
     if isinstance(loaded.config.data, SequencesData) and not files:
         lines += ["", *exact_match_table(rows, loaded.config.data.task)]
-    if wanted.against is not None:
-        comparison = _comparison(wanted.against, report, overrides)
-        figures["against"] = comparison.as_json()
-        lines += ["", *comparison.lines()]
+    judged = judge(report, wanted, loaded, translator, overrides)
+    figures |= judged.as_json()
+    lines += judged.lines()
+    if wanted.report is not None:
+        write_report(wanted.report, report, judged, loaded, facts)
     report.unknown_words.report()
     show(figures, lines, as_json=as_json)
-
-
-def _only_direction(report: ValidationReport, option: str) -> DirectionReport:
-    if report.directions:
-        raise UsageError(
-            f"{option} needs one direction, and this run has {len(report.directions)}",
-            hint="choose one with --to, and --from if needed",
-        )
-    [part] = report.parts
-    return part
-
-
-def _comparison(against: str, report: ValidationReport, overrides: Sequence[str]) -> Comparison:
-    """This run and another one, or a file with translations of the same sentences."""
-    part = _only_direction(report, "--against")
-    references = [pair.target for pair in part.pairs]
-    if Path(against).is_file():
-        texts = lines_of(Path(against), "--against")
-        if len(texts) != len(part.pairs):
-            raise DataError(
-                f"{against} has {len(texts):,} lines, but {len(part.pairs):,} sentences are scored",
-                hint="line N of the file must translate sentence N",
-            )
-    else:
-        taken = [one for one in overrides if not one.startswith("data.")]
-        translator = load_run(against, taken, command="validate --source").translator
-        translator = translator.towards(part.direction.target, part.direction.source)
-        sources = [pair.source for pair in part.pairs]
-        texts = [translation.text for translation in translator.translate(sources)]
-    names = [measurement.name for measurement in part.measurements]
-    others = measure_corpus(texts, references, names, target_language=part.direction.target)
-    return compare(part.measurements, others, against)
 
 
 def _table(report: ValidationReport) -> list[str]:

@@ -79,6 +79,8 @@ class DecodingConfig(Section):
     """alpha: the log-probability of a hypothesis is divided by ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14)."""
     length_normalization: LengthNormalization = "gnmt"
     """The divisor that length_penalty is the exponent of: gnmt as above; average: length^alpha, so that alpha 1 is the mean over the tokens."""
+    coverage_penalty: Annotated[float, Field(strict=True, ge=0.0, le=100.0)] = 0.0
+    """beta: to the score of a translation, beta times the sum over all source tokens of log(min(c, 1)) is added, where c is the attention that the token got from all target tokens (Wu et al. 2016, equation 14); 0: no such penalty."""
     num_best: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
     """Number of translations per sentence, best first; at most beam_size. With sampling: number of samples."""
     max_length: TokenLimit | None = None
@@ -159,4 +161,13 @@ class DecodingConfig(Section):
                     f"min_{name} ({smallest}) is above max_{name} ({largest})",
                     hint=f"lower decoding.min_{name}, or raise decoding.max_{name}",
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _sampling_needs_no_score(self) -> Self:
+        if self.sampling is not None and self.coverage_penalty > 0.0:
+            raise Contradiction(
+                "coverage_penalty changes which translation is the best, but sampling draws any",
+                hint="leave out decoding.coverage_penalty or decoding.sampling",
+            )
         return self

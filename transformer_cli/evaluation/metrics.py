@@ -25,6 +25,7 @@ _BLEU_TOKENIZERS = {
     "km": "char",
     "my": "char",
 }
+UNSPACED_LANGUAGES = frozenset(_BLEU_TOKENIZERS)
 
 
 class Score(NamedTuple):
@@ -146,8 +147,12 @@ def metric_of(name: str, target_language: str | None = None) -> Metric:
     Raises:
         UsageError: it needs a package that is not installed.
     """
-    language = (target_language or "").replace("_", "-").partition("-")[0].lower()
-    return _METRICS[name.lower()](language)
+    return _METRICS[name.lower()](language_code(target_language))
+
+
+def language_code(language: str | None) -> str:
+    """The code without its region, in lower case: pt for pt-BR; empty for None."""
+    return (language or "").replace("_", "-").partition("-")[0].lower()
 
 
 def _several(references: Lines | Sequence[Lines]) -> list[list[str]]:

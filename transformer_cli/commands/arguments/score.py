@@ -29,14 +29,16 @@ def score(
         Path | None,
         typer.Option("--against", help="Translations of another system to compare with."),
     ] = None,
+    breakdown: Annotated[
+        bool, typer.Option("--breakdown", help="Also score groups, by the length of the reference.")
+    ] = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Score translations in a file against references: BLEU, chrF, TER and more; needs no model."""
-    from transformer_cli.commands.score import run_scoring
+    from transformer_cli.commands.score import Texts, run_scoring
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
-    run_scoring(
-        hypothesis, references, scores=scores, language=to, against=against, as_json=as_json
-    )
+    texts = Texts(hypothesis, tuple(references), against)
+    run_scoring(texts, scores=scores, language=to, has_breakdown=breakdown, as_json=as_json)

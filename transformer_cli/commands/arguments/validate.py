@@ -45,6 +45,24 @@ def validate(
             autocompletion=completion.runs,
         ),
     ] = None,
+    breakdown: Annotated[
+        bool,
+        typer.Option(
+            "--breakdown", help="Also score groups: by length, by the rarest word, by corpus."
+        ),
+    ] = False,
+    calibration: Annotated[
+        bool,
+        typer.Option(
+            "--calibration", help="Also compare the probabilities of tokens with their accuracy."
+        ),
+    ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", help="Write a page (HTML) with scores, curves and the worst sentences."
+        ),
+    ] = None,
     overrides: Annotated[
         Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)
     ] = None,
@@ -60,8 +78,9 @@ def validate(
     if source is not None and split is not None:
         raise UsageError("give either --split, or --source and --reference")
     from transformer_cli.commands.held_out_text import HeldOut
+    from transformer_cli.commands.judgements import Wanted
     from transformer_cli.commands.score import chosen_scores
-    from transformer_cli.commands.validate import Wanted, run_validation
+    from transformer_cli.commands.validate import run_validation
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
@@ -72,4 +91,10 @@ def validate(
         settings.append(f"validation.scores=[{','.join(chosen_scores(scores))}]")
     files = (source, reference) if source and reference else None
     held_out = HeldOut(split or "validation", files, (to, from_))
-    run_validation(run, held_out, Wanted(against), overrides=settings, as_json=as_json)
+    run_validation(
+        run,
+        held_out,
+        Wanted(against, breakdown, calibration, report),
+        overrides=settings,
+        as_json=as_json,
+    )

@@ -24,6 +24,8 @@ class Wishes:
     """Whether the JSON has the tokens of source and translation, with their probabilities."""
     attention: bool = False
     """Whether the JSON has the tokens, and the attention weights between them."""
+    resume: bool = False
+    """Whether the output so far of an interrupted translation is kept, and continued."""
 
     @property
     def any_details(self) -> bool:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from torch import Tensor
 
 from transformer_cli.decoding.engines.mean_probabilities import MeanScorer, mean_log_probs
-from transformer_cli.decoding.engines.pytorch import PyTorchEngine
-from transformer_cli.decoding.search import Scorer
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine, started_search
+from transformer_cli.decoding.search import AttendingScorer
 from transformer_cli.model import Transformer
 from transformer_cli.model.precision import at_least_float32
 
@@ -34,10 +34,12 @@ class EnsembleEngine(PyTorchEngine):
         """All models of the ensemble."""
         return (self.model, *self.others)
 
-    def _started(self, source_ids: Tensor, source_mask: Tensor | None) -> Scorer:
+    def _started(
+        self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
+    ) -> AttendingScorer:
         return MeanScorer(
             [
-                model.start_decoding(model.encode(source_ids, source_mask), source_mask)
+                started_search(model, source_ids, source_mask, with_attention=with_attention)
                 for model in self.models
             ]
         )

@@ -7,14 +7,14 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from transformer_cli.decoding.search import Scorer
+from transformer_cli.decoding.search import AttendingScorer
 from transformer_cli.model.precision import at_least_float32
 
 
 class MeanScorer:
     """A `Scorer` whose probabilities are the mean of those of several scorers."""
 
-    def __init__(self, scorers: Sequence[Scorer]) -> None:
+    def __init__(self, scorers: Sequence[AttendingScorer]) -> None:
         self._scorers = scorers
 
     def advance(self, last_ids: Tensor) -> Tensor:
@@ -22,6 +22,10 @@ class MeanScorer:
         return mean_log_probs(
             [at_least_float32(scorer.advance(last_ids)) for scorer in self._scorers]
         )
+
+    def attention(self) -> Tensor:
+        """(R, S): the mean of the weights; see `AttendingScorer.attention`."""
+        return torch.stack([scorer.attention() for scorer in self._scorers]).mean(0)
 
     def select(self, rows: Tensor, *, keeps_sources: bool = False) -> None:
         """The rows of all scorers move alike."""

@@ -17,10 +17,17 @@ from transformer_cli.decoding.engine import (
     SpecialIds,
     TokenIds,
 )
+from transformer_cli.decoding.engines.cross_attention import aligning_layer
 from transformer_cli.decoding.engines.teacher_forcing import TeacherForcing
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.length_limits import LengthLimits, length_limits
-from transformer_cli.decoding.search import Scorer, beam_search, greedy_search, sample_search
+from transformer_cli.decoding.search import (
+    AttendingScorer,
+    beam_search,
+    greedy_search,
+    sample_search,
+)
+from transformer_cli.decoding.search.coverage import CoveragePenalty
 from transformer_cli.decoding.search.forced_prefix import ForcedPrefix
 from transformer_cli.decoding.search.hooks import (
     BannedTokens,
@@ -32,6 +39,7 @@ from transformer_cli.decoding.search.hypotheses import Hypotheses
 from transformer_cli.decoding.search.repetition import NoRepeatedNgrams
 from transformer_cli.memory import to_device
 from transformer_cli.model import Transformer, sum_loss
+from transformer_cli.model.decoder_state import DecoderState
 from transformer_cli.model.precision import at_least_float32
 from transformer_cli.runtime import Machine
 from transformer_cli.text import SequenceFormat
@@ -141,13 +149,17 @@ class PyTorchEngine:
     def _search(self, requests: Sequence[Request], options: DecodingConfig) -> Hypotheses:
         sources = [request.ids for request in requests]
         source_ids, source_mask = self._padded(sources)
-        scorer = self._started(source_ids, source_mask)
+        has_coverage = options.coverage_penalty > 0.0
+        scorer = self._started(source_ids, source_mask, with_attention=has_coverage)
         limits = [self._length_limits(request, options) for request in requests]
         max_lengths = self._to_device([limit.largest for limit in limits])
         hooks = self._hooks(requests, options, max_lengths)
         if any(limit.smallest > 1 for limit in limits):
             min_lengths = self._to_device([limit.smallest for limit in limits])
             hooks.append(MinimalLengths(min_lengths, self.special_ids.eos_id))
+        if has_coverage:
+            facts = source_mask, max_lengths, self.special_ids.eos_id, options
+            hooks.append(CoveragePenalty(scorer.attention, *facts))
         arguments = scorer, self.special_ids, max_lengths, options, hooks
         if options.sampling is not None:
             seeds = self._to_device([request.seed for request in requests])
@@ -155,10 +167,11 @@ class PyTorchEngine:
         search = greedy_search if options.beam_size == 1 else beam_search
         return search(*arguments)
 
-    def _started(self, source_ids: Tensor, source_mask: Tensor | None) -> Scorer:
+    def _started(
+        self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
+    ) -> AttendingScorer:
         """The scorer at the beginning of a search, one row for each source."""
-        memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
-        return self.model.start_decoding(memory, source_mask)
+        return started_search(self.model, source_ids, source_mask, with_attention=with_attention)
 
     def _logits(
         self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
@@ -223,3 +236,16 @@ def _to_lists(hypotheses: Hypotheses) -> Iterator[list[Hypothesis]]:
             for ids, length, score in zip(*of_sentence, strict=True)
             if score > -torch.inf
         ]
+
+
+def started_search(
+    model: Transformer, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
+) -> DecoderState:
+    """The state of a decoder before its first token, one row for each source.
+
+    Args:
+        with_attention: whether the search asks for the attention of the layer that aligns best.
+    """
+    memory = model.encode(source_ids, source_mask)  # (B, S, D)
+    layer = aligning_layer(len(model.decoder.layers)) if with_attention else None
+    return model.start_decoding(memory, source_mask, attended_layer=layer)

@@ -10,7 +10,10 @@ from typing import Any
 import jiwer
 from sacrebleu.metrics.base import Metric, Score, Signature
 
+from transformer_cli import __version__
 from transformer_cli.text.word_split import UNK
+
+_OWN = {"library": "transformer-cli", "version": __version__}
 
 Count = tuple[int, int]
 """Two numbers of a sentence: what is counted, and the number of units that there are."""
@@ -80,7 +83,7 @@ def exact_match() -> Share:
     def counts(hypothesis: str, references: list[str]) -> Count:
         return int(hypothesis.split() in [text.split() for text in references]), 1
 
-    return Share("exact_match", counts, space="collapsed")
+    return Share("exact_match", counts, space="collapsed", **_OWN)
 
 
 def unknown_words() -> Share:
@@ -89,7 +92,7 @@ def unknown_words() -> Share:
     def counts(hypothesis: str, references: list[str]) -> Count:
         return hypothesis.count(UNK), len(hypothesis.split())
 
-    return Share("unknown", counts, unit="word", token=UNK)
+    return Share("unknown", counts, unit="word", token=UNK, **_OWN)
 
 
 def _error_rate(name: str, unit: str, process: Callable[..., Any]) -> Share:

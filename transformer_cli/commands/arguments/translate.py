@@ -1,4 +1,4 @@
-"""The options of `tfm translate` that tell more about each translation. As in `cli.py`, they import nothing slow."""
+"""The options of `tfm translate` alone. As in `cli.py`, the command is imported only when it runs."""
 
 from typing import Annotated
 
@@ -20,4 +20,11 @@ DetailsOption = Annotated[
 AttentionOption = Annotated[
     bool,
     typer.Option("--attention", help="With --json: as --details, and the attention weights."),
+]
+ResumeOption = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Keep the output so far in OUTPUT.unfinished; after an interruption, the same command goes on.",
+    ),
 ]
