@@ -4,11 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from transformer_cli.checkpoint import load_trained
+from transformer_cli.decoding.pair_likelihoods import pair_likelihoods
+from transformer_cli.inference import load_translator
 from transformer_cli.phrasebook import generate_split
 
 from ..experiments import state_of
@@ -107,6 +110,32 @@ def test_a_teacher_may_translate_both_ways(folder: Path) -> None:
     shown = recipe(folder, "distillation.sh", "both", "base.yaml", "train", "dev", "en", "it", "--set", "training.max_steps=4")  # fmt: skip
     assert num_lines(folder / "train.teacher.it") == SIZES["train"]
     assert shown.count("BLEU") == 2
+
+
+def test_rescoring_takes_the_best_translation_by_three_models_together(folder: Path) -> None:
+    recipe(folder, "rescoring.sh", "base", "base.yaml", "train", "dev", "dev", "en", "it")
+    rows = [line.split("\t") for line in lines(folder / "dev.nbest.it")]
+    chosen, sources = lines(folder / "dev.rescored.it"), lines(folder / "dev.en")
+    assert len(chosen) == len(sources) == SIZES["dev"]
+    forward, channel, backward = (
+        load_translator(folder / "runs" / name)
+        for name in ("base", "rescore-channel", "rescore-right-to-left")
+    )
+    starts = [number for number, row in enumerate(rows) if row[0] == "1"] + [len(rows)]
+    for source, found, (first, last) in zip(sources, chosen, pairwise(starts), strict=True):
+        texts = [row[2] for row in rows[first:last]]
+        assert 1 < len(texts) <= 10
+        scored = (
+            pair_likelihoods(forward, [(source, text) for text in texts]),
+            pair_likelihoods(channel, [(text, source) for text in texts]),
+            pair_likelihoods(backward, [(source, " ".join(text.split()[::-1])) for text in texts]),
+        )
+        totals = [sum(one.log_probability / one.num_tokens for one in each) for each in zip(*scored, strict=True)]  # fmt: skip
+        assert totals[texts.index(found)] == pytest.approx(max(totals), abs=1e-4)
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
 def test_a_recipe_without_arguments_says_which_it_needs(folder: Path) -> None:
