@@ -7,6 +7,7 @@ import typer
 
 from transformer_cli import __version__
 from transformer_cli.commands import completion
+from transformer_cli.commands.arguments.align import align
 from transformer_cli.commands.arguments.average import average
 from transformer_cli.commands.arguments.benchmark import benchmark
 from transformer_cli.commands.arguments.hypotheses import (
@@ -238,6 +239,7 @@ app.command(
     cls=CarefulCommand, epilog="Example: tfm init phrases.csv, or: tfm init train.en train.it"
 )(init)
 app.command(cls=CarefulCommand, epilog="Example: tfm average --run en-it --last 5")(average)
+app.command(cls=CarefulCommand, epilog="Example: tfm align --source in.en --target in.it")(align)
 app.add_typer(runs, name="runs")
 app.command(
     cls=CarefulCommand, epilog="Example: tfm benchmark --config en-it.yaml --set runtime.threads=1"

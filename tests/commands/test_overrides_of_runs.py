@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
+from transformer_cli.commands.align import run_alignment
 from transformer_cli.commands.held_out_text import HeldOut
 from transformer_cli.commands.info import show_info
 from transformer_cli.commands.likelihood import print_likelihoods
@@ -43,6 +44,9 @@ VALUES = {
     "decoding.no_repeat_ngram_size": "1",
     "decoding.mbr": "{candidates: 4}",
     "decoding.mbr.candidates": "4",
+    "decoding.diversity": "{groups: 4}",
+    "decoding.diversity.groups": "4",
+    "decoding.diversity.strength": "2.0",
     "decoding.sampling": "{temperature: 2.0}",
     "decoding.sampling.temperature": "2.0",
     "decoding.sampling.top_k": "3",
@@ -70,7 +74,14 @@ SETTINGS = [
     for path in setting_paths({"source": "files"})
     if path.startswith(("decoding.", "runtime.", "validation.")) or path == "data.root"
 ]
-COMMANDS: tuple[Command, ...] = ("translate", "validate", "validate --source", "next", "likelihood")
+COMMANDS: tuple[Command, ...] = (
+    "translate",
+    "validate",
+    "validate --source",
+    "next",
+    "likelihood",
+    "align",
+)
 
 
 @pytest.fixture
@@ -132,6 +143,8 @@ def observed(
                 run_validation(held_out=HeldOut(files=(source, source)), **shared)
             case "likelihood":
                 print_likelihoods(files=(source, source), **shared)
+            case "align":
+                run_alignment(source, source, **shared)
             case "next":
                 translator = load_run(run, overrides, command="next").translator
                 show_next(translator, LINES[-1], prefix=WORDS[0], top=5, as_json=True)

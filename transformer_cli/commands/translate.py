@@ -104,14 +104,19 @@ def _translator(loaded: LoadedRun, wishes: Wishes) -> Translator:
     translator, num_best = loaded.translator.towards(wishes.to, wishes.from_), wishes.num_best
     if num_best is None:
         return translator
-    beam_size = translator.decoding.beam_size
-    if beam_size < num_best and "decoding.beam_size" in loaded.overridden:
+    decoding = translator.decoding
+    beam_size, diversity = decoding.beam_size, decoding.diversity
+    is_given = "decoding.beam_size" in loaded.overridden or diversity is not None
+    if decoding.sampling is None and beam_size < num_best and is_given:
+        hint = f"leave the beam size out, or set it to {num_best} or more"
+        if diversity is not None:
+            hint = f"set decoding.beam_size to a multiple of {diversity.groups} that is at least {num_best}"
         raise UsageError(
             f"--n-best {num_best} needs a beam of at least {num_best}, but beam_size is {beam_size}",
-            hint=f"leave the beam size out, or set it to {num_best} or more",
+            hint=hint,
         )
     wider = {"num_best": num_best, "beam_size": max(beam_size, num_best)}
-    decoding = translator.decoding.model_copy(update=wider)
+    decoding = decoding.model_copy(update=wider)
     if decoding.num_candidates < num_best:
         raise UsageError(
             f"--n-best {num_best} needs at least {num_best} candidates, but mbr.candidates is {decoding.num_candidates}",

@@ -18,7 +18,7 @@ from transformer_cli.config.decoding import SCORES_BY_DEFAULT
 from transformer_cli.evaluation import ValidationReport, validate
 from transformer_cli.evaluation.exercises import exact_match_table, exact_matches
 from transformer_cli.evaluation.validation import DirectionReport
-from transformer_cli.inference import load_run
+from transformer_cli.inference import LoadedRun, load_run
 
 
 def run_validation(
@@ -56,23 +56,14 @@ def run_validation(
         with_intervals=True,
     )
     rows = [] if files else exact_matches(loaded.translator, loaded.config)
-    name = " + ".join(member.config.name for member in loaded.members)
-    steps, decoding = ", ".join(str(one.step) for one in loaded.members), loaded.config.decoding
-    figures = {"run": name, "split": held_out.name} | report.as_json()
+    facts = _facts(loaded, held_out)
+    figures = {"run": facts["run"], "split": held_out.name} | report.as_json()
     del figures["num_target_tokens"]
     if "validation.num_samples" in asked:
         figures["samples"] = [sample.as_json() for sample in report.samples]
     if rows:
         figures["exact_match"] = [row._asdict() for row in rows]
-    facts = [
-        ("run", name),
-        ("step", steps),
-        ("split", held_out.name),
-        ("beam_size", str(decoding.beam_size)),
-        ("length_penalty", str(decoding.length_penalty)),
-        ("split_sentences", str(loaded.translator.pipeline.splits_sentences).lower()),
-    ]
-    heading = "  ".join(f"{what} {value}" for what, value in facts)
+    heading = "  ".join(f"{what} {value}" for what, value in facts.items())
     lines = [heading, "", *_table(report)]
     if isinstance(loaded.config.data, SequencesData) and not files:
         lines += ["", *exact_match_table(rows, loaded.config.data.task)]
@@ -80,9 +71,22 @@ def run_validation(
     figures |= judged.as_json()
     lines += judged.lines()
     if wanted.report is not None:
-        write_report(wanted.report, report, judged, loaded, facts)
+        write_report(wanted.report, report, judged, loaded, list(facts.items()))
     report.unknown_words.report()
     show(figures, lines, as_json=as_json)
+
+
+def _facts(loaded: LoadedRun, held_out: HeldOut) -> dict[str, str]:
+    """The conditions of the figures, as texts."""
+    decoding = loaded.config.decoding
+    return {
+        "run": " + ".join(member.config.name for member in loaded.members),
+        "step": ", ".join(str(member.step) for member in loaded.members),
+        "split": held_out.name,
+        "beam_size": str(decoding.beam_size),
+        "length_penalty": str(decoding.length_penalty),
+        "split_sentences": str(loaded.translator.pipeline.splits_sentences).lower(),
+    }
 
 
 def _table(report: ValidationReport) -> list[str]:

@@ -70,6 +70,15 @@ class MbrConfig(Section):
     """Number of candidates of each sentence: the best hypotheses of the beam, at most beam_size, or samples. Absent: the whole beam, or 32 samples."""
 
 
+class DiversityConfig(Section):
+    """Diverse beam search (Vijayakumar et al. 2016): the beam is cut into groups that avoid each other's tokens."""
+
+    groups: Annotated[int, Field(strict=True, ge=2, le=64)] = 2
+    """Number of groups; beam_size must be a multiple of it."""
+    strength: Annotated[float, Field(strict=True, gt=0.0, le=100.0)] = 0.5
+    """lambda: what a token costs, in nats, for each hypothesis of an earlier group that has the token in the same place."""
+
+
 class DecodingConfig(Section):
     """How translations are found."""
 
@@ -97,6 +106,8 @@ class DecodingConfig(Section):
     """Draw tokens at random instead of searching for the most probable translation; absent: no sampling. It does not use beam_size."""
     mbr: MbrConfig | None = None
     """Choose the translation that is most similar to all candidates, by chrF (minimum Bayes risk); absent: the one with the best score."""
+    diversity: DiversityConfig | None = None
+    """Diverse beam search, for num_best translations that differ more; absent: plain beam search."""
     split_sentences: Switch = True
     """Translate each sentence of a line by itself, and join the translations with the white space of the line; the source language decides where a sentence ends. The sequences of data.source sequences are never split."""
     allow_unknown: Switch = True
@@ -118,7 +129,7 @@ class DecodingConfig(Section):
 
     def best_of_beam(self, beam_size: int) -> Self:
         """These settings for one translation per sentence, by plain beam search or greedy search."""
-        plain = {"num_best": 1, "sampling": None, "mbr": None}
+        plain = {"num_best": 1, "sampling": None, "diversity": None, "mbr": None}
         return self.model_copy(update={"beam_size": beam_size, **plain})
 
     @model_validator(mode="after")
@@ -164,10 +175,20 @@ class DecodingConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _sampling_needs_no_score(self) -> Self:
+    def _one_way_to_search(self) -> Self:
+        if self.sampling is not None and self.diversity is not None:
+            raise Contradiction(
+                "sampling and diversity are two searches",
+                hint="leave out decoding.sampling or decoding.diversity",
+            )
         if self.sampling is not None and self.coverage_penalty > 0.0:
             raise Contradiction(
                 "coverage_penalty changes which translation is the best, but sampling draws any",
                 hint="leave out decoding.coverage_penalty or decoding.sampling",
+            )
+        if self.diversity is not None and self.beam_size % self.diversity.groups:
+            raise Contradiction(
+                f"beam_size ({self.beam_size}) is not a multiple of diversity.groups ({self.diversity.groups})",
+                hint="all groups have the same size: change decoding.beam_size or decoding.diversity.groups",
             )
         return self

@@ -3,7 +3,13 @@
 from typing import Literal
 
 Command = Literal[
-    "translate", "validate", "validate --source", "next", "likelihood", "benchmark --decode"
+    "translate",
+    "validate",
+    "validate --source",
+    "next",
+    "likelihood",
+    "align",
+    "benchmark --decode",
 ]
 _ALL: tuple[Command, ...] = (
     "translate",
@@ -11,6 +17,7 @@ _ALL: tuple[Command, ...] = (
     "validate --source",
     "next",
     "likelihood",
+    "align",
     "benchmark --decode",
 )
 # What `--set` can change for a trained model: settings, or sections of them, and the commands on which they have
@@ -27,6 +34,7 @@ OVERRIDABLE: dict[str, tuple[Command, ...]] = {
     ),
     "decoding.sampling": ("translate", "validate", "validate --source"),
     "decoding.mbr": ("translate", "validate", "validate --source"),
+    "decoding.diversity": ("translate", "validate", "validate --source"),
     "runtime.device": _ALL,
     "runtime.precision": _ALL,
     "runtime.threads": _ALL,

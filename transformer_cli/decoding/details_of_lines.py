@@ -5,7 +5,14 @@ from collections.abc import Mapping, Sequence
 from transformer_cli.decoding.engine import ExplainingEngine, Hypothesis, Request, TokenIds
 from transformer_cli.decoding.line_details import LineDetails, PartDetails
 from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline
-from transformer_cli.decoding.word_links import Link, Span, linked_words, word_spans, words_at
+from transformer_cli.decoding.word_links import (
+    Link,
+    Span,
+    linked_words,
+    places_of,
+    word_spans,
+    words_at,
+)
 from transformer_cli.text import Tokenizer
 
 # The span of a token that stands nowhere in a text: it overlaps no word.
@@ -57,7 +64,7 @@ def details_of(
     line = pipeline.normalize(prepared.line.rstrip("\r\n"))
     of_source = _words_of_source(pipeline, prepared, line)
     of_target = _words_of_target([hypothesis.ids for hypothesis in best], prepared.gaps, pipeline)
-    of_line = _kept_words(pipeline, prepared.line)
+    of_line = kept_words(pipeline, prepared.line)
     links = [
         Link(of_line[link.source], link.target)
         for part, source_words, target_words in zip(parts, of_source, of_target, strict=True)
@@ -66,7 +73,7 @@ def details_of(
     return LineDetails(parts, tuple(dict.fromkeys(links)))
 
 
-def _kept_words(pipeline: TextPipeline, line: str) -> list[int]:
+def kept_words(pipeline: TextPipeline, line: str) -> list[int]:
     """The indices of the words of a line that are still there after normalisation: not those of control characters."""
     return [number for number, word in enumerate(line.split()) if pipeline.normalize(word)]
 
@@ -76,16 +83,14 @@ def _words_of_source(
 ) -> list[list[range]]:
     """For each part and each of its tokens, the indices of its words in the normalised line."""
     words = word_spans(line)
-    spans: list[list[Span]] = []
-    end = 0
-    for request, text in zip(prepared.parts, prepared.texts, strict=True):
-        place = line.index(text, end)
-        end = place + len(text)
-        spans.append(_source_spans(request.ids, text, place, pipeline.source_tokenizer))
-    return [words_at(of_part, words) for of_part in spans]
+    parts = zip(prepared.parts, prepared.texts, places_of(prepared.texts, line), strict=True)
+    return [
+        words_at(spans_in_line(request.ids, text, place, pipeline.source_tokenizer), words)
+        for request, text, place in parts
+    ]
 
 
-def _source_spans(ids: TokenIds, text: str, place: int, tokenizer: Tokenizer) -> list[Span]:
+def spans_in_line(ids: TokenIds, text: str, place: int, tokenizer: Tokenizer) -> list[Span]:
     """For each token of a part, its place in the line; the part may have tags before its text and [EOS] behind it.
 
     Args:

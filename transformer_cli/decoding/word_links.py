@@ -29,6 +29,16 @@ def word_spans(text: str) -> list[Span]:
     return [match.span() for match in _WORD.finditer(text)]
 
 
+def places_of(texts: Iterable[str], line: str) -> list[int]:
+    """Where each text begins in the line, which consists of them in order, with only white space between them."""
+    places: list[int] = []
+    end = 0
+    for text in texts:
+        places.append(line.index(text, end))
+        end = places[-1] + len(text)
+    return places
+
+
 def words_at(tokens: Iterable[Span], words: Sequence[Span]) -> list[range]:
     """For each token, the indices of the words that it overlaps; none for white space.
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -92,6 +92,7 @@ alphas = st.sampled_from([0.0, 0.6, 1.0])
 betas = st.sampled_from([0.0, 0.2, 1.0, 5.0])
 
 
+@settings(max_examples=40)
 @given(seed=seeds, alpha=alphas, beta=betas, kind=kinds, num_best=st.integers(1, 4))
 @pytest.mark.parametrize("has_end", [True, False])
 def test_a_wide_beam_finds_the_best_scores_of_the_formula(
@@ -112,6 +113,7 @@ def test_a_wide_beam_finds_the_best_scores_of_the_formula(
             assert found_score == pytest.approx(score(*of_sentence, tokens, options), abs=1e-9)
 
 
+@settings(max_examples=40)
 @given(seed=seeds, alpha=alphas, beta=betas, kind=kinds, beam_size=st.integers(2, 5))
 def test_the_early_stop_loses_nothing(
     seed: int, alpha: float, beta: float, kind: str, beam_size: int

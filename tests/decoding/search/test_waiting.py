@@ -7,15 +7,33 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer_cli.config import DecodingConfig, ModelConfig
-from transformer_cli.decoding.search import beam_search, greedy_search
-from transformer_cli.decoding.search.hooks import BannedTokens
+from transformer_cli.decoding.search import (
+    beam_search,
+    diverse_beam_search,
+    greedy_search,
+    sample_search,
+)
+from transformer_cli.decoding.search.coverage import CoveragePenalty
+from transformer_cli.decoding.search.hooks import BannedTokens, MinimalLengths, SearchHook
+from transformer_cli.decoding.search.hypotheses import Hypotheses
+from transformer_cli.decoding.search.repetition import NoRepeatedNgrams
+from transformer_cli.decoding.search.scorer import Scorer
 from transformer_cli.model.transformer import Transformer
 
 from ..chains import SPECIAL_IDS
 
 WAITING = {"aten::_local_scalar_dense", "aten::equal", "aten::nonzero", "aten::is_nonzero"}
-# At the start, to cut the result to its longest hypothesis, and, on a CPU only, to make the mask of the source.
-NUM_WAITS_OF_A_SEARCH = 4
+# At the start, of a search and of the coverage penalty, to cut the result to its longest hypothesis, and, on a CPU only,
+# to make the mask of the source.
+NUM_WAITS_OF_A_SEARCH = 5
+SEARCHES: dict[str, dict[str, Any]] = {
+    "greedy": {"beam_size": 1},
+    "beam": {"beam_size": 4},
+    "coverage": {"beam_size": 4, "coverage_penalty": 0.2},
+    "diverse": {"beam_size": 4, "diversity": {"groups": 2}},
+    "sampling": {"num_best": 2, "sampling": {}},
+    "filtered sampling": {"sampling": {"top_k": 50, "top_p": 0.9, "min_p": 0.01}},
+}
 
 
 class Waits(TorchDispatchMode):
@@ -30,26 +48,43 @@ class Waits(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def waits(beam_size: int, num_steps: int) -> int:
-    """The waits of a search that ends after `num_steps` tokens."""
+def waits(settings: dict[str, Any], num_steps: int) -> int:
+    """The waits of a search with all hooks that ends after `num_steps` tokens."""
     torch.manual_seed(1)
     sizes = {"d_model": 8, "num_heads": 2, "d_ff": 16, "encoder_layers": 1, "decoder_layers": 2}
     model = Transformer(ModelConfig.model_validate(sizes), 9, 300).eval()
     source_ids = torch.randint(4, 9, (3, 5))
     mask = torch.ones(3, 5, dtype=torch.bool)
     mask[1, 3:] = False
-    options = DecodingConfig(beam_size=beam_size)
-    search = greedy_search if beam_size == 1 else beam_search
+    options = DecodingConfig.model_validate(settings)
     with torch.no_grad(), Waits() as counted:
-        scorer = model.start_decoding(model.encode(source_ids, mask), mask)
+        scorer = model.start_decoding(model.encode(source_ids, mask), mask, attended_layer=1)
         max_lengths = torch.full((3,), num_steps)
-        never_ends = [BannedTokens([0, 1, 2, 3])]
-        found = search(scorer, SPECIAL_IDS, max_lengths, options, never_ends)
+        hooks: list[SearchHook] = [
+            BannedTokens([0, 1, 2, 3]),  # so it never ends
+            MinimalLengths(max_lengths, 2),
+            NoRepeatedNgrams(2, torch.zeros_like(max_lengths)),
+        ]
+        if options.coverage_penalty:
+            hooks.append(CoveragePenalty(scorer.attention, mask, max_lengths, 2, options))
+        found = _search(scorer, max_lengths, options, hooks)
     assert found.ids.shape[-1] == num_steps
     return counted.num_waits
 
 
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_a_search_waits_for_the_device_once_in_each_step(beam_size: int) -> None:
-    assert waits(beam_size, 12) - waits(beam_size, 6) == 6
-    assert waits(beam_size, 6) <= 6 + NUM_WAITS_OF_A_SEARCH
+def _search(
+    scorer: Scorer, max_lengths: torch.Tensor, options: DecodingConfig, hooks: list[SearchHook]
+) -> Hypotheses:
+    arguments = scorer, SPECIAL_IDS, max_lengths, options, hooks
+    if options.sampling is not None:
+        return sample_search(*arguments, torch.arange(3))
+    if options.diversity is not None:
+        return diverse_beam_search(*arguments)
+    return greedy_search(*arguments) if options.beam_size == 1 else beam_search(*arguments)
+
+
+@pytest.mark.parametrize("settings", SEARCHES.values(), ids=SEARCHES.keys())
+def test_a_search_waits_for_the_device_once_in_each_step(settings: dict[str, Any]) -> None:
+    num_groups = settings.get("diversity", {}).get("groups", 1)
+    assert waits(settings, 12) - waits(settings, 6) == 6 * num_groups
+    assert waits(settings, 6) <= 6 * num_groups + NUM_WAITS_OF_A_SEARCH + num_groups - 1

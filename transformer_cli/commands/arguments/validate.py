@@ -19,50 +19,58 @@ from transformer_cli.commands.arguments.options import (
 )
 from transformer_cli.errors import UsageError
 
+SplitOption = Annotated[
+    Literal["validation", "test"] | None,
+    typer.Option("--split", help="Which part of the corpus. Default: validation."),
+]
+SourceOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--source", help="A source text to score instead of a split; - is standard input."
+    ),
+]
+ReferenceOption = Annotated[
+    Path | None, typer.Option("--reference", help="The reference translations of --source.")
+]
+AgainstOption = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="RUN|FILE",
+        help="Another run, or a file with translations, to compare with: p-values.",
+        autocompletion=completion.runs,
+    ),
+]
+BreakdownOption = Annotated[
+    bool,
+    typer.Option(
+        "--breakdown", help="Also score groups: by length, by the rarest word, by corpus."
+    ),
+]
+CalibrationOption = Annotated[
+    bool,
+    typer.Option(
+        "--calibration", help="Also compare the probabilities of tokens with their accuracy."
+    ),
+]
+ReportOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", help="Write a page (HTML) with scores, curves and the worst sentences."
+    ),
+]
+
 
 def validate(
     run: RunsOption = None,
-    split: Annotated[
-        Literal["validation", "test"] | None,
-        typer.Option("--split", help="Which part of the corpus. Default: validation."),
-    ] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            "--source", help="A source text to score instead of a split; - is standard input."
-        ),
-    ] = None,
-    reference: Annotated[
-        Path | None, typer.Option("--reference", help="The reference translations of --source.")
-    ] = None,
+    split: SplitOption = None,
+    source: SourceOption = None,
+    reference: ReferenceOption = None,
     scores: ScoresOption = None,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            "--against",
-            metavar="RUN|FILE",
-            help="Another run, or a file with translations, to compare with: p-values.",
-            autocompletion=completion.runs,
-        ),
-    ] = None,
-    breakdown: Annotated[
-        bool,
-        typer.Option(
-            "--breakdown", help="Also score groups: by length, by the rarest word, by corpus."
-        ),
-    ] = False,
-    calibration: Annotated[
-        bool,
-        typer.Option(
-            "--calibration", help="Also compare the probabilities of tokens with their accuracy."
-        ),
-    ] = False,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            "--report", help="Write a page (HTML) with scores, curves and the worst sentences."
-        ),
-    ] = None,
+    against: AgainstOption = None,
+    breakdown: BreakdownOption = False,
+    calibration: CalibrationOption = False,
+    report: ReportOption = None,
     overrides: Annotated[
         Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)
     ] = None,

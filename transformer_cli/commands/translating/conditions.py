@@ -21,7 +21,7 @@ def conditions_of(
     with another device.
 
     Args:
-        loaded: the run; its manifest names the digests of its files.
+        loaded: the run, or several of an ensemble; each manifest names the digests of its files.
         decoding: the settings that the translator uses.
         wishes: a file among them stands for its content.
         as_json: whether the output is JSON.
@@ -31,7 +31,7 @@ def conditions_of(
     }
     return {
         "tfm": __version__,
-        "model": _digest(loaded.trained.folder / MANIFEST_NAME),
+        "model": " ".join(_digest(one.folder / MANIFEST_NAME) for one in loaded.members),
         **{f"decoding.{name}": value for name, value in decoding.model_dump(mode="json").items()},
         **options,
         "json": as_json,

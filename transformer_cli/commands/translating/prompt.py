@@ -120,13 +120,11 @@ class Prompt:
     def _tell_why(self, value: str) -> None:
         if self.last is None:
             raise UsageError(":why: nothing was translated yet", hint="type a sentence first")
-        translator, last = self.task.translator, self.last
-        num_best = min(_MOST_TOLD, translator.decoding.beam_size)
+        translator = self.task.translator
+        num_best = min(_MOST_TOLD, translator.decoding.num_hypotheses)
         decoding = translator.decoding.model_copy(update={"num_best": num_best})
-        explained = replace(translator, decoding=decoding).translate(
-            [last.text], prefixes=[last.prefix], num_before=last.number, with_details=True
-        )
-        for translation in explained:
+        task = replace(self.task, translator=replace(translator, decoding=decoding))
+        for translation in task.translations([self.last], with_details=True):
             self.conversation.tell(reason_lines(translation, translator.pipeline))
 
     def _tell_help(self, value: str) -> None:

@@ -44,13 +44,20 @@ class Task:
     wishes: Wishes
     as_json: bool
 
-    def translations(self, window: Sequence[InputLine]) -> list[Translation]:
-        """The translations of the lines of a window, in order."""
+    def translations(
+        self, window: Sequence[InputLine], *, with_details: bool = False
+    ) -> list[Translation]:
+        """The translations of the lines of a window, in order.
+
+        Args:
+            window: lines that follow each other in the input.
+            with_details: whether they have details, even if nobody wished for them.
+        """
         translations = self.translator.translate(
             [line.text for line in window],
             prefixes=[line.prefix for line in window],
             num_before=window[0].number if window else 0,
-            with_details=self.wishes.any_details,
+            with_details=with_details or self.wishes.any_details,
         )
         return list(translations)
 

@@ -24,6 +24,7 @@ from transformer_cli.decoding.length_limits import LengthLimits, length_limits
 from transformer_cli.decoding.search import (
     AttendingScorer,
     beam_search,
+    diverse_beam_search,
     greedy_search,
     sample_search,
 )
@@ -166,6 +167,8 @@ class PyTorchEngine:
         if options.sampling is not None:
             seeds = self._to_device([request.seed for request in requests])
             return sample_search(*arguments, seeds)
+        if options.diversity is not None:
+            return diverse_beam_search(*arguments)
         search = greedy_search if options.beam_size == 1 else beam_search
         return search(*arguments)
 

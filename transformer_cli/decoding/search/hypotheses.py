@@ -49,7 +49,7 @@ def rows_to_keep(is_open: Tensor, num_open: int) -> Tensor | None:
     return (~is_open).int().argsort(stable=True)[:num_open]
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
     """The tokens that one step appended to the b sentences that were still searched."""
 
     sentences: Tensor  # (b,) int64
@@ -68,7 +68,8 @@ class Beams:
     def __init__(self, max_lengths: Tensor, penalties: Tensor, beam_size: int) -> None:
         self._penalties = penalties
         self._beam_size = beam_size
-        self._steps: list[_Step] = []
+        self._steps: list[Step] = []
+        self._newest: tuple[Tensor, Tensor]  # (b, W): scores, and whether they are in the beam
         # From here to `_origins`: for the b sentences still searched.
         self._sentences = torch.arange(len(max_lengths), device=max_lengths.device)
         self._max_lengths = max_lengths
@@ -100,13 +101,33 @@ class Beams:
             places = F.pad(places, (0, num_missing))
         parents = places // vocabulary
         tokens = places - parents * vocabulary
-        self._steps.append(_Step(self._sentences, parents, tokens))
+        self._steps.append(Step(self._sentences, parents, tokens))
         length = len(self._steps)
         is_end = (self._max_lengths <= length).unsqueeze(1) | (tokens == eos_id)
         scores = totals / self._penalties[length]
         is_kept = self._is_in_beam(scores)
+        self._newest = scores, is_kept
         self._keep_finished(scores.where(is_kept & is_end, -torch.inf))
         self._totals = totals.where(is_kept & ~is_end, -torch.inf)
+
+    def __len__(self) -> int:
+        """B, the number of all sentences."""
+        return len(self._all_origins)
+
+    @property
+    def sentences(self) -> Tensor:
+        """(b,) int64: the sentences that are still searched."""
+        return self._sentences
+
+    @property
+    def newest(self) -> Step:
+        """The tokens that the last call of `extend` appended."""
+        return self._steps[-1]
+
+    def is_newest_in_beam(self) -> Tensor:
+        """(b, W) bool: whether the hypothesis that got each of the newest tokens is in the beam, open or finished."""
+        scores, is_kept = self._newest
+        return is_kept & (scores > -torch.inf)
 
     def _is_in_beam(self, scores: Tensor) -> Tensor:
         """(b, W) bool: True for a candidate among the W best, candidates and finished hypotheses together."""
@@ -161,6 +182,10 @@ class Beams:
     def _store_finished(self) -> None:
         self._all_finished[self._sentences] = self._finished
         self._all_origins[self._sentences] = self._origins
+
+    def origins(self, num_best: int) -> Tensor:
+        """(B, num_best) int64: step * W + slot of the last token of each hypothesis of `best`, which comes first."""
+        return self._all_origins[:, :num_best]
 
     def best(self, num_best: int, pad_id: int) -> Hypotheses:
         """The `num_best` best of each sentence; follows each from its last token back to its first."""

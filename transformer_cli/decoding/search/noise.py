@@ -2,8 +2,8 @@
 
 So the random numbers of a hypothesis do not depend on the other rows of its batch, or on their order.
 
-Source: the mixing function is the one of SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number
-generators", figure 16 and the variant 13 of Stafford).
+Source: SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators"), with the mixing function
+that Stafford published as variant 13.
 """
 
 import torch

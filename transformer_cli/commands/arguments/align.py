@@ -1,0 +1,46 @@
+"""The options of `tfm align`. As in `cli.py`, the command is imported only when it runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transformer_cli.commands import completion
+from transformer_cli.commands.arguments.options import (
+    DebugOption,
+    FromOption,
+    JsonOption,
+    Overrides,
+    RunOption,
+    ToOption,
+    set_option,
+)
+
+
+def align(
+    source: Annotated[
+        Path,
+        typer.Option("--source", help="A text file, one sentence per line; - is standard input."),
+    ],
+    target: Annotated[
+        Path,
+        typer.Option("--target", help="The translations: line N belongs to line N of --source."),
+    ],
+    run: RunOption = None,
+    overrides: Annotated[
+        Overrides, set_option("runtime.device=cpu", completion.settings_of_the_machine)
+    ] = None,
+    to: ToOption = None,
+    from_: FromOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Align given pairs: print, for each, which words belong together, such as 0-0 1-2."""
+    from transformer_cli.messages import talk_on_stderr
+
+    talk_on_stderr(debug=debug)
+    from transformer_cli.commands.align import run_alignment
+
+    run_alignment(
+        source, target, run=run, overrides=overrides or [], languages=(to, from_), as_json=as_json
+    )
