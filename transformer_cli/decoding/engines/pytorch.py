@@ -95,7 +95,7 @@ class PyTorchEngine:
             range(len(requests)),
             lambda index: len(requests[index].ids),
             max_tokens=options.batch_tokens,
-            max_items=max(1, max_logits(self.machine.device) // logits_per_sentence),
+            max_items=max(1, max_logits(self.machine.device.type) // logits_per_sentence),
         )
         with self._inference():
             for batch in batches:
@@ -113,7 +113,7 @@ class PyTorchEngine:
             list(zip(sources, targets, strict=True)),
             lambda pair: max(map(len, pair)),
             max_tokens=min(
-                batch_tokens, max_logits(self.machine.device) // self.model.output.out_features
+                batch_tokens, max_logits(self.machine.device.type) // self.model.output.out_features
             ),
         )
         pad_id = self.special_ids.pad_id
