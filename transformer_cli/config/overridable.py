@@ -1,6 +1,6 @@
 """The settings that `--set` can change for a trained model, and the commands on which they have an effect."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 from transformer_cli.config.overrides import overridden_setting
 from transformer_cli.config.refusal import setting_paths, similar_setting
@@ -15,15 +15,7 @@ Command = Literal[
     "align",
     "benchmark --decode",
 ]
-_ALL: tuple[Command, ...] = (
-    "translate",
-    "validate",
-    "validate --source",
-    "next",
-    "likelihood",
-    "align",
-    "benchmark --decode",
-)
+_ALL: tuple[Command, ...] = get_args(Command)
 # What `--set` can change for a trained model: settings, or sections of them, and the commands on which they have
 # an effect. For each setting the longest matching name counts. Settings without a match are for training only.
 OVERRIDABLE: dict[str, tuple[Command, ...]] = {
