@@ -169,7 +169,14 @@ def build_translator(
     special_ids, sequence_format = SpecialIds.of(target_tokenizer), SequenceFormat.of(config.data)
     byte_pieces = target_tokenizer.byte_pieces
     model = model.to(machine.device)
-    engine = PyTorchEngine(model, special_ids, sequence_format, machine, byte_pieces)
+    engine = PyTorchEngine(
+        model,
+        special_ids,
+        sequence_format,
+        machine,
+        byte_pieces,
+        word_edges=lambda: target_tokenizer.word_edges,
+    )
     return Translator(pipeline, engine, decoding)
 
 

@@ -4,6 +4,7 @@ from transformer_cli.decoding.engine import Engine as Engine
 from transformer_cli.decoding.engine import Hypothesis as Hypothesis
 from transformer_cli.decoding.engine import Request as Request
 from transformer_cli.decoding.engine import SpecialIds as SpecialIds
+from transformer_cli.decoding.engine import Term as Term
 from transformer_cli.decoding.engine import TokenIds as TokenIds
 from transformer_cli.decoding.text_pipeline import Alternative as Alternative
 from transformer_cli.decoding.text_pipeline import PreparedLine as PreparedLine

@@ -33,11 +33,23 @@ class SpecialIds(NamedTuple):
         return cls(*ids, tag_ids=tokenizer.tag_ids)
 
 
+class Term(NamedTuple):
+    """Words that a translation must contain, in one of several forms."""
+
+    forms: tuple[TokenIds, ...]
+    """The token ids of each form; none is empty. One of the forms must stand in the translation."""
+    first_forms: tuple[TokenIds, ...] = ()
+    """Forms that count only as the first tokens of a translation, such as one with a capital letter."""
+
+
 class Request(NamedTuple):
     """What an engine translates: one sentence or a part of one, and what holds for this sentence alone."""
 
     ids: TokenIds
     """The token ids of the source, as in the training of the model: with [EOS] or without."""
+    terms: tuple[Term, ...] = ()
+    """Terms that every hypothesis contains as whole words. A term that stands here twice stands twice in the
+    translation, and so on. If a term contains [UNK], the translation has no other [UNK]."""
 
 
 class Hypothesis(NamedTuple):

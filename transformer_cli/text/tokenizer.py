@@ -11,6 +11,7 @@ from transformer_cli.text.byte_pieces import BytePieces
 from transformer_cli.text.id_lists import IdLists
 from transformer_cli.text.tokenizer_layout import BYTE_TOKENS
 from transformer_cli.text.vocabulary import learn_model
+from transformer_cli.text.whole_words import WordEdges, is_in_word
 from transformer_cli.text.word_cache import WordCache, as_bytes
 from transformer_cli.text.word_split import SPECIALS, UNK, is_corpus_tag
 
@@ -111,6 +112,21 @@ class Tokenizer:
         if self._parts.layout.kind == "WordLevel":
             return None
         return BytePieces.of([self._parts.layout.bytes_of(piece) for piece in self._pieces])
+
+    @cached_property
+    def word_edges(self) -> WordEdges:
+        """Which tokens go on with the word before them, and which end within a word."""
+        return WordEdges.of([self._parts.layout.bytes_of(piece) for piece in self._pieces])
+
+    def encode_inside(self, text: str) -> list[int]:
+        """The ids of a text that stands inside a longer one.
+
+        A word has the space before it, as everywhere. A mark, or a sign of a script without spaces between words, has none.
+        """
+        words = self.words(text)
+        if words and not (is_in_word(text[0]) or self._parts.layout.has_spaced_words):
+            words[0] = words[0].removeprefix(self._parts.layout.spelled(" "))
+        return [token.id for word in words for token in self._engine.model.tokenize(word)]
 
     def tag_id(self, tag: str) -> int:
         """The id of the tag of a target language, such as <2it>.

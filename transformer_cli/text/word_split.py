@@ -20,7 +20,7 @@ TAG = re.compile(r"<2[A-Za-z0-9_-]{1,99}>")
 """A tag before the source, which names the target language (Johnson et al. 2017, section 3)."""
 
 # Scripts without spaces between words; U+30FC and U+FF70 are the long-vowel marks of Japanese kana.
-_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30FC\uFF70"
+UNSPACED_SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30FC\uFF70"
 _APOSTROPHE = r"['\u2019]"
 _QUOTE = r"[\"“'\u2018\u2019]"
 # The same scripts in blocks of code points, because Python's `re` knows no scripts.
@@ -62,7 +62,7 @@ class SplitPatterns:
             has_spaced_words: whether Chinese, Japanese or Thai text comes with spaces between its words, which
                 are then words as in any other script.
         """
-        unspaced = "" if has_spaced_words else _UNSPACED
+        unspaced = "" if has_spaced_words else UNSPACED_SCRIPTS
         beside = f"&&[^{unspaced}]" if unspaced else ""
         letter = rf"[\p{{L}}{beside}]"
         # U+200C and U+200D change the shape of letters; they do not separate words.

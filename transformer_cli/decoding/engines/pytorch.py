@@ -1,6 +1,6 @@
 """The PyTorch engine: batches of token ids through a `Transformer` and a search."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +11,12 @@ from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, TokenIds
+from transformer_cli.decoding.engines.term_search import beam_groups, term_states
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
-from transformer_cli.decoding.search import beam_search, greedy_search
+from transformer_cli.decoding.search import beam_search, constrained_search, greedy_search
 from transformer_cli.decoding.search.hooks import BannedTokens, SearchHook, WholeCharacters
 from transformer_cli.decoding.search.hypotheses import Hypotheses
+from transformer_cli.decoding.search.term_states import TermStates
 from transformer_cli.memory import to_device
 from transformer_cli.model import Transformer, sum_loss
 from transformer_cli.model.precision import at_least_float32
@@ -22,6 +24,7 @@ from transformer_cli.runtime import Machine
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.byte_pieces import BytePieces
 from transformer_cli.text.padding import pad_ids
+from transformer_cli.text.whole_words import WordEdges
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +43,27 @@ class PyTorchEngine:
     """The device of the model's weights, and the precision of matrix products."""
     byte_pieces: BytePieces | None = None
     """The bytes of the target tokens; None if each of them consists of whole characters."""
+    word_edges: Callable[[], WordEdges] | None = None
+    """Returns the word edges of the target tokens, which only terms need; None if each token is a whole word or mark."""
 
     def translate(
         self, requests: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
         found: list[list[Hypothesis]] = [[] for _ in requests]
-        logits_per_sentence = options.beam_size * self.model.output.out_features
-        batches = length_batches(
-            range(len(requests)),
-            lambda index: len(requests[index].ids),
-            max_tokens=options.batch_tokens,
-            max_items=max(1, MAX_LOGITS // logits_per_sentence),
-        )
         with self._inference():
-            for batch in batches:
-                hypotheses = self._search([requests[index] for index in batch], options)
-                for index, of_sentence in zip(batch, _to_lists(hypotheses), strict=True):
-                    found[index] = of_sentence
+            for of_group, indices in beam_groups(requests, options):
+                logits_per_sentence = of_group.beam_size * self.model.output.out_features
+                batches = length_batches(
+                    indices,
+                    lambda index: len(requests[index].ids),
+                    max_tokens=options.batch_tokens,
+                    max_items=max(1, MAX_LOGITS // logits_per_sentence),
+                )
+                for batch in batches:
+                    hypotheses = self._search([requests[index] for index in batch], of_group)
+                    for index, of_sentence in zip(batch, _to_lists(hypotheses), strict=True):
+                        found[index] = of_sentence
         return found
 
     def negative_log_likelihood(
@@ -107,10 +113,31 @@ class PyTorchEngine:
         scorer = self.model.start_decoding(memory, source_mask)
         limits = [self._max_length(len(source), options) for source in sources]
         max_lengths = to_device(torch.tensor(limits), self.machine.device)
+        if any(request.terms for request in requests):
+            states = self._term_states(requests)
+            max_lengths = self._with_room(max_lengths, states)
+            # A term may need [UNK], which the search itself bans elsewhere.
+            hooks = self._hooks(options.model_copy(update={"allow_unknown": True}), max_lengths)
+            return constrained_search(scorer, self.special_ids, max_lengths, options, hooks, states)
         search = greedy_search if options.beam_size == 1 else beam_search
         return search(
             scorer, self.special_ids, max_lengths, options, self._hooks(options, max_lengths)
         )
+
+    def _term_states(self, requests: Sequence[Request]) -> TermStates:
+        edges = WordEdges.none(self.model.output.out_features)
+        if self.word_edges is not None:
+            edges = self.word_edges()
+        has_bytes = self.byte_pieces is not None
+        return term_states(requests, edges, self.machine.device, has_bytes=has_bytes)
+
+    def _with_room(self, max_lengths: Tensor, states: TermStates) -> Tensor:
+        """(B,) int64: raised where the terms have no room, as far as the model can write."""
+        config = self.model.config
+        needed = states.num_needed + states.reserve + 1  # [EOS]
+        if config.positions == "learned":
+            needed = needed.clamp(max=config.max_length)
+        return max_lengths.maximum(needed)
 
     def _hooks(self, options: DecodingConfig, max_lengths: Tensor) -> list[SearchHook]:
         """New hooks for one search."""

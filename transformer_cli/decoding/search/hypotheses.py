@@ -93,13 +93,17 @@ class Beams:
             places = F.pad(places, (0, num_missing))
         parents = places // vocabulary
         tokens = places - parents * vocabulary
+        is_kept = self._is_in_beam(totals / self._penalties[len(self._steps) + 1])
+        self._append(parents, tokens, totals.where(is_kept, -torch.inf), eos_id)
+
+    def _append(self, parents: Tensor, tokens: Tensor, totals: Tensor, eos_id: int) -> None:
+        """Append the chosen tokens, all (b, W), to their parents; a total of -inf is no hypothesis."""
         self._steps.append(_Step(self._sentences, parents, tokens))
         length = len(self._steps)
         is_end = (self._max_lengths <= length).unsqueeze(1) | (tokens == eos_id)
         scores = totals / self._penalties[length]
-        is_kept = self._is_in_beam(scores)
-        self._keep_finished(scores.where(is_kept & is_end, -torch.inf))
-        self._totals = totals.where(is_kept & ~is_end, -torch.inf)
+        self._keep_finished(scores.where(is_end, -torch.inf))
+        self._totals = totals.where(~is_end, -torch.inf)
 
     def _is_in_beam(self, scores: Tensor) -> Tensor:
         """(b, W) bool: True for a candidate among the W best, candidates and finished hypotheses together."""

@@ -1,0 +1,57 @@
+"""Requests with terms: the width of their beam, and the states of their search."""
+
+from collections.abc import Sequence
+
+import torch
+
+from transformer_cli.config import DecodingConfig
+from transformer_cli.decoding.engine import Request
+from transformer_cli.decoding.search.term_states import TermStates
+from transformer_cli.decoding.search.term_table import TermTable
+from transformer_cli.text.whole_words import WordEdges
+
+# A character of UTF-8 that has begun may need this many further bytes, before a term can begin.
+MAX_BYTES_LEFT = 3
+MAX_BEAM_SIZE = 64
+
+
+def beam_groups(
+    requests: Sequence[Request], options: DecodingConfig
+) -> list[tuple[DecodingConfig, list[int]]]:
+    """The indices of requests that can be searched together, and the options of their search.
+
+    Requests without terms come together, with the given options. Those with terms are grouped by their beam size, so that
+    a translation does not depend on the other requests.
+    """
+    groups: dict[int, list[int]] = {}
+    for index, request in enumerate(requests):
+        beam_size = beam_size_for(request, options) if request.terms else 0
+        groups.setdefault(beam_size, []).append(index)
+    return [
+        (options.model_copy(update={"beam_size": beam_size or options.beam_size}), indices)
+        for beam_size, indices in groups.items()
+    ]
+
+
+def beam_size_for(request: Request, options: DecodingConfig) -> int:
+    """`options.beam_size`; more if the terms of a request have so many tokens that some banks would have no place."""
+    num_banks = 1 + sum(max(map(len, term.forms)) for term in request.terms)
+    return max(options.beam_size, min(num_banks, MAX_BEAM_SIZE))
+
+
+def term_states(
+    requests: Sequence[Request],
+    edges: WordEdges,
+    device: torch.device,
+    *,
+    has_bytes: bool,
+) -> TermStates:
+    """The states of a search for the terms of requests.
+
+    Args:
+        edges: of the target vocabulary.
+        has_bytes: whether a character may be several tokens.
+    """
+    table = TermTable.of([request.terms for request in requests], edges).to(device)
+    goes_on = torch.from_numpy(edges.goes_on).to(device)
+    return TermStates(table, goes_on, reserve=MAX_BYTES_LEFT if has_bytes else 0)
