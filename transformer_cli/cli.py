@@ -9,6 +9,11 @@ from transformer_cli import __version__
 from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.average import average
 from transformer_cli.commands.arguments.benchmark import benchmark
+from transformer_cli.commands.arguments.hypotheses import (
+    NBestOption,
+    PrefixesOption,
+    PrefixOption,
+)
 from transformer_cli.commands.arguments.init import init
 from transformer_cli.commands.arguments.options import (
     BeamOption,
@@ -106,6 +111,9 @@ def translate(
         Overrides, set_option("decoding.beam_size=8", completion.settings_of_translating)
     ] = None,
     beam_size: BeamOption = None,
+    n_best: NBestOption = None,
+    prefix: PrefixOption = None,
+    prefixes: PrefixesOption = None,
     to: ToOption = None,
     from_: FromOption = None,
     as_json: JsonOption = False,
@@ -114,14 +122,15 @@ def translate(
     """Translate sentences: line N of the output is the translation of line N of the input."""
     if sentences and input_file:
         raise UsageError("give either sentences or --input, not both")
+    if prefix and prefixes:
+        raise UsageError("give either --prefix or --prefixes, not both")
     _set_up_logging(debug)
-    from transformer_cli.commands.translate import run_translation
+    from transformer_cli.commands.translate import Wishes, run_translation
 
     settings = _with_beam(overrides, beam_size)
+    wishes = Wishes(to, from_, num_best=n_best, prefix=prefix, prefixes=prefixes)
     given = sentences or input_file
-    run_translation(
-        given, output_file, run=run, overrides=settings, languages=(to, from_), as_json=as_json
-    )
+    run_translation(given, output_file, run=run, overrides=settings, wishes=wishes, as_json=as_json)
 
 
 @app.command(cls=CarefulCommand, epilog="Example: tfm validate --split test --json")

@@ -169,12 +169,14 @@ def build_translator(
     special_ids, sequence_format = SpecialIds.of(target_tokenizer), SequenceFormat.of(config.data)
     byte_pieces = target_tokenizer.byte_pieces
     model = model.to(machine.device)
+    continuing_ids = target_tokenizer.continuing_ids
     engine = PyTorchEngine(
         model,
         special_ids,
         sequence_format,
         machine,
         byte_pieces,
+        continuing_ids,
         word_edges=lambda: target_tokenizer.word_edges,
     )
     return Translator(pipeline, engine, decoding)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from transformer_cli.commands.translate import run_translation
+from transformer_cli.commands.translate import Wishes, run_translation
 from transformer_cli.config import PhrasebookData, TokenizerConfig
 from transformer_cli.errors import DataError, MissingInputError, UsageError
 from transformer_cli.text.tokenizer import train_tokenizer
@@ -60,7 +60,7 @@ def test_an_output_that_is_the_input_is_refused_by_any_name(
 @pytest.fixture
 def of_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run with the eight words of `small_translators`."""
-    loaded = SimpleNamespace(translator=translator(tokenizer_of_words()))
+    loaded = SimpleNamespace(translator=translator(tokenizer_of_words()), overridden=frozenset())
     monkeypatch.setattr("transformer_cli.commands.translate.load_run", lambda *_, **__: loaded)
 
 
@@ -120,8 +120,119 @@ def test_a_model_of_both_directions_translates_into_the_language_that_is_asked_f
     monkeypatch.setattr("transformer_cli.commands.translate.load_run", lambda *_: loaded)
     given = {"run": None, "overrides": (), "as_json": False}
     for to in ("it", "en"):
-        run_translation(WORDS, None, languages=(to, None), **given)  # type: ignore[arg-type]
+        run_translation(WORDS, None, wishes=Wishes(to=to), **given)  # type: ignore[arg-type]
         expected = [found.text for found in both.translate(WORDS, to=to)]
         assert capfd.readouterr().out.splitlines() == expected
     with pytest.raises(UsageError, match="say which"):
         run_translation(WORDS, None, **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("of_words")
+def test_the_n_best_are_lines_of_rank_score_and_text_and_rank_1_begins_each_input_line(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    lines = ["uno due", "", "tre quattro cinque"]
+    given = {"run": None, "overrides": ()}
+    run_translation(lines, None, wishes=Wishes(num_best=6), as_json=False, **given)  # type: ignore[arg-type]
+    rows = [line.split("\t") for line in capfdbinary.readouterr().out.decode().splitlines()]
+    run_translation(lines, None, wishes=Wishes(num_best=6), as_json=True, **given)  # type: ignore[arg-type]
+    answers = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    groups: list[list[list[str]]] = []
+    for row in rows:
+        if row[0] == "1":
+            groups.append([])
+        groups[-1].append(row)
+    assert [[row[0] for row in group] for group in groups] == [
+        [str(rank) for rank in range(1, count + 1)] for count in (6, 1, 6)
+    ]
+    assert groups[1] == [["1", "0.000000", ""]]
+    for group, answer in zip(groups, answers, strict=True):
+        expected = answer["alternatives"] or [{"text": "", "score": 0.0}]
+        assert [row[2] for row in group] == [alternative["text"] for alternative in expected]
+        scores = [alternative["score"] for alternative in expected]
+        assert [float(row[1]) for row in group] == pytest.approx(scores, abs=1e-6)
+
+
+def test_an_n_best_list_raises_the_beam_of_the_config_but_not_one_that_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    of_two, of_four = (translator(tokenizer_of_words(), beam_size=size) for size in (2, 4))
+    loaded = SimpleNamespace(translator=of_two, overridden=frozenset())
+    monkeypatch.setattr("transformer_cli.commands.translate.load_run", lambda *_: loaded)
+    given = {"run": None, "overrides": (), "as_json": False, "wishes": Wishes(num_best=4)}
+    run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
+    texts = [line.split("\t")[2] for line in capfd.readouterr().out.splitlines()]
+    assert len(texts) == 4
+    assert texts[0] == next(of_four.translate(["uno due"])).text
+    loaded.overridden = frozenset({"decoding.beam_size"})
+    with pytest.raises(
+        UsageError, match="--n-best 4 needs a beam of at least 4, but beam_size is 2"
+    ):
+        run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
+
+
+def test_several_translations_without_a_way_to_show_them_are_told_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    several = translator(tokenizer_of_words(), beam_size=3, num_best=3)
+    loaded = SimpleNamespace(translator=several, overridden=frozenset())
+    monkeypatch.setattr("transformer_cli.commands.translate.load_run", lambda *_: loaded)
+    given = {"run": None, "overrides": (), "as_json": False}
+    run_translation(["uno due"], None, wishes=Wishes(num_best=2), **given)  # type: ignore[arg-type]
+    assert not caplog.messages
+    run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
+    assert caplog.messages[0].endswith("to see all 3 (decoding.num_best), add --n-best 3 or --json")
+
+
+def test_prefixes_come_from_an_option_or_line_by_line_from_a_file(
+    of_words: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines, given = ["uno due", "tre", "", "quattro"], {"run": None, "overrides": ()}
+    run_translation(lines, None, as_json=False, **given)  # type: ignore[arg-type]
+    free = capfd.readouterr().out.splitlines()
+    run_translation(lines, None, wishes=Wishes(prefix="sei"), as_json=False, **given)  # type: ignore[arg-type]
+    of_all = capfd.readouterr().out.splitlines()
+    assert [line[:3] for line in of_all] == ["sei", "sei", "", "sei"]
+    Path("prefixes.txt").write_text("\nsei\ndue\nsette\n")
+    wishes = Wishes(prefixes=Path("prefixes.txt"))
+    run_translation(lines, None, wishes=wishes, as_json=False, **given)  # type: ignore[arg-type]
+    of_each = capfd.readouterr().out.splitlines()
+    assert of_each[0] == free[0]
+    assert of_each[1] == of_all[1]
+    assert of_each[2] == ""
+    assert of_each[3].startswith("sette")
+
+
+@pytest.mark.usefixtures("of_words")
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("sei\n", r"prefixes\.txt: 1 lines, but the input has more"),
+        ("sei\n" * 3, r"prefixes\.txt: 3 lines, but the input has 2"),
+        ("\x00" * 100, r"prefixes\.txt: .*binary"),
+    ],
+)
+def test_a_file_of_prefixes_that_does_not_fit_is_refused(
+    content: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "prefixes.txt"
+    path.write_text(content)
+    with pytest.raises(DataError, match=message):
+        run_translation(
+            ["uno", "due"],
+            None,
+            run=None,
+            overrides=(),
+            wishes=Wishes(prefixes=path),
+            as_json=False,
+        )
+
+
+def test_standard_input_cannot_hold_both_lines_and_prefixes() -> None:
+    wishes = Wishes(prefixes=Path("-"))
+    with pytest.raises(DataError, match="standard input holds the lines to translate"):
+        run_translation(None, None, run=None, overrides=(), wishes=wishes, as_json=False)

@@ -49,6 +49,10 @@ METHODS: dict[str, Callable[[Engine], object]] = {
     "next_token_probabilities": lambda engine: engine.next_token_probabilities(
         SOURCES[0], (4, 5)
     ).tolist(),
+    "explain": lambda engine: [
+        one.attention.tolist()
+        for one in engine.explain([*map(Request, SOURCES)], SOURCES, batch_tokens=20)
+    ],
 }
 each_method = pytest.mark.parametrize("call", METHODS.values(), ids=METHODS.keys())
 
@@ -221,7 +225,7 @@ def _fail(*_: object) -> None:
 
 def test_terms_stand_in_every_hypothesis_and_cost_other_requests_nothing() -> None:
     terms = (Term(((6,), (7, 8))), Term(((11,),)), Term(((11,),)))
-    requests = [*map(Request, SOURCES), *(Request(source, terms) for source in SOURCES)]
+    requests = [*map(Request, SOURCES), *(Request(source, terms=terms) for source in SOURCES)]
     plain = ENGINE.translate(requests[: len(SOURCES)], BEAM)
     for options in (BEAM, GREEDY, DecodingConfig(beam_size=2, max_length=1)):
         found = ENGINE.translate(requests, options)
@@ -233,5 +237,5 @@ def test_terms_stand_in_every_hypothesis_and_cost_other_requests_nothing() -> No
                 pairs = [*pairwise(ids)]
                 assert 6 in ids or (7, 8) in pairs
                 assert ids.count(11) >= 2
-            [alone] = ENGINE.translate([Request(source, terms)], options)
+            [alone] = ENGINE.translate([Request(source, terms=terms)], options)
             assert_same(hypotheses, alone)

@@ -12,9 +12,13 @@ if TYPE_CHECKING:
     from transformer_cli.checkpoint.stored import Checkpoint as Checkpoint
     from transformer_cli.checkpoint.stored import Snapshot as Snapshot
     from transformer_cli.checkpoint.stored import open_checkpoint as open_checkpoint
+    from transformer_cli.checkpoint.trained_files import TrainedFiles as TrainedFiles
+    from transformer_cli.checkpoint.trained_files import first_usable as first_usable
+    from transformer_cli.checkpoint.trained_files import load_tokenizers as load_tokenizers
+    from transformer_cli.checkpoint.trained_files import read_files as read_files
     from transformer_cli.checkpoint.trained_model import TrainedModel as TrainedModel
-    from transformer_cli.checkpoint.trained_model import load_tokenizers as load_tokenizers
     from transformer_cli.checkpoint.trained_model import load_trained as load_trained
+    from transformer_cli.checkpoint.trained_model import load_weights as load_weights
 
 # Imported when asked for: `tfm runs` must not wait for PyTorch.
 _MODULES = {
@@ -27,9 +31,13 @@ _MODULES = {
     "Checkpoint": "stored",
     "Snapshot": "stored",
     "open_checkpoint": "stored",
+    "TrainedFiles": "trained_files",
+    "first_usable": "trained_files",
+    "load_tokenizers": "trained_files",
+    "read_files": "trained_files",
     "TrainedModel": "trained_model",
-    "load_tokenizers": "trained_model",
     "load_trained": "trained_model",
+    "load_weights": "trained_model",
 }
 
 

@@ -7,6 +7,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from transformer_cli.commands.streams.input_lines import check_input, opened_lines
@@ -18,14 +19,35 @@ from transformer_cli.commands.streams.output_file import (
     opened_output_of_typing,
     output_status,
 )
+from transformer_cli.commands.streams.prefix_lines import PrefixLines, check_prefixes
 from transformer_cli.commands.streams.typed_lines import Conversation
+from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Translation, Translator, UnknownWords
+from transformer_cli.decoding.text_pipeline import Alternative
 from transformer_cli.errors import UsageError
 from transformer_cli.escaping import escaped_in_json, for_output
-from transformer_cli.inference import load_run
+from transformer_cli.inference import LoadedRun, load_run
 from transformer_cli.signals import ended_after
 
 logger = logging.getLogger(__name__)
+
+_TAB = "\t"
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a user wants of the translations of one command, beside the settings."""
+
+    to: str | None = None
+    """The target language; None: the only possible one."""
+    from_: str | None = None
+    """The source language; None: the only possible one."""
+    num_best: int | None = None
+    """Number of translations that are printed for each line; None: one, without its rank and score."""
+    prefix: str | None = None
+    """The text with which each translation begins; None: any."""
+    prefixes: Path | None = None
+    """A file with the prefix of each line, instead of `prefix`."""
 
 
 def run_translation(
@@ -34,32 +56,37 @@ def run_translation(
     *,
     run: str | None,
     overrides: Sequence[str],
-    languages: tuple[str | None, str | None] = (None, None),
+    wishes: Wishes = Wishes(),
     as_json: bool,
 ) -> None:
     """Translate sentences, a file, or standard input if `sentences` is None; to standard output or a file.
 
     The path `-` means standard input or standard output, too.
-
-    Args:
-        languages: the target and the source language; None: the only possible one.
     """
     given = None if sentences == STANDARD else sentences
     output = None if output_file == STANDARD else output_file
     _check_files(given, output)
-    translator = load_run(run, overrides).translator.towards(*languages)
-    if translator.decoding.num_best > 1 and not as_json:
+    check_prefixes(wishes.prefixes, is_input_standard=given is None)
+    translator = _translator(load_run(run, overrides), wishes)
+    if translator.decoding.num_best > 1 and wishes.num_best is None and not as_json:
         logger.warning(
-            "showing one translation per line; to see all %d (decoding.num_best), add --json",
+            "showing one translation per line; to see all %d (decoding.num_best), add --n-best %d or --json",
+            translator.decoding.num_best,
             translator.decoding.num_best,
         )
     # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
+    prefixes = PrefixLines(wishes.prefix, wishes.prefixes)
     conversation, unknown_words = _conversation(given, translator), UnknownWords()
     opened = opened_output if conversation is None else opened_output_of_typing
     with _opened_batches(given, conversation) as batches, opened(output) as write:
         for batch in batches:
-            translations = list(translator.translate(batch))
-            lines = [_line(translation, as_json=as_json) for translation in translations]
+            of_batch = prefixes.take(len(batch))
+            translations = list(translator.translate(batch, prefixes=of_batch))
+            lines = [
+                line
+                for translation in translations
+                for line in _lines(translation, wishes, as_json=as_json)
+            ]
             if output is None:
                 lines = [for_output(line, sys.stdout) for line in lines]
             if conversation is not None and output is None:
@@ -72,7 +99,28 @@ def run_translation(
                 unknown_words.add(translation)
             if conversation is not None:
                 unknown_words.report()
+        prefixes.finish()
     unknown_words.report()
+
+
+def _translator(loaded: LoadedRun, wishes: Wishes) -> Translator:
+    """The translator of the chosen direction, with a beam that is wide enough for the n best translations.
+
+    Raises:
+        UsageError: an override sets a smaller beam.
+    """
+    translator, num_best = loaded.translator.towards(wishes.to, wishes.from_), wishes.num_best
+    if num_best is None:
+        return translator
+    beam_size = translator.decoding.beam_size
+    if beam_size < num_best and "decoding.beam_size" in loaded.overridden:
+        raise UsageError(
+            f"--n-best {num_best} needs a beam of at least {num_best}, but beam_size is {beam_size}",
+            hint=f"leave the beam size out, or set it to {num_best} or more",
+        )
+    wider = {"num_best": num_best, "beam_size": max(beam_size, num_best)}
+    decoding = DecodingConfig.model_validate(translator.decoding.model_dump() | wider)
+    return replace(translator, decoding=decoding)
 
 
 def _check_files(given: Sequence[str] | Path | None, output: Path | None) -> None:
@@ -122,9 +170,21 @@ def _as_text(argument: str) -> str:
     return os.fsencode(argument).decode("utf-8", errors="replace")
 
 
-def _line(translation: Translation, *, as_json: bool) -> str:
-    if not as_json:
-        return translation.text
+def _lines(translation: Translation, wishes: Wishes, *, as_json: bool) -> list[str]:
+    """The lines of the output for one line of the input; more than one only for the n best translations."""
+    if as_json:
+        return [_as_json(translation)]
+    if wishes.num_best is None:
+        return [translation.text]
+    # A line without any translation, such as a blank one, has rank 1 too: programs count lines by this rank.
+    best = translation.alternatives or (Alternative(translation.text, translation.score),)
+    return [
+        f"{rank}\t{alternative.score:.6f}\t{alternative.text.replace(_TAB, ' ')}"
+        for rank, alternative in enumerate(best, start=1)
+    ]
+
+
+def _as_json(translation: Translation) -> str:
     facts = {
         "source": translation.source,
         "translation": translation.text,

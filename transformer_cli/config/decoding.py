@@ -37,7 +37,7 @@ class DecodingConfig(Section):
     num_best: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
     """Number of translations per sentence, best first; at most beam_size."""
     max_length: Annotated[int, Field(strict=True, ge=1, le=65_536)] | None = None
-    """Largest number of tokens of a translation; absent: twice the tokens of the source, plus 20."""
+    """Largest number of tokens of a translation, its forced prefix not counted; absent: twice the tokens of the source, plus 20."""
     split_sentences: Switch = True
     """Translate each sentence of a line by itself, and join the translations with the white space of the line; the source language decides where a sentence ends. The sequences of data.source sequences are never split."""
     allow_unknown: Switch = True

@@ -1,6 +1,8 @@
 """Translation with a trained model: the text pipeline, engines, search, and the translator over them."""
 
 from transformer_cli.decoding.engine import Engine as Engine
+from transformer_cli.decoding.engine import ExplainingEngine as ExplainingEngine
+from transformer_cli.decoding.engine import Explanation as Explanation
 from transformer_cli.decoding.engine import Hypothesis as Hypothesis
 from transformer_cli.decoding.engine import Request as Request
 from transformer_cli.decoding.engine import SpecialIds as SpecialIds

@@ -5,7 +5,11 @@ do the work.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.text import Tokenizer
@@ -47,9 +51,29 @@ class Request(NamedTuple):
 
     ids: TokenIds
     """The token ids of the source, as in the training of the model: with [EOS] or without."""
+    prefix: TokenIds = ()
+    """The tokens with which each translation begins: whole words; a new word or a mark follows them."""
     terms: tuple[Term, ...] = ()
     """Terms that every hypothesis contains as whole words. A term that stands here twice stands twice in the
     translation, and so on. If a term contains [UNK], the translation has no other [UNK]."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """What a model computes about given target tokens after a given source: probabilities and attention."""
+
+    token_log_probs: NDArray[np.float32]
+    """(T,): entry i is log P(target token i | the source, the target tokens before it), in nats."""
+    attention: NDArray[np.float32]
+    """(T, S): row i holds the weights with which the model read the source when it predicted target token i,
+    as a mean over the heads of one decoder layer. Each row sums to 1."""
+    alignment: tuple[int, ...]
+    """T numbers: entry i is the index of the source token with the largest weight in row i, so target token i is
+    aligned to source token `alignment[i]`. [EOS] and tags of the source are chosen only if it has nothing else."""
+    best_ids: NDArray[np.int64]
+    """(T, K): row i holds the K most probable tokens in the place of target token i, best first; K may be 0."""
+    best_log_probs: NDArray[np.float32]
+    """(T, K): their log-probabilities, in nats."""
 
 
 class Hypothesis(NamedTuple):
@@ -59,6 +83,8 @@ class Hypothesis(NamedTuple):
     """Ends with [EOS], unless the search stopped at the maximal length."""
     score: float
     """Log-probability / length penalty."""
+    explanation: Explanation | None = None
+    """None unless it was asked for: see `ExplainingEngine`."""
 
 
 class Engine(Protocol):
@@ -98,4 +124,34 @@ class Engine(Protocol):
         Args:
             source: the token ids of the source, as in `Request.ids`.
             prefix: the first tokens of the target, without [SOS].
+        """
+
+
+@runtime_checkable
+class ExplainingEngine(Engine, Protocol):
+    """An engine that can also say how probable given target tokens are, and what the model attended to."""
+
+    def explain(
+        self,
+        requests: Sequence[Request],
+        targets: Sequence[TokenIds],
+        *,
+        batch_tokens: int,
+        num_best: int = 0,
+    ) -> list[Explanation]:
+        """Probabilities and attention for given targets, by teacher forcing: no search, all positions at once.
+
+        The alignments are of target token i to source token j.
+
+        Args:
+            requests: the sources.
+            targets: one for each source, such as `Hypothesis.ids`; [EOS] at the end gets a probability, too.
+            batch_tokens: the largest number of tokens in a batch, padding included.
+            num_best: K, the number of most probable tokens that are listed for each place.
+
+        Returns:
+            One for each pair, in their order.
+
+        Source of the alignments: Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer
+        Models", section 4.2.
         """

@@ -7,15 +7,19 @@ from typing import NamedTuple
 from transformer_cli.config import DataConfig, Direction, SequencesData
 from transformer_cli.decoding.chosen_direction import chosen_direction
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
-from transformer_cli.errors import UsageError
+from transformer_cli.errors import DataError, UsageError
+from transformer_cli.escaping import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.long_lines import split_line
 from transformer_cli.text.normalization import is_blank, normalize
 from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
+from transformer_cli.text.word_split import APOSTROPHES
 
 # Every character that some program takes for the end of a line.
 _LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
+
+_LETTER = "a"
 
 
 class Alternative(NamedTuple):
@@ -107,8 +111,15 @@ class TextPipeline:
     def _number(self) -> int:
         return chosen_direction(self.data.directions) if self.direction is None else self.direction
 
-    def prepare(self, line: str) -> PreparedLine:
-        """Normalise a line, split it into sentences, and tokenise them."""
+    def prepare(self, line: str, prefix: str = "") -> PreparedLine:
+        """Normalise a line, split it into sentences, and tokenise them.
+
+        Args:
+            prefix: whole words with which the translation of the first sentence begins; a blank line ignores it.
+
+        Raises:
+            DataError: the model cannot write this prefix.
+        """
         text = self.normalize(line.rstrip("\r\n"))
         if is_blank(text):
             return PreparedLine(line, ())
@@ -125,7 +136,7 @@ class TextPipeline:
         num_known_words = sum(map(self.source_tokenizer.count_words, parts))
         return PreparedLine(
             line,
-            tuple(map(Request, parts)),
+            (Request(parts[0], self.prefix_ids(prefix)), *map(Request, parts[1:])),
             gaps=("", *gaps[1:]),
             is_cut=len(parts) > len(sentences),
             unknown_words=unknown_words,
@@ -162,6 +173,33 @@ class TextPipeline:
         """The token ids of normalised target text, with [EOS] if the model predicts one."""
         ids = self.target_tokenizer.encode(text)
         return tuple(SequenceFormat.of(self.data).with_end(ids, self.target_tokenizer.eos_id))
+
+    def prefix_ids(self, text: str) -> TokenIds:
+        """The token ids of the beginning of a target; it consists of whole words.
+
+        Raises:
+            DataError: the model cannot write this text: it is too long, or has unknown words.
+        """
+        text = self.normalize(text).strip()
+        if is_blank(text):
+            return ()
+        tokenizer = self.target_tokenizer
+        ids = tokenizer.encode(text)
+        if text[-1] in APOSTROPHES:
+            # An elided article such as dell' is a word of its own only if a letter follows.
+            ids = tokenizer.encode(text + _LETTER)[: -len(tokenizer.encode(_LETTER))]
+        if tokenizer.unk_id in ids:
+            unknown = ", ".join(tokenizer.unknown_words(text))
+            raise DataError(
+                f"the prefix {on_one_line(text, 60)}: not in the vocabulary of the model: {unknown}",
+                hint="the translation can begin only with words that the model knows",
+            )
+        if len(ids) >= self.max_length:
+            raise DataError(
+                f"the prefix {on_one_line(text, 60)}: {len(ids)} tokens, but the model writes at most {self.max_length}",
+                hint="give a shorter beginning",
+            )
+        return tuple(ids)
 
     def _gap(self, of_source: str) -> str:
         return gap_between(of_source, *self.languages).translate(_LINE_BREAKS)

@@ -3,11 +3,12 @@
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, repeat
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import Engine
 from transformer_cli.decoding.text_pipeline import TextPipeline, Translation
+from transformer_cli.errors import DataError
 
 logger = logging.getLogger(__name__)
 
@@ -29,20 +30,29 @@ class Translator:
     decoding: DecodingConfig
 
     def translate(
-        self, lines: Iterable[str], *, to: str | None = None, from_: str | None = None
+        self,
+        lines: Iterable[str],
+        *,
+        to: str | None = None,
+        from_: str | None = None,
+        prefixes: Iterable[str] | None = None,
     ) -> Iterator[Translation]:
         """One translation per line, in order; reads `WINDOW_LINES` lines ahead.
 
         Args:
             to: the target language, for a model that translates into several.
             from_: the source language, for a model that translates from several into `to`.
+            prefixes: for each line, the text with which its translation begins: whole words, or an empty string.
 
         Raises:
             UsageError: no direction of the model has these languages, or several have them.
+            DataError: there are not as many prefixes as lines, or the model cannot write one of them.
         """
-        if isinstance(lines, str | bytes):
-            raise TypeError(f"give a list of lines, not {_described(lines)}")
-        return self.towards(to, from_)._translations(iter(lines))
+        for texts in (lines, prefixes):
+            if isinstance(texts, str | bytes):
+                raise TypeError(f"give a list of lines, not {_described(texts)}")
+        of_lines = None if prefixes is None else iter(prefixes)
+        return self.towards(to, from_)._translations(iter(lines), of_lines)
 
     def towards(self, to: str | None, from_: str | None = None) -> "Translator":
         """The translator of one direction; see `TextPipeline.towards`."""
@@ -52,17 +62,24 @@ class Translator:
         """The translator of the direction with this index in `data.directions`."""
         return replace(self, pipeline=replace(self.pipeline, direction=number))
 
-    def _translations(self, lines: Iterator[str]) -> Iterator[Translation]:
+    def _translations(
+        self, lines: Iterator[str], prefixes: Iterator[str] | None
+    ) -> Iterator[Translation]:
         num_before = 0
         while window := list(islice(lines, WINDOW_LINES)):
             for number, line in enumerate(window, num_before + 1):
                 if not isinstance(line, str):
                     raise TypeError(f"line {number}: a string is expected, not {_described(line)}")
-            yield from self._translate_window(window)
+            of_window = list(islice(repeat("") if prefixes is None else prefixes, len(window)))
+            if len(of_window) < len(window):
+                raise DataError(f"there are {num_before + len(of_window)} prefixes, but more lines")
+            yield from self._translate_window(window, of_window)
             num_before += len(window)
+        if prefixes is not None and next(prefixes, None) is not None:
+            raise DataError(f"there are {num_before} lines, but more prefixes")
 
-    def _translate_window(self, lines: Sequence[str]) -> list[Translation]:
-        prepared_lines = [self.pipeline.prepare(line) for line in lines]
+    def _translate_window(self, lines: Sequence[str], prefixes: Sequence[str]) -> list[Translation]:
+        prepared_lines = list(map(self.pipeline.prepare, lines, prefixes))
         if num_cut := sum(prepared.is_cut for prepared in prepared_lines):
             limit = self.pipeline.max_length
             logger.warning(

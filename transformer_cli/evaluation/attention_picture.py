@@ -1,8 +1,7 @@
 """The cross-attention weights of one translation: as a tensor and as a picture."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -11,10 +10,10 @@ from transformer_cli.data.batches.batch import collate
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.engines import PyTorchEngine
+from transformer_cli.decoding.engines.cross_attention import attended_layers
 from transformer_cli.escaping import on_one_line
 from transformer_cli.evaluation.picture_fonts import readable_labels
 from transformer_cli.model import Transformer
-from transformer_cli.model.attention import MultiHeadAttention
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,19 +61,9 @@ def cross_attention(
         (layers, B, H, T, S): the weight that each target position gives to each source position; the sum
         over S is 1.
     """
-    if model.training:
-        raise ValueError("the model is in training mode; call model.eval() first")
-    captured: list[Tensor] = []
-
-    def capture(attention: MultiHeadAttention, inputs: tuple[Any, ...]) -> None:
-        captured.append(attention.weights(*inputs))  # (B, H, T, S)
-
-    with ExitStack() as hooks:
-        for name, module in model.decoder.named_modules():
-            if name.endswith("cross_attention"):
-                hooks.enter_context(module.register_forward_pre_hook(capture))
-        model(source_ids, source_mask, decoder_input_ids)
-    return torch.stack(captured)
+    memory = model.encode(source_ids, source_mask)
+    layers = attended_layers(model, decoder_input_ids, memory, source_mask)
+    return torch.stack([layer.weights for layer in layers])
 
 
 def draw_attention(

@@ -128,6 +128,26 @@ class DecoderLayer(nn.Module):
 
         return self._apply_sublayers(x, attend_to_target, attend_to_source)
 
+    def forward_with_weights(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        target_mask: Mask,
+        source_mask: Mask | None,
+        rotation: Rotation | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The output of `forward`, and the weights of cross-attention before dropout, (B, H, T, S)."""
+        weights: list[Tensor] = []
+
+        def attend_to_target(x: Tensor) -> Tensor:
+            return self.self_attention(x, x, target_mask, rotation)
+
+        def attend_to_source(x: Tensor) -> Tensor:
+            weights.append(self.cross_attention.weights(x, memory, source_mask))
+            return self.cross_attention(x, memory, source_mask)
+
+        return self._apply_sublayers(x, attend_to_target, attend_to_source), weights[0]
+
     def advance(
         self,
         x: Tensor,

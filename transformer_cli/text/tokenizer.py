@@ -11,9 +11,9 @@ from transformer_cli.text.byte_pieces import BytePieces
 from transformer_cli.text.id_lists import IdLists
 from transformer_cli.text.tokenizer_layout import BYTE_TOKENS
 from transformer_cli.text.vocabulary import learn_model
-from transformer_cli.text.whole_words import WordEdges, is_in_word
+from transformer_cli.text.whole_words import WordEdges
 from transformer_cli.text.word_cache import WordCache, as_bytes
-from transformer_cli.text.word_split import SPECIALS, UNK, is_corpus_tag
+from transformer_cli.text.word_split import SPECIALS, UNK, continues_word, is_corpus_tag
 
 # A text with more characters per token of `max_length` than this counts as too long and is not encoded.
 MAX_CHARACTERS_PER_TOKEN = 64
@@ -116,17 +116,35 @@ class Tokenizer:
     @cached_property
     def word_edges(self) -> WordEdges:
         """Which tokens go on with the word before them, and which end within a word."""
-        return WordEdges.of([self._parts.layout.bytes_of(piece) for piece in self._pieces])
+        layout = self._parts.layout
+        pieces = [layout.bytes_of(piece) for piece in self._pieces]
+        return WordEdges.of(pieces, has_spaced_words=layout.has_spaced_words)
 
     def encode_inside(self, text: str) -> list[int]:
         """The ids of a text that stands inside a longer one.
 
         A word has the space before it, as everywhere. A mark, or a sign of a script without spaces between words, has none.
         """
-        words = self.words(text)
-        if words and not (is_in_word(text[0]) or self._parts.layout.has_spaced_words):
-            words[0] = words[0].removeprefix(self._parts.layout.spelled(" "))
+        words, layout = self.words(text), self._parts.layout
+        if words and not continues_word(text, has_spaced_words=layout.has_spaced_words):
+            words[0] = words[0].removeprefix(layout.spelled(" "))
         return [token.id for word in words for token in self._engine.model.tokenize(word)]
+
+    @cached_property
+    def continuing_ids(self) -> tuple[int, ...]:
+        """The tokens that continue a word: they begin with a letter or a digit, and have no space before it.
+
+        A token that begins inside a character is not among them. Words without subwords have no such token.
+        """
+        layout = self._parts.layout
+        if layout.kind == "WordLevel":
+            return ()
+        texts = (layout.bytes_of(piece).decode(errors="replace") for piece in self._pieces)
+        return tuple(
+            index
+            for index, text in enumerate(texts)
+            if continues_word(text, has_spaced_words=layout.has_spaced_words)
+        )
 
     def tag_id(self, tag: str) -> int:
         """The id of the tag of a target language, such as <2it>.

@@ -11,6 +11,7 @@ of its own, unless the corpus has spaces between the words of such a script (`ar
 """
 
 import re
+import unicodedata
 from dataclasses import dataclass
 
 from tokenizers import Regex, decoders, pre_tokenizers
@@ -21,7 +22,8 @@ TAG = re.compile(r"<2[A-Za-z0-9_-]{1,99}>")
 
 # Scripts without spaces between words; U+30FC and U+FF70 are the long-vowel marks of Japanese kana.
 UNSPACED_SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30FC\uFF70"
-_APOSTROPHE = r"['\u2019]"
+APOSTROPHES = "'\u2019"
+_APOSTROPHE = f"[{APOSTROPHES}]"
 _QUOTE = r"[\"“'\u2018\u2019]"
 # The same scripts in blocks of code points, because Python's `re` knows no scripts.
 _UNSPACED_SIGN = (
@@ -122,6 +124,18 @@ def can_be_encoded_alone(word: str) -> bool:
     if word[-1] in _SEPARATORS:
         return word[-2:-1].isalpha()
     return word[-1] not in _OPENERS
+
+
+def continues_word(piece: str, *, has_spaced_words: bool) -> bool:
+    """Whether a piece of text that stands behind a word belongs to it: the word includes the space before it.
+
+    Args:
+        piece: the text of a token.
+        has_spaced_words: as in `SplitPatterns.of`; if False, each sign of Chinese, Japanese or Thai begins a word.
+    """
+    if not piece or unicodedata.category(piece[0])[0] not in "LMN":
+        return False
+    return has_spaced_words or _SIGNS.match(piece) is None
 
 
 def is_one_piece(piece: str) -> bool:

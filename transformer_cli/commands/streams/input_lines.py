@@ -31,14 +31,17 @@ _NEVER_IN_TEXT = "\ufffd" + "".join(map(chr, {*range(32)} - {*b"\t\n\v\f\r\x1b"}
 logger = logging.getLogger(__name__)
 
 
-def check_input(path: Path) -> os.stat_result:
+def check_input(path: Path, option: str = "--input") -> os.stat_result:
     """Refuse an input that cannot be read as text, before a model is loaded; returns the status of the file.
+
+    Args:
+        option: the one that names the path; for the hint of an error.
 
     Raises:
         MissingInputError: there is no such file.
         DataError: the file is damaged, or it holds no text in UTF-8.
     """
-    hint = "--input takes a text file, one sentence per line; - is standard input"
+    hint = f"{option} takes a text file, one sentence per line; - is standard input"
     number = descriptor_of(path)
     try:
         status = path.stat() if number is None else os.fstat(number)

@@ -10,10 +10,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.engine import Hypothesis, Request, SpecialIds, TokenIds
+from transformer_cli.decoding.engine import (
+    Explanation,
+    Hypothesis,
+    Request,
+    SpecialIds,
+    TokenIds,
+)
+from transformer_cli.decoding.engines.teacher_forcing import TeacherForcing
 from transformer_cli.decoding.engines.term_search import beam_groups, term_states
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.search import beam_search, constrained_search, greedy_search
+from transformer_cli.decoding.search.forced_prefix import ForcedPrefix
 from transformer_cli.decoding.search.hooks import BannedTokens, SearchHook, WholeCharacters
 from transformer_cli.decoding.search.hypotheses import Hypotheses
 from transformer_cli.decoding.search.term_states import TermStates
@@ -43,6 +51,8 @@ class PyTorchEngine:
     """The device of the model's weights, and the precision of matrix products."""
     byte_pieces: BytePieces | None = None
     """The bytes of the target tokens; None if each of them consists of whole characters."""
+    continuing_ids: tuple[int, ...] = ()
+    """The target tokens that continue a word: they never follow the prefix of a request."""
     word_edges: Callable[[], WordEdges] | None = None
     """Returns the word edges of the target tokens, which only terms need; None if each token is a whole word or mark."""
 
@@ -98,6 +108,22 @@ class PyTorchEngine:
             logits = self.model(source_ids, source_mask, decoder_input_ids)  # (1, T, V)
         return at_least_float32(logits[0, -1]).softmax(-1).cpu()
 
+    def explain(
+        self,
+        requests: Sequence[Request],
+        targets: Sequence[TokenIds],
+        *,
+        batch_tokens: int,
+        num_best: int = 0,
+    ) -> list[Explanation]:
+        """See `ExplainingEngine.explain`."""
+        forcing = TeacherForcing(
+            self.model, self.special_ids, self.sequence_format, self.machine.device
+        )
+        sources = [request.ids for request in requests]
+        with self._inference():
+            return forcing.explain(sources, targets, batch_tokens=batch_tokens, num_best=num_best)
+
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """Without gradients, in the machine's precision."""
@@ -111,18 +137,18 @@ class PyTorchEngine:
         source_ids, source_mask = self._padded(sources)
         memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
         scorer = self.model.start_decoding(memory, source_mask)
-        limits = [self._max_length(len(source), options) for source in sources]
+        limits = [self._max_length(request, options) for request in requests]
         max_lengths = to_device(torch.tensor(limits), self.machine.device)
         if any(request.terms for request in requests):
             states = self._term_states(requests)
-            max_lengths = self._with_room(max_lengths, states)
+            max_lengths = self._with_room(max_lengths, requests, states)
             # A term may need [UNK], which the search itself bans elsewhere.
-            hooks = self._hooks(options.model_copy(update={"allow_unknown": True}), max_lengths)
+            with_unknown = options.model_copy(update={"allow_unknown": True})
+            hooks = self._hooks(requests, with_unknown, max_lengths)
             return constrained_search(scorer, self.special_ids, max_lengths, options, hooks, states)
         search = greedy_search if options.beam_size == 1 else beam_search
-        return search(
-            scorer, self.special_ids, max_lengths, options, self._hooks(options, max_lengths)
-        )
+        hooks = self._hooks(requests, options, max_lengths)
+        return search(scorer, self.special_ids, max_lengths, options, hooks)
 
     def _term_states(self, requests: Sequence[Request]) -> TermStates:
         edges = WordEdges.none(self.model.output.out_features)
@@ -131,15 +157,21 @@ class PyTorchEngine:
         has_bytes = self.byte_pieces is not None
         return term_states(requests, edges, self.machine.device, has_bytes=has_bytes)
 
-    def _with_room(self, max_lengths: Tensor, states: TermStates) -> Tensor:
+    def _with_room(
+        self, max_lengths: Tensor, requests: Sequence[Request], states: TermStates
+    ) -> Tensor:
         """(B,) int64: raised where the terms have no room, as far as the model can write."""
+        prefixes = torch.tensor([len(request.prefix) for request in requests])
+        # [EOS] needs room, too.
+        needed = prefixes.to(max_lengths.device) + states.num_needed + states.reserve + 1
         config = self.model.config
-        needed = states.num_needed + states.reserve + 1  # [EOS]
         if config.positions == "learned":
             needed = needed.clamp(max=config.max_length)
         return max_lengths.maximum(needed)
 
-    def _hooks(self, options: DecodingConfig, max_lengths: Tensor) -> list[SearchHook]:
+    def _hooks(
+        self, requests: Sequence[Request], options: DecodingConfig, max_lengths: Tensor
+    ) -> list[SearchHook]:
         """New hooks for one search."""
         banned_ids = [self.special_ids.pad_id, self.special_ids.sos_id, *self.special_ids.tag_ids]
         if not options.allow_unknown:
@@ -149,14 +181,19 @@ class PyTorchEngine:
         hooks: list[SearchHook] = [BannedTokens(banned_ids)]
         if self.byte_pieces is not None:
             hooks.append(WholeCharacters(self.byte_pieces, max_lengths))
+        if any(request.prefix for request in requests):
+            prefixes = [request.prefix for request in requests]
+            device = self.machine.device
+            hooks.append(ForcedPrefix(prefixes, continuing_ids=self.continuing_ids, device=device))
         return hooks
 
-    def _max_length(self, source_length: int, options: DecodingConfig) -> int:
+    def _max_length(self, request: Request, options: DecodingConfig) -> int:
         """The largest number of tokens of a translation; without [EOS], the exact number."""
+        source_length = len(request.ids)
         fixed_length = self.sequence_format.fixed_length(source_length)
         if fixed_length is not None:
             return fixed_length
-        limit = options.max_length or 2 * source_length + 20
+        limit = (options.max_length or 2 * source_length + 20) + len(request.prefix)
         config = self.model.config
         return min(limit, config.max_length) if config.positions == "learned" else limit
 

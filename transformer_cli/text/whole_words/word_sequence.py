@@ -4,7 +4,7 @@ A word is a run of letters, digits and combining marks. In a script without spac
 sign is a word.
 """
 
-from functools import cache
+import re
 
 from tokenizers import Regex, pre_tokenizers
 
@@ -15,14 +15,11 @@ _IN_WORD = rf"[\p{{L}}\p{{M}}\p{{N}}\u200C\u200D&&[^{UNSPACED_SCRIPTS}]]"
 _CUT = pre_tokenizers.Split(
     Regex(rf"{_IN_WORD}+|[{UNSPACED_SCRIPTS}]\p{{M}}*|\s+|[^\s]"), "isolated"
 )
+_ASCII = re.compile(r"[A-Za-z0-9]+|\s+|[^\s]", re.ASCII)
 
 
 def word_sequence(text: str) -> list[str]:
     """The words, marks and runs of white space of a text, in order; joined, they are the text."""
+    if text.isascii():
+        return _ASCII.findall(text)
     return [piece for piece, _ in _CUT.pre_tokenize_str(text)]
-
-
-@cache
-def is_in_word(character: str) -> bool:
-    """Whether a character goes on with the word before it; False for the empty string."""
-    return character != "" and len(word_sequence(f"a{character}")) == 1

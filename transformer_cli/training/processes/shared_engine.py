@@ -35,7 +35,7 @@ class SharedEngine:
         found: list[list[Hypothesis]] = [[] for _ in requests]
         for indices, share in zip(by_rank, shares, strict=True):
             for index, hypotheses in zip(indices, share, strict=True):
-                found[index] = [Hypothesis(tuple(ids), score) for ids, score in hypotheses]
+                found[index] = [Hypothesis(tuple(ids), score) for ids, score, *_ in hypotheses]
         return found
 
     def negative_log_likelihood(

@@ -1,0 +1,149 @@
+"""The files of a trained model without its weights, and which checkpoint of a run is used; without PyTorch."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeVar, get_args
+
+from transformer_cli.checkpoint.listing import list_averages, list_checkpoints, ranked
+from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RunFolder
+from transformer_cli.checkpoint.stored import Checkpoint, open_checkpoint
+from transformer_cli.config import Config
+from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings
+from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.errors import ConfigError, DataError, MissingInputError, StorageError
+from transformer_cli.storage import DamagedError
+from transformer_cli.text import Tokenizer, tokenizer_pair
+
+logger = logging.getLogger(__name__)
+
+MAX_TOKENIZER_BYTES = 100 << 20
+Which = Literal["best", "last"]
+"""Which checkpoint of a run: the one with the best score, which may be an average, or the one of the highest step."""
+
+Loaded = TypeVar("Loaded")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedFiles:
+    """The config and the tokenizers of a trained model."""
+
+    config: Config
+    """Its data paths are cut to their last part."""
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    checkpoint: Checkpoint
+    """The checkpoint from which they were read."""
+
+    @property
+    def step(self) -> int:
+        """Number of updates of the model."""
+        return self.checkpoint.step
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the checkpoint."""
+        return self.checkpoint.folder
+
+
+def first_usable(folder: Path, load: Callable[[Path], Loaded], *, which: Which = "best") -> Loaded:
+    """What `load` returns for the checkpoint that is used; a damaged checkpoint of a run is skipped with a warning.
+
+    Args:
+        folder: the folder of a run, or of one checkpoint that may have been copied elsewhere.
+        load: reads a checkpoint folder; it raises DamagedError or StorageError if the next checkpoint shall be
+            tried.
+        which: the best or the last checkpoint of a run; without any score, the last.
+
+    Raises:
+        ValueError: `which` is neither best nor last.
+        MissingInputError: there is no such folder, or it has no checkpoint yet.
+        StorageError: the run has checkpoints, but none is valid.
+    """
+    if which not in get_args(Which):
+        raise ValueError(f"which: {which!r}; it is one of {', '.join(map(repr, get_args(Which)))}")
+    checkpoints_folder = RunFolder(folder).checkpoints_folder
+    if not checkpoints_folder.is_dir():
+        if not folder.is_dir():
+            raise MissingInputError(
+                f"{folder}: no such folder", hint="--run takes the name or the folder of a run"
+            )
+        return load(folder)
+    listing = list_checkpoints(checkpoints_folder)
+    averages = list_averages(checkpoints_folder)
+    listing.skipped |= averages.skipped if which == "best" else {}
+    order = ranked(listing.whole, averages.whole) if which == "best" else []
+    for checkpoint in [*order, *(found for found in listing.whole if found not in order)]:
+        try:
+            loaded = load(checkpoint.folder)
+        except (DamagedError, StorageError) as error:
+            listing.skip(checkpoint.folder, error)
+        else:
+            for reason in listing.skipped.values():
+                logger.warning("skipped a checkpoint: %s", reason)
+            return loaded
+    if not listing.skipped:
+        raise MissingInputError(
+            f"{folder}: this run has no checkpoint yet", hint="train it: tfm train"
+        )
+    raise StorageError(
+        f"{folder}: no checkpoint is valid:{listing.reasons()}",
+        hint="restore the files, use another run (--run), or train again: tfm train --from-scratch",
+    )
+
+
+@contextmanager
+def hint_on_bad_files() -> Iterator[None]:
+    """Tell what to do about files that do not fit together."""
+    try:
+        yield
+    except (DataError, ConfigError) as error:
+        error.hint = (
+            error.hint or "copy the whole checkpoint folder again, or use another checkpoint"
+        )
+        raise
+
+
+@hint_on_bad_files()
+def read_files(folder: Path) -> TrainedFiles:
+    """Read config and tokenizers of one checkpoint folder.
+
+    Raises:
+        DamagedError: a file is missing, added or damaged.
+        StorageError: the folder cannot be read.
+        DataError: config or tokenizers are not as tfm writes them.
+        ConfigError: the config in the checkpoint is invalid.
+    """
+    checkpoint = open_checkpoint(folder)
+    return TrainedFiles(_load_config(checkpoint), *load_tokenizers(checkpoint), checkpoint)
+
+
+def load_tokenizers(checkpoint: Checkpoint) -> tuple[Tokenizer, Tokenizer]:
+    """The tokenizers of source and target; the same object twice where the vocabulary is shared."""
+    return tokenizer_pair.load_tokenizers(checkpoint.has, partial(_tokenizer, checkpoint))
+
+
+def _load_config(checkpoint: Checkpoint) -> Config:
+    origin = str(checkpoint.folder / CONFIG_FILE)
+    settings = parse_yaml(_text(checkpoint, CONFIG_FILE, MAX_CONFIG_BYTES), origin)
+    if not isinstance(settings, dict):
+        raise DataError(f"{origin}: not a mapping of sections")
+    return check_settings(settings, origin)
+
+
+def _tokenizer(checkpoint: Checkpoint, name: str) -> Tokenizer:
+    text = _text(checkpoint, name, MAX_TOKENIZER_BYTES)
+    try:
+        return Tokenizer.from_json(text)
+    except DataError as error:
+        raise DataError(f"{checkpoint.folder / name}: {error.message}", hint=error.hint) from error
+
+
+def _text(checkpoint: Checkpoint, name: str, max_bytes: int) -> str:
+    try:
+        return checkpoint.file(name, max_bytes=max_bytes).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{checkpoint.folder / name}: not UTF-8 text") from error
