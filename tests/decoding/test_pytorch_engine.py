@@ -233,7 +233,7 @@ def test_terms_stand_in_every_hypothesis_and_cost_other_requests_nothing() -> No
             assert found[: len(SOURCES)] == plain
         for source, hypotheses in zip(SOURCES, found[len(SOURCES) :], strict=True):
             assert hypotheses
-            for ids, _ in hypotheses:
+            for ids in (hypothesis.ids for hypothesis in hypotheses):
                 pairs = [*pairwise(ids)]
                 assert 6 in ids or (7, 8) in pairs
                 assert ids.count(11) >= 2

@@ -45,6 +45,11 @@ class Term(NamedTuple):
     first_forms: tuple[TokenIds, ...] = ()
     """Forms that count only as the first tokens of a translation, such as one with a capital letter."""
 
+    @property
+    def all_forms(self) -> tuple[TokenIds, ...]:
+        """The forms of both kinds."""
+        return (*self.forms, *self.first_forms)
+
 
 class Request(NamedTuple):
     """What an engine translates: one sentence or a part of one, and what holds for this sentence alone."""

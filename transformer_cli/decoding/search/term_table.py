@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from transformer_cli.decoding.engine import Term, TokenIds
+from transformer_cli.decoding.term_counts import needed_counts
 from transformer_cli.text.whole_words import WordEdges
 
 NO_TOKEN = -1
@@ -49,7 +50,7 @@ class TermTable(NamedTuple):
             for of_one in forms
         ]
         ends = [[bool(edges.ends_in_word[form.ids[-1]]) for form in of_one] for of_one in forms]
-        lengths = [[max(map(len, _all_forms(term))) for term in of_one] for of_one in terms]
+        lengths = [[max(map(len, term.all_forms)) for term in of_one] for of_one in terms]
         return cls(
             pad_sequence(ids, batch_first=True, padding_value=NO_TOKEN),
             _padded([[len(form.ids) for form in of_one] for of_one in forms], 1),
@@ -85,16 +86,12 @@ class _Form(NamedTuple):
     is_first_only: bool
 
 
-def _all_forms(term: Term) -> tuple[TokenIds, ...]:
-    return (*term.forms, *term.first_forms)
-
-
 def _forms(terms: Sequence[Term] | Counter[Term]) -> list[_Form]:
     """The forms of all terms of a sentence; without terms, one form that nothing matches."""
     forms = [
         _Form(ids, number, place >= len(term.forms))
         for number, term in enumerate(terms)
-        for place, ids in enumerate(_all_forms(term))
+        for place, ids in enumerate(term.all_forms)
     ]
     return forms or [_Form((NO_TOKEN,), 0, False)]
 
@@ -103,33 +100,3 @@ def _padded(values: Sequence[Sequence[int]], filling: int) -> Tensor:
     """Rows of different lengths as (R, longest) int64."""
     rows = [torch.tensor(row, dtype=torch.int64) for row in values]
     return pad_sequence(rows, batch_first=True, padding_value=filling)
-
-
-def needed_counts(terms: Counter[Term], edges: WordEdges) -> list[int]:
-    """How often each term must stand in a translation: for itself, and in the forms of the other terms."""
-    return [
-        number
-        + sum(
-            others * max(count_term(form, term, edges) for form in _all_forms(other))
-            for other, others in terms.items()
-            if other != term
-        )
-        for term, number in terms.items()
-    ]
-
-
-def count_term(ids: TokenIds, term: Term, edges: WordEdges) -> int:
-    """The largest number of places where a term stands in token ids as whole words, without a common token."""
-    count = free_from = 0
-    for end in range(1, len(ids) + 1):
-        begins = [end - len(form) for form in term.forms if ids[:end][-len(form) :] == form]
-        begins += [0 for form in term.first_forms if ids[:end] == form]
-        # The form that ends first leaves most room for others.
-        if max(begins, default=-1) >= free_from and _is_whole(ids, end, edges):
-            count, free_from = count + 1, end
-    return count
-
-
-def _is_whole(ids: TokenIds, end: int, edges: WordEdges) -> bool:
-    """Whether the token at `end` does not go on with the word before it."""
-    return end == len(ids) or not (edges.ends_in_word[ids[end - 1]] and edges.goes_on[ids[end]])
