@@ -9,6 +9,7 @@ from transformer_cli import __version__
 from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.average import average
 from transformer_cli.commands.arguments.benchmark import benchmark
+from transformer_cli.commands.arguments.glossary import GlossaryOption
 from transformer_cli.commands.arguments.hypotheses import (
     NBestOption,
     PrefixesOption,
@@ -114,6 +115,7 @@ def translate(
     n_best: NBestOption = None,
     prefix: PrefixOption = None,
     prefixes: PrefixesOption = None,
+    glossary: GlossaryOption = None,
     to: ToOption = None,
     from_: FromOption = None,
     as_json: JsonOption = False,
@@ -128,7 +130,7 @@ def translate(
     from transformer_cli.commands.translate import Wishes, run_translation
 
     settings = _with_beam(overrides, beam_size)
-    wishes = Wishes(to, from_, num_best=n_best, prefix=prefix, prefixes=prefixes)
+    wishes = Wishes(to, from_, num_best=n_best, prefix=prefix, prefixes=prefixes, glossary=glossary)
     given = sentences or input_file
     run_translation(given, output_file, run=run, overrides=settings, wishes=wishes, as_json=as_json)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from transformer_cli.commands.streams.input_lines import check_input, opened_lines
 from transformer_cli.commands.streams.open_descriptors import STANDARD
@@ -22,7 +23,8 @@ from transformer_cli.commands.streams.output_file import (
 from transformer_cli.commands.streams.prefix_lines import PrefixLines, check_prefixes
 from transformer_cli.commands.streams.typed_lines import Conversation
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding import Translation, Translator, UnknownWords
+from transformer_cli.decoding import Translation, Translator, UnknownWords, read_glossary
+from transformer_cli.decoding.glossary_use import GlossaryUse
 from transformer_cli.decoding.text_pipeline import Alternative
 from transformer_cli.errors import UsageError
 from transformer_cli.escaping import escaped_in_json, for_output
@@ -48,6 +50,8 @@ class Wishes:
     """The text with which each translation begins; None: any."""
     prefixes: Path | None = None
     """A file with the prefix of each line, instead of `prefix`."""
+    glossary: Path | None = None
+    """A file of terms that the translations must contain."""
 
 
 def run_translation(
@@ -67,7 +71,10 @@ def run_translation(
     output = None if output_file == STANDARD else output_file
     _check_files(given, output)
     check_prefixes(wishes.prefixes, is_input_standard=given is None)
+    glossary = None if wishes.glossary is None else read_glossary(wishes.glossary)
     translator = _translator(load_run(run, overrides), wishes)
+    if glossary is not None:
+        translator = translator.with_glossary(glossary)
     if translator.decoding.num_best > 1 and wishes.num_best is None and not as_json:
         logger.warning(
             "showing one translation per line; to see all %d (decoding.num_best), add --n-best %d or --json",
@@ -77,6 +84,7 @@ def run_translation(
     # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
     prefixes = PrefixLines(wishes.prefix, wishes.prefixes)
     conversation, unknown_words = _conversation(given, translator), UnknownWords()
+    glossary_use = GlossaryUse()
     opened = opened_output if conversation is None else opened_output_of_typing
     with _opened_batches(given, conversation) as batches, opened(output) as write:
         for batch in batches:
@@ -97,10 +105,13 @@ def run_translation(
                 conversation.show_answer(lines)
             for translation in translations:
                 unknown_words.add(translation)
+                glossary_use.add(translation)
             if conversation is not None:
                 unknown_words.report()
         prefixes.finish()
     unknown_words.report()
+    if glossary is not None:
+        glossary_use.report()
 
 
 def _translator(loaded: LoadedRun, wishes: Wishes) -> Translator:
@@ -173,7 +184,7 @@ def _as_text(argument: str) -> str:
 def _lines(translation: Translation, wishes: Wishes, *, as_json: bool) -> list[str]:
     """The lines of the output for one line of the input; more than one only for the n best translations."""
     if as_json:
-        return [_as_json(translation)]
+        return [_as_json(translation, wishes)]
     if wishes.num_best is None:
         return [translation.text]
     # A line without any translation, such as a blank one, has rank 1 too: programs count lines by this rank.
@@ -184,12 +195,17 @@ def _lines(translation: Translation, wishes: Wishes, *, as_json: bool) -> list[s
     ]
 
 
-def _as_json(translation: Translation) -> str:
-    facts = {
+def _as_json(translation: Translation, wishes: Wishes) -> str:
+    facts: dict[str, Any] = {
         "source": translation.source,
         "translation": translation.text,
         "score": translation.score,
         "alternatives": [alternative._asdict() for alternative in translation.alternatives],
         "unknown_words": translation.unknown_words,
     }
+    if wishes.glossary is not None:
+        facts["terms"] = [
+            {"source": term.source, "target": term.target, "applied": term.is_applied}
+            for term in translation.terms
+        ]
     return escaped_in_json(json.dumps(facts, ensure_ascii=False))

@@ -8,6 +8,9 @@ from transformer_cli.decoding.engine import Request as Request
 from transformer_cli.decoding.engine import SpecialIds as SpecialIds
 from transformer_cli.decoding.engine import Term as Term
 from transformer_cli.decoding.engine import TokenIds as TokenIds
+from transformer_cli.decoding.glossary import AppliedTerm as AppliedTerm
+from transformer_cli.decoding.glossary import Glossary as Glossary
+from transformer_cli.decoding.glossary import read_glossary as read_glossary
 from transformer_cli.decoding.text_pipeline import Alternative as Alternative
 from transformer_cli.decoding.text_pipeline import PreparedLine as PreparedLine
 from transformer_cli.decoding.text_pipeline import TextPipeline as TextPipeline

@@ -2,11 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from itertools import chain
 
 from transformer_cli.config import DataConfig, Direction, SequencesData
+from transformer_cli.decoding.alternatives import Alternative as Alternative
+from transformer_cli.decoding.alternatives import join_alternatives
 from transformer_cli.decoding.chosen_direction import chosen_direction
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
+from transformer_cli.decoding.glossary import (
+    AppliedTerm,
+    Glossary,
+    RequiredTerm,
+    RequiredTerms,
+    applied_terms,
+    with_terms,
+)
 from transformer_cli.errors import DataError, UsageError
 from transformer_cli.escaping import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
@@ -20,13 +30,6 @@ from transformer_cli.text.word_split import APOSTROPHES
 _LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
 _LETTER = "a"
-
-
-class Alternative(NamedTuple):
-    """One of the best translations of a line."""
-
-    text: str
-    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class Translation:
     """The words and marks of the source that are not in the vocabulary, in order; the model read each as [UNK]."""
     num_words: int = 0
     """Number of words of the source, plus its unknown marks; 0 for subwords, which can encode every text."""
+    terms: tuple[AppliedTerm, ...] = ()
+    """The terms of the glossary that stand in the line, in order, and whether the translation contains their target terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,10 @@ class PreparedLine:
     """As in `Translation`."""
     num_words: int = 0
     """As in `Translation`."""
+    texts: tuple[str, ...] = ()
+    """The normalised text of each part; only white space stands between two of them."""
+    terms: tuple[tuple[RequiredTerm, ...], ...] = ()
+    """For each part, what the glossary requires of its translation; empty without a glossary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +91,17 @@ class TextPipeline:
     """Whether each sentence of a line is translated by itself."""
     direction: int | None = None
     """Index into `data.directions`; None: not chosen yet, which is an error if there are several."""
+    glossary: RequiredTerms | None = None
+    """The terms that translations must contain."""
+
+    def with_glossary(self, glossary: Glossary) -> "TextPipeline":
+        """The pipeline whose translations contain the terms of a glossary; see `Translator.with_glossary`."""
+        if isinstance(self.data, SequencesData):
+            raise UsageError(f"the model of task {self.data.task} translates no language")
+        required = RequiredTerms(
+            glossary, self.target_tokenizer, normalize=self.normalize, max_length=self.max_length
+        )
+        return replace(self, glossary=required)
 
     def towards(self, to: str | None, from_: str | None = None) -> "TextPipeline":
         """The pipeline of one direction.
@@ -127,20 +147,29 @@ class TextPipeline:
         if self.splits_sentences:
             sentences = split_sentences(text, self.languages.source)
         parts: list[TokenIds] = []
+        texts: list[str] = []
         gaps: list[str] = []
         for sentence in sentences:
             of_sentence = self._short_parts(sentence.text)
             gaps += [self._gap(sentence.gap), *[self._gap(" ")] * (len(of_sentence) - 1)]
-            parts += of_sentence
+            parts += [ids for _, ids in of_sentence]
+            texts += [part for part, _ in of_sentence]
+        requests = (Request(parts[0], self.prefix_ids(prefix)), *map(Request, parts[1:]))
+        terms: tuple[tuple[RequiredTerm, ...], ...] = ()
+        if self.glossary is not None:
+            terms = tuple(map(self.glossary.find, texts))
+            requests = tuple(map(with_terms, requests, terms))
         unknown_words = self._unknown_words(text, parts)
         num_known_words = sum(map(self.source_tokenizer.count_words, parts))
         return PreparedLine(
             line,
-            (Request(parts[0], self.prefix_ids(prefix)), *map(Request, parts[1:])),
+            requests,
             gaps=("", *gaps[1:]),
             is_cut=len(parts) > len(sentences),
             unknown_words=unknown_words,
             num_words=num_known_words + len(unknown_words),
+            texts=tuple(texts),
+            terms=terms,
         )
 
     def restore(
@@ -154,11 +183,24 @@ class TextPipeline:
         """
         if not prepared.parts:
             return Translation(prepared.line, "", 0.0, ())
-        alternatives = _join([self._texts(of_part) for of_part in hypotheses], prepared.gaps)
+        terms = prepared.terms or ((),) * len(prepared.parts)
+        texts = list(map(self._texts, hypotheses, terms))
+        alternatives = join_alternatives(texts, prepared.gaps)
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
         unknown_words, num_words = prepared.unknown_words, prepared.num_words
-        return Translation(prepared.line, *best, alternatives, unknown_words, num_words)
+        applied = [
+            applied_terms(of_part[0].text if of_part else "", required)
+            for of_part, required in zip(texts, terms, strict=True)
+        ]
+        return Translation(
+            prepared.line,
+            *best,
+            alternatives,
+            unknown_words,
+            num_words,
+            terms=tuple(chain.from_iterable(applied)),
+        )
 
     def normalize(self, text: str) -> str:
         """Normalise text as before training."""
@@ -209,8 +251,8 @@ class TextPipeline:
             return ()
         return tuple(self.source_tokenizer.unknown_words(text))
 
-    def _short_parts(self, text: str) -> list[TokenIds]:
-        """The token ids of a text; several sequences if it has more than `max_length` tokens."""
+    def _short_parts(self, text: str) -> list[tuple[str, TokenIds]]:
+        """A text and its token ids; several parts of it if it has more than `max_length` tokens."""
         encoded: dict[str, TokenIds] = {}
 
         def is_short(part: str) -> bool:
@@ -222,31 +264,19 @@ class TextPipeline:
 
         parts = split_line(text, is_short)
         # `is_short` never sees a single character, which cannot be cut and may still have too many tokens.
-        return [(encoded.get(part) or self.source_ids(part))[: self.max_length] for part in parts]
+        return [
+            (part, (encoded.get(part) or self.source_ids(part))[: self.max_length])
+            for part in parts
+        ]
 
-    def _texts(self, hypotheses: Sequence[Hypothesis]) -> list[Alternative]:
+    def _texts(
+        self, hypotheses: Sequence[Hypothesis], terms: Sequence[RequiredTerm]
+    ) -> list[Alternative]:
         """The texts of the hypotheses of one part, all different; of equal texts, the best score."""
-        texts = [self.target_tokenizer.decode(hypothesis.ids) for hypothesis in hypotheses]
+        unknown = [each.target for each in terms if each.is_slot and each.term is not None]
+        decode = self.target_tokenizer.decode
+        texts = [decode(hypothesis.ids, unknown) for hypothesis in hypotheses]
         best: dict[str, float] = {}
         for text, hypothesis in zip(texts, hypotheses, strict=True):
             best.setdefault(text.translate(_LINE_BREAKS), hypothesis.score)
         return [Alternative(text, score) for text, score in best.items()]
-
-
-def _join(parts: Sequence[Sequence[Alternative]], gaps: Sequence[str]) -> tuple[Alternative, ...]:
-    """The n-th best translation of a line joins the n-th best of each part, with a gap between two parts."""
-    return tuple(
-        Alternative(
-            _with_gaps([alternative.text for alternative in of_parts], gaps),
-            sum(alternative.score for alternative in of_parts),
-        )
-        for of_parts in zip(*parts, strict=False)
-    )
-
-
-def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:
-    """The texts that are not empty, joined."""
-    joined = ""
-    for text, gap in zip(texts, gaps, strict=True):
-        joined += (gap if joined else "") + text if text else ""
-    return joined

@@ -7,6 +7,7 @@ from itertools import islice, repeat
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import Engine
+from transformer_cli.decoding.glossary import Glossary
 from transformer_cli.decoding.text_pipeline import TextPipeline, Translation
 from transformer_cli.errors import DataError
 
@@ -57,6 +58,18 @@ class Translator:
     def towards(self, to: str | None, from_: str | None = None) -> "Translator":
         """The translator of one direction; see `TextPipeline.towards`."""
         return replace(self, pipeline=self.pipeline.towards(to, from_))
+
+    def with_glossary(self, glossary: Glossary) -> "Translator":
+        """The translator whose translations contain the terms of a glossary.
+
+        Where a sentence contains a source term as whole words, its translation contains the target term as whole words, as
+        often as the source term stands there.
+
+        Raises:
+            UsageError: the model translates no language.
+            DataError: a term is empty, stands for two target terms, or cannot be written by the model.
+        """
+        return replace(self, pipeline=self.pipeline.with_glossary(glossary))
 
     def in_direction(self, number: int) -> "Translator":
         """The translator of the direction with this index in `data.directions`."""

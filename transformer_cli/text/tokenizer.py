@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import chain, repeat
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.errors import DataError, TfmError, TryAgainError, is_out_of_memory
@@ -17,6 +18,8 @@ from transformer_cli.text.word_split import SPECIALS, UNK, continues_word, is_co
 
 # A text with more characters per token of `max_length` than this counts as too long and is not encoded.
 MAX_CHARACTERS_PER_TOKEN = 64
+# A noncharacter of Unicode, which marks each [UNK] of a text that is no ordinary text.
+_UNK_MARK = "\ufdd0"
 
 
 class Tokenizer:
@@ -60,10 +63,22 @@ class Tokenizer:
         end = as_bytes([self.eos_id]) if with_end else b""
         return IdLists.from_bytes(self._words.encode_batch(texts, end))
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids; [PAD], [SOS], [EOS] and tags are left out, [UNK] is shown."""
+    def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
+        """The text of ids; [PAD], [SOS], [EOS] and tags are left out, [UNK] is shown.
+
+        Args:
+            ids: of tokens.
+            unknown: words or texts that stand in the place of the first, the second ... [UNK].
+        """
         shown = self._shown
-        return self._engine.decoder.decode([shown[index] for index in ids])
+        if not unknown:
+            return self._engine.decoder.decode([shown[index] for index in ids])
+        marked = (
+            shown[index] + _UNK_MARK if index == self.unk_id else shown[index] for index in ids
+        )
+        beginning, *others = self._engine.decoder.decode(list(marked)).split(UNK + _UNK_MARK)
+        inserted = chain(unknown, repeat(UNK))
+        return beginning + "".join(next(inserted) + text for text in others)
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """A short readable name of each token, for pictures and samples."""

@@ -111,7 +111,7 @@ all_terms = st.tuples(rich_terms, unknown_terms).map(lambda both: (*both[0], *bo
 sets_of_edges = st.sets(words, max_size=1).map(frozenset)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=seeds,
     terms=st.lists(all_terms, min_size=2, max_size=2),
@@ -147,7 +147,7 @@ def test_a_wide_beam_finds_the_best_of_all_hypotheses_with_the_terms(
         assert all(contains(ids, of_sentence, edges) for _, ids in actual)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=seeds,
     terms=st.lists(all_terms, min_size=3, max_size=3),

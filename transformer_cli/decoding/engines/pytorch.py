@@ -71,9 +71,17 @@ class PyTorchEngine:
                     max_items=max(1, MAX_LOGITS // logits_per_sentence),
                 )
                 for batch in batches:
-                    hypotheses = self._search([requests[index] for index in batch], of_group)
-                    for index, of_sentence in zip(batch, _to_lists(hypotheses), strict=True):
+                    of_batch = [requests[index] for index in batch]
+                    hypotheses = list(_to_lists(self._search(of_batch, of_group)))
+                    for index, of_sentence in zip(batch, hypotheses, strict=True):
                         found[index] = of_sentence
+            for index, request in enumerate(requests):
+                if request.terms and not found[index]:
+                    # The model wants to end before it has room for the terms: they may stand behind its end.
+                    [of_group, _] = beam_groups([request], options)[0]
+                    [found[index]] = _to_lists(
+                        self._search([request], of_group, goes_past_end=True)
+                    )
         return found
 
     def negative_log_likelihood(
@@ -132,7 +140,9 @@ class PyTorchEngine:
         with torch.inference_mode(), self.machine.autocast():
             yield
 
-    def _search(self, requests: Sequence[Request], options: DecodingConfig) -> Hypotheses:
+    def _search(
+        self, requests: Sequence[Request], options: DecodingConfig, *, goes_past_end: bool = False
+    ) -> Hypotheses:
         sources = [request.ids for request in requests]
         source_ids, source_mask = self._padded(sources)
         memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
@@ -140,7 +150,7 @@ class PyTorchEngine:
         limits = [self._max_length(request, options) for request in requests]
         max_lengths = to_device(torch.tensor(limits), self.machine.device)
         if any(request.terms for request in requests):
-            states = self._term_states(requests)
+            states = self._term_states(requests, goes_past_end=goes_past_end)
             max_lengths = self._with_room(max_lengths, requests, states)
             # A term may need [UNK], which the search itself bans elsewhere.
             with_unknown = options.model_copy(update={"allow_unknown": True})
@@ -150,12 +160,15 @@ class PyTorchEngine:
         hooks = self._hooks(requests, options, max_lengths)
         return search(scorer, self.special_ids, max_lengths, options, hooks)
 
-    def _term_states(self, requests: Sequence[Request]) -> TermStates:
+    def _term_states(self, requests: Sequence[Request], *, goes_past_end: bool) -> TermStates:
         edges = WordEdges.none(self.model.output.out_features)
         if self.word_edges is not None:
             edges = self.word_edges()
         has_bytes = self.byte_pieces is not None
-        return term_states(requests, edges, self.machine.device, has_bytes=has_bytes)
+        device = self.machine.device
+        return term_states(
+            requests, edges, device, has_bytes=has_bytes, goes_past_end=goes_past_end
+        )
 
     def _with_room(
         self, max_lengths: Tensor, requests: Sequence[Request], states: TermStates

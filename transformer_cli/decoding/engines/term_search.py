@@ -12,6 +12,8 @@ from transformer_cli.text.whole_words import WordEdges
 
 # A character of UTF-8 that has begun may need this many further bytes, before a term can begin.
 MAX_BYTES_LEFT = 3
+# More places cost more time than they gain (docs/glossary.md).
+PLACES_PER_BANK = 2
 MAX_BEAM_SIZE = 64
 
 
@@ -34,9 +36,9 @@ def beam_groups(
 
 
 def beam_size_for(request: Request, options: DecodingConfig) -> int:
-    """`options.beam_size`; more if the terms of a request have so many tokens that some banks would have no place."""
-    num_banks = 1 + sum(max(map(len, term.forms)) for term in request.terms)
-    return max(options.beam_size, min(num_banks, MAX_BEAM_SIZE))
+    """The beam size for a request with terms: at least `PLACES_PER_BANK` places for each bank, and `options.beam_size`."""
+    num_banks = 1 + sum(max(map(len, term.all_forms)) for term in request.terms)
+    return max(options.beam_size, min(PLACES_PER_BANK * num_banks, MAX_BEAM_SIZE))
 
 
 def term_states(
@@ -45,13 +47,16 @@ def term_states(
     device: torch.device,
     *,
     has_bytes: bool,
+    goes_past_end: bool,
 ) -> TermStates:
     """The states of a search for the terms of requests.
 
     Args:
         edges: of the target vocabulary.
         has_bytes: whether a character may be several tokens.
+        goes_past_end: see `TermStates`.
     """
     table = TermTable.of([request.terms for request in requests], edges).to(device)
     goes_on = torch.from_numpy(edges.goes_on).to(device)
-    return TermStates(table, goes_on, reserve=MAX_BYTES_LEFT if has_bytes else 0)
+    reserve = MAX_BYTES_LEFT if has_bytes else 0
+    return TermStates(table, goes_on, reserve=reserve, goes_past_end=goes_past_end)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from transformer_cli.decoding.engine import Term, TokenIds
+from transformer_cli.decoding.engine import Request, Term, TokenIds
 from transformer_cli.decoding.glossary.entries import Glossary, GlossaryEntry
 from transformer_cli.decoding.glossary.term_finder import TermFinder
 from transformer_cli.decoding.term_counts import count_forms, num_needed_tokens
@@ -110,7 +110,7 @@ class RequiredTerms:
     def _encoded(self, entry: GlossaryEntry) -> RequiredTerm:
         if not self._can_write(entry.target):
             slot = Term(((self._tokenizer.unk_id,),))
-            forms = (entry.target,)
+            forms: tuple[str, ...] = (entry.target,)
             return RequiredTerm(entry.source, entry.target, forms, (), slot, is_slot=True)
         forms = tuple(filter(self._can_write, entry.forms))
         capitalized = {form: form[:1].upper() + form[1:] for form in forms}
@@ -149,6 +149,11 @@ class RequiredTerms:
             count_forms(tuple(word_sequence(self._tokenizer.decode(context))), [words])
             for context in in_contexts
         )
+
+
+def with_terms(request: Request, required: Sequence[RequiredTerm]) -> Request:
+    """The request for a translation that contains the required terms."""
+    return request._replace(terms=tuple(each.term for each in required if each.term is not None))
 
 
 def applied_terms(text: str, required: Sequence[RequiredTerm]) -> tuple[AppliedTerm, ...]:

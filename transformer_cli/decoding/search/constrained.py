@@ -6,7 +6,9 @@ turns: the best of each bank, then the second best of each, and so on. So a hypo
 more probable than those without it, and the model chooses the place of the term.
 
 Differences from both papers: the candidates are the W best tokens of every row and the next token of every form, so that
-each bank gets its best candidates exactly. Finished hypotheses keep their places in the last bank, as in `beam.py`, so
+each bank gets its best candidates exactly. A hypothesis that lacks a term when [EOS] is its most probable token is
+dropped (`TermStates.goes_past_end`): else many terms would stand behind the last full stop, where they are as
+improbable as elsewhere. Finished hypotheses keep their places in the last bank, as in `beam.py`, so
 that without terms this is beam search. A term may have several forms, and counts only as whole words.
 """
 
@@ -47,7 +49,7 @@ def constrained_search(
     scores = next_scores(scorer, hooks, first_ids)  # (B, V)
     longest = max(1, int(max_lengths.max()))
     penalties = length_penalties(longest, options.length_penalty, scores)
-    beams = _Banks(max_lengths, penalties, special_ids, options)
+    beams = _Banks(max_lengths, penalties, special_ids, options, goes_past_end=states.goes_past_end)
     beams.extend_banks(scores, states)
     while (continued := beams.continue_with(options.num_best)) is not None:
         rows, last_ids, keeps_sources = continued
@@ -68,10 +70,13 @@ class _Banks(Beams):
         penalties: Tensor,
         special_ids: SpecialIds,
         options: DecodingConfig,
+        *,
+        goes_past_end: bool,
     ) -> None:
         super().__init__(max_lengths, penalties, options.beam_size)
         self._eos_id, self._unk_id = special_ids.eos_id, special_ids.unk_id
         self._allow_unknown = options.allow_unknown
+        self._goes_past_end = goes_past_end
 
     def extend_banks(self, log_probs: Tensor, states: TermStates) -> None:
         """Replace each open hypothesis by its continuations, and keep the best of each bank, W in all.
@@ -115,18 +120,23 @@ class _Banks(Beams):
         bans = torch.full_like(of_wanted, -torch.inf).where(is_wanted, torch.inf)
         log_probs.scatter_reduce_(1, wanted, bans, "amin")
         is_complete = states.progress(states.now).squeeze(1) == states.num_needed
-        of_end = log_probs[:, self._eos_id].where(is_complete, -torch.inf)
+        any_end = log_probs[:, self._eos_id].clone()
+        of_end = any_end.where(is_complete, -torch.inf)
         log_probs[:, self._eos_id] = of_end
         may_be_unknown = self._allow_unknown & ~states.contain(self._unk_id)
         of_unknown = log_probs[:, self._unk_id].where(may_be_unknown, -torch.inf)
         log_probs[:, self._unk_id] = of_unknown
         num_best = min(self._beam_size, log_probs.shape[1])
         best, best_tokens = top_k(log_probs.unsqueeze(1), row_totals, num_best)
+        totals = torch.cat([best, of_wanted + row_totals], dim=1)
+        if not self._goes_past_end:
+            is_over = any_end.unsqueeze(1) + row_totals > totals.amax(1, keepdim=True)
+            totals = totals.where(~is_over | is_complete.unsqueeze(1), -torch.inf)
         has_end = (best_tokens == self._eos_id).any(1)
         of_end = of_end.where(~has_end, -torch.inf).unsqueeze(1)
-        totals = [best, of_wanted + row_totals, of_end + row_totals]
         end = torch.full_like(wanted[:, :1], self._eos_id)
-        return torch.cat(totals, dim=1), torch.cat([best_tokens, wanted, end], dim=1)
+        totals = torch.cat([totals, of_end + row_totals], dim=1)
+        return totals, torch.cat([best_tokens, wanted, end], dim=1)
 
     def _has_room(self, totals: Tensor, banks: Tensor, states: TermStates) -> Tensor:
         """(b * slots, M) bool: whether all terms still have room after a token.

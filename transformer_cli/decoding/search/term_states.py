@@ -31,14 +31,19 @@ class TermStates:
     as in Haus|tür, makes another word of it. No token counts twice for the same term.
     """
 
-    def __init__(self, table: TermTable, goes_on: Tensor, *, reserve: int = 0) -> None:
+    def __init__(
+        self, table: TermTable, goes_on: Tensor, *, reserve: int = 0, goes_past_end: bool = True
+    ) -> None:
         """
         Args:
             table: one row for each sentence.
             goes_on: (V,) bool, whether a token goes on with the word before it.
             reserve: how many tokens may be necessary before a term can begin, because a character ends first.
+            goes_past_end: whether a hypothesis that lacks terms goes on where [EOS] is its most probable token. If not,
+                a sentence may get no hypothesis.
         """
         self.reserve = reserve
+        self.goes_past_end = goes_past_end
         self._rows = table
         self._goes_on = goes_on
         num_rows, num_forms, longest = table.form_ids.shape
