@@ -19,10 +19,12 @@ from transformer_cli.config import (
     FilesData,
     HubCorpus,
     HubData,
+    MbrConfig,
     ModelConfig,
     PhrasebookData,
     PublishedConfig,
     RuntimeConfig,
+    SamplingConfig,
     SequencesData,
     TokenizerConfig,
     TrainingConfig,
@@ -131,7 +133,8 @@ tfm train --config multi30k-en-de.yaml --set data.root=PATH --set data.corpora.0
 
 `tfm train`, `tfm data`, and `tfm info` of a config, take any field. The commands of a trained model take the settings
 that have an effect on them, and refuse all others: `tfm translate` takes `decoding.*`, `runtime.device`,
-`runtime.precision` and `runtime.threads`; `tfm next` takes these three of `runtime`; `tfm validate` takes the same as
+`runtime.precision` and `runtime.threads`; `tfm next` takes these three of `runtime`, and `tfm likelihood`
+these and `decoding.batch_tokens`; `tfm validate` takes the same as
 `tfm translate` without `decoding.num_best`, and also `data.root`, `validation.max_sentences`, `validation.scores`,
 `validation.num_samples` and `validation.sequence_lengths`. By default it scores the whole split, with all scores.
 `--beam-size N` is short for `--set decoding.beam_size=N`.
@@ -143,6 +146,8 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "training": TrainingConfig,
     "validation": ValidationConfig,
     "decoding": DecodingConfig,
+    "decoding.sampling": SamplingConfig,
+    "decoding.mbr": MbrConfig,
     "runtime": RuntimeConfig,
     "published": PublishedConfig,
 }
@@ -174,6 +179,11 @@ CONTRADICTIONS: tuple[tuple[str, ...], ...] = (
     ("training.weight_decay=0.01",),
     ("training.best_metric=ter",),
     ("decoding.num_best=5",),
+    ("decoding.sampling.top_k=5", "decoding.coverage_penalty=0.2"),
+    ("decoding.mbr.candidates=5",),
+    ("decoding.mbr={}", "decoding.beam_size=1"),
+    ("decoding.mbr.candidates=2", "decoding.num_best=3"),
+    ("decoding.min_length=9", "decoding.max_length=8"),
     ("data.min_length=30",),
     ("data.task=drop-first", "data.min_length=1"),
     ("data.task=drop-first", "validation.sequence_lengths=[1, 2]"),

@@ -15,6 +15,7 @@ import transformer_cli
 from transformer_cli import cli, errors
 from transformer_cli.commands import completion, info
 from transformer_cli.config import load_config, to_yaml
+from transformer_cli.config.decoding import SamplingConfig
 from transformer_cli.errors import InterruptedBySignal, TfmError
 
 from .experiments import write_tiny
@@ -154,6 +155,7 @@ def test_output_is_utf_8_whatever_the_locale(
 # A command line for each command with --set; the override is the example of its own --help.
 WITH_SETTINGS = {
     "train": (), "translate": ("1 2 3",), "validate": (), "next": ("1 2 3",),
+    "likelihood": ("--source", "tiny.yaml", "--target", "tiny.yaml"),
     "info": ("--config", "tiny.yaml"), "data": ("--config", "tiny.yaml"),
 }  # fmt: skip
 
@@ -175,6 +177,7 @@ def test_the_example_in_the_help_of_a_command_works_there(tfm_in: Tfm, command: 
         ("translate", completion.settings_of_translating),
         ("validate", completion.settings_of_validating),
         ("next", completion.settings_of_the_machine),
+        ("likelihood", completion.settings_of_likelihoods),
     ],
 )
 def test_a_command_takes_the_settings_that_a_shell_offers_for_it(
@@ -184,8 +187,12 @@ def test_a_command_takes_the_settings_that_a_shell_offers_for_it(
     arguments = list(WITH_SETTINGS[command])
     for name in (offer.removesuffix("=") for offer, _ in offered("")):
         section, _, field = name.partition(".")
+        if field.startswith("sampling."):  # absent by default
+            value = getattr(SamplingConfig(), field.removeprefix("sampling."))
+        else:
+            value = settings[section].get(field)
         if name != "data.root":  # the tiny run has no files
-            arguments += ["--set", f"{name}={json.dumps(settings[section].get(field))}"]
+            arguments += ["--set", f"{name}={json.dumps(value)}"]
     assert arguments.count("--set") >= 3
     finished = tfm_in(command, *arguments)
     assert finished.exit_code == 0, finished.talk
@@ -218,7 +225,7 @@ def tfm_in(launcher: Launcher, memory_folder: Path) -> Tfm:
     [
         ("translate --input a --input b", "--input: given 2 times"),
         ("translate --output a --output b --output c", "--output: given 3 times"),
-        ("translate --run a --run b x", "--run: given 2 times"),
+        ("next --run a --run b x", "--run: given 2 times"),
         ("train -c a.yaml --config b.yaml", "--config: given 2 times"),
         ("validate --split test --split test", "--split: given 2 times"),
         ("next x --top 3 --top 4", "--top: given 2 times"),

@@ -11,7 +11,7 @@ from transformer_cli import inference
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.config import Config, DecodingConfig, RuntimeConfig, to_yaml
 from transformer_cli.decoding import Translation
-from transformer_cli.decoding.engines import PyTorchEngine
+from transformer_cli.decoding.engines import EnsembleEngine, PyTorchEngine
 from transformer_cli.errors import ConfigError, MissingInputError
 from transformer_cli.inference import build_translator, load_run, load_translator
 from transformer_cli.text.tokenizer import Tokenizer
@@ -161,3 +161,19 @@ def test_a_checkpoint_with_few_of_its_planned_steps_is_warned_of(
         caplog.clear()
         load_run("saved", [])
         assert ("step 1 of 1500 planned steps" in caplog.text) == is_warned
+
+
+def test_several_runs_are_an_ensemble(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    wanted = list(load_translator("saved").translate(WORDS))
+    checkpoint = run / "checkpoints" / "step-00000001"
+    loaded = load_run(["saved", str(checkpoint)], ["decoding.length_penalty=0.6"])
+    assert [member.folder for member in loaded.members] == [checkpoint, checkpoint]
+    for ensemble in (load_translator(["saved", checkpoint]), loaded.translator):
+        assert isinstance(ensemble.engine, EnsembleEngine)
+        assert len(ensemble.engine.models) == 2
+        found = list(ensemble.translate(WORDS))
+        assert [one.text for one in found] == [one.text for one in wanted]
+        assert [one.score for one in found] == pytest.approx(
+            [one.score for one in wanted], abs=1e-6
+        )
+    assert isinstance(load_run([], []).translator.engine, PyTorchEngine)

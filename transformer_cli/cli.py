@@ -16,6 +16,7 @@ from transformer_cli.commands.arguments.hypotheses import (
     PrefixOption,
 )
 from transformer_cli.commands.arguments.init import init
+from transformer_cli.commands.arguments.likelihood import likelihood
 from transformer_cli.commands.arguments.options import (
     BeamOption,
     ConfigOption,
@@ -24,11 +25,20 @@ from transformer_cli.commands.arguments.options import (
     JsonOption,
     Overrides,
     RunOption,
+    RunsOption,
     ToOption,
     set_option,
 )
 from transformer_cli.commands.arguments.runs import runs
+from transformer_cli.commands.arguments.score import score
 from transformer_cli.commands.arguments.sentence_arguments import CarefulCommand, SentenceCommand
+from transformer_cli.commands.arguments.translate import (
+    AlignmentOption,
+    AttentionOption,
+    DetailsOption,
+    ResumeOption,
+)
+from transformer_cli.commands.arguments.validate import validate
 from transformer_cli.errors import UsageError
 from transformer_cli.exits import run_to_exit
 from transformer_cli.torchrun import require_single_process
@@ -94,7 +104,7 @@ def translate(
         list[str] | None,
         typer.Argument(help="Sentences, one per argument. Default: the lines of standard input."),
     ] = None,
-    run: RunOption = None,
+    run: RunsOption = None,
     input_file: Annotated[
         Path | None,
         typer.Option(
@@ -118,6 +128,10 @@ def translate(
     glossary: GlossaryOption = None,
     to: ToOption = None,
     from_: FromOption = None,
+    alignment: AlignmentOption = False,
+    details: DetailsOption = False,
+    attention: AttentionOption = False,
+    resume: ResumeOption = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -127,51 +141,19 @@ def translate(
     if prefix and prefixes:
         raise UsageError("give either --prefix or --prefixes, not both")
     _set_up_logging(debug)
-    from transformer_cli.commands.translate import Wishes, run_translation
+    from transformer_cli.commands.translate import run_translation
+    from transformer_cli.commands.translating.wishes import Wishes
 
     settings = _with_beam(overrides, beam_size)
-    wishes = Wishes(to, from_, num_best=n_best, prefix=prefix, prefixes=prefixes, glossary=glossary)
+    flags = {"alignment": alignment, "details": details, "attention": attention, "resume": resume}
+    files = {"prefixes": prefixes, "glossary": glossary}
+    wishes = Wishes(to, from_, num_best=n_best, prefix=prefix, **files, **flags)
     given = sentences or input_file
     run_translation(given, output_file, run=run, overrides=settings, wishes=wishes, as_json=as_json)
 
 
-@app.command(cls=CarefulCommand, epilog="Example: tfm validate --split test --json")
-def validate(
-    run: RunOption = None,
-    split: Annotated[
-        Literal["validation", "test"] | None,
-        typer.Option("--split", help="Which part of the corpus. Default: validation."),
-    ] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            "--source", help="A source text to score instead of a split; - is standard input."
-        ),
-    ] = None,
-    reference: Annotated[
-        Path | None, typer.Option("--reference", help="The reference translations of --source.")
-    ] = None,
-    overrides: Annotated[
-        Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)
-    ] = None,
-    beam_size: BeamOption = None,
-    to: ToOption = None,
-    from_: FromOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
-) -> None:
-    """Score a run on held-out text: BLEU, chrF, TER, CER, WER, loss and perplexity."""
-    if (source is None) != (reference is None):
-        raise UsageError("give both --source and --reference, or neither")
-    if source is not None and split is not None:
-        raise UsageError("give either --split, or --source and --reference")
-    _set_up_logging(debug)
-    from transformer_cli.commands.validate import run_validation
-
-    files = (source, reference) if source and reference else None
-    settings = _with_beam(overrides, beam_size)
-    part, languages = split or "validation", (to, from_)
-    run_validation(run, part, files, overrides=settings, languages=languages, as_json=as_json)
+app.command(cls=CarefulCommand, epilog="Example: tfm validate --split test --json")(validate)
+app.command(cls=CarefulCommand, epilog="Example: tfm score out.txt reference.txt")(score)
 
 
 @app.command(
@@ -201,6 +183,12 @@ def show_next(
 
     translator = load_run(run, overrides or [], command="next").translator.towards(to, from_)
     show(translator, source, prefix=prefix, top=top, as_json=as_json)
+
+
+app.command(
+    cls=CarefulCommand,
+    epilog="Example: tfm likelihood --run en-it --source in.en --target out.it",
+)(likelihood)
 
 
 @app.command(cls=CarefulCommand, epilog="Example: tfm info --run en-it")

@@ -20,6 +20,7 @@ from transformer_cli.config.overridable import INSTEAD, OVERRIDABLE, Command, co
 from transformer_cli.config.overrides import overridden_setting
 from transformer_cli.config.refusal import setting_paths, similar_setting
 from transformer_cli.decoding import SpecialIds, TextPipeline, Translator
+from transformer_cli.decoding.combined_translators import combine_translators
 from transformer_cli.decoding.engines import PyTorchEngine
 from transformer_cli.errors import ConfigError
 from transformer_cli.model import Transformer
@@ -34,7 +35,7 @@ _MANY_STEPS = 20
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """A trained run and its translator."""
+    """A trained run, or an ensemble of several, and its translator."""
 
     trained: TrainedModel
     config: Config
@@ -42,57 +43,78 @@ class LoadedRun:
     overridden: frozenset[str]
     """The names of the settings that this command overrides."""
     translator: Translator
+    others: tuple[TrainedModel, ...] = ()
+    """Of an ensemble: its models after the first, which is `trained`."""
+
+    @property
+    def members(self) -> tuple[TrainedModel, ...]:
+        """The models that translate: one, or several of an ensemble."""
+        return (self.trained, *self.others)
 
 
 def load_translator(
-    run: str | PathLike[str],
+    run: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
     which: Literal["best", "last"] = "best",
     decoding: DecodingConfig | None = None,
     runtime: RuntimeConfig | None = None,
 ) -> Translator:
-    """The translator of a trained run.
+    """The translator of a trained run, or of an ensemble of several.
 
     Args:
         run: the name of a run under `runs/`, the path of a run folder, or the path of a checkpoint folder,
-            which may be a copy in another place.
+            which may be a copy in another place. A list of these is an ensemble.
         which: the checkpoint with the best validation score, or the last checkpoint.
-        decoding: the beam and the limits; None: those of the run's config.
-        runtime: device, precision and threads; None: those of the run's config.
+        decoding: the beam and the limits; None: those of the (first) run's config.
+        runtime: device, precision and threads; None: those of the (first) run's config.
 
     Raises:
         MissingInputError: there is no such run or folder, or it has no checkpoint yet.
         StorageError: no checkpoint of the run is valid.
+        UsageError: the models of the ensemble have different vocabularies, languages or formats.
 
     Example:
         translator = load_translator("en-it", decoding=DecodingConfig(beam_size=8))
         [translation] = translator.translate(["Good morning."])
         print(translation.text, translation.score)
     """
-    trained = load_trained(find_run(fspath(run)), which=which)
-    machine = prepare_machine(runtime or trained.config.runtime)
-    tokenizers = trained.source_tokenizer, trained.target_tokenizer
-    return build_translator(trained.model, *tokenizers, trained.config, machine, decoding=decoding)
+    runs = [run] if isinstance(run, str | PathLike) else run
+    members = [load_trained(find_run(fspath(one)), which=which) for one in runs]
+    config = members[0].config
+    if decoding is not None:
+        config = config.model_copy(update={"decoding": decoding})
+    return _translator(members, config, prepare_machine(runtime or config.runtime))
 
 
 def load_run(
-    run: str | None, overrides: Sequence[str], *, command: Command = "translate"
+    run: str | Sequence[str] | None, overrides: Sequence[str], *, command: Command = "translate"
 ) -> LoadedRun:
     """The run that a command works with, with its best checkpoint; logs which one it is.
 
     Args:
-        run: the name of a run, or the path of a run or checkpoint folder; None: the run that saved last.
+        run: the name of a run, or the path of a run or checkpoint folder; several are an ensemble; None: the run
+            that saved last.
         overrides: settings as in `--set`, such as decoding.beam_size=8.
         command: the command that asks; each override must have an effect on it.
 
     Raises:
         MissingInputError: there is no such run.
         ConfigError: an override names a setting that a trained model cannot change, or that has no effect.
+        UsageError: the models of the ensemble have different vocabularies, languages or formats.
     """
     overridden = [_checked_setting(override, command) for override in overrides]
-    trained = load_trained(find_run(run))
+    runs: Sequence[str | None] = [run] if isinstance(run, str) else run or [None]
+    trained, *others = [load_trained(find_run(one)) for one in runs]
     config = override_settings(_with_own_paths(trained), overrides)
     machine = prepare_machine(config.runtime)
+    for member in (trained, *others):
+        _announce(member, machine)
+    translator = _translator([trained, *others], config, machine)
+    return LoadedRun(trained, config, frozenset(overridden), translator, tuple(others))
+
+
+def _announce(trained: TrainedModel, machine: Machine) -> None:
+    """Log which checkpoint it is, and a warning if it has seen only the beginning of its training."""
     logger.info("%s, step %d (%s)", trained.folder, trained.step, machine.describe())
     training = trained.config.training
     planned = training.max_steps if training.init_from is None else None
@@ -102,9 +124,24 @@ def load_run(
             trained.step,
             planned,
         )
-    tokenizers = trained.source_tokenizer, trained.target_tokenizer
-    translator = build_translator(trained.model, *tokenizers, config, machine)
-    return LoadedRun(trained, config, frozenset(overridden), translator)
+
+
+def _translator(members: Sequence[TrainedModel], config: Config, machine: Machine) -> Translator:
+    """The translator of a run, or of an ensemble.
+
+    Args:
+        members: the trained models.
+        config: of the first of them, with the settings of decoding for all.
+    """
+    translators = [
+        build_translator(
+            member.model, member.source_tokenizer, member.target_tokenizer, of_member, machine
+        )
+        for member, of_member in zip(
+            members, [config, *(other.config for other in members[1:])], strict=True
+        )
+    ]
+    return combine_translators(translators, [str(member.folder) for member in members])
 
 
 def _checked_setting(override: str, command: Command) -> str:

@@ -9,11 +9,14 @@ import pytest
 import torch
 
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
+from transformer_cli.commands.held_out_text import HeldOut
 from transformer_cli.commands.info import show_info
+from transformer_cli.commands.likelihood import print_likelihoods
 from transformer_cli.commands.next import show_next
 from transformer_cli.commands.translate import run_translation
 from transformer_cli.commands.validate import run_validation
 from transformer_cli.config import DecodingConfig, FilesData, SequencesData, to_yaml
+from transformer_cli.config.decoding import SCORES_BY_DEFAULT
 from transformer_cli.config.overridable import OVERRIDABLE, Command
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.errors import ConfigError, UsageError
@@ -31,7 +34,21 @@ VALUES = {
     "decoding.beam_size": "1",
     "decoding.length_penalty": "9",
     "decoding.num_best": "2",
+    "decoding.length_normalization": "average",
+    "decoding.coverage_penalty": "2.0",
     "decoding.max_length": "1",
+    "decoding.max_length_ratio": "0.3",
+    "decoding.min_length": "9",
+    "decoding.min_length_ratio": "1.5",
+    "decoding.no_repeat_ngram_size": "1",
+    "decoding.mbr": "{candidates: 4}",
+    "decoding.mbr.candidates": "4",
+    "decoding.sampling": "{temperature: 2.0}",
+    "decoding.sampling.temperature": "2.0",
+    "decoding.sampling.top_k": "3",
+    "decoding.sampling.top_p": "0.9",
+    "decoding.sampling.min_p": "0.1",
+    "decoding.sampling.seed": "2",
     "decoding.allow_unknown": "false",
     "decoding.split_sentences": "false",
     "decoding.batch_tokens": "5",
@@ -53,7 +70,7 @@ SETTINGS = [
     for path in setting_paths({"source": "files"})
     if path.startswith(("decoding.", "runtime.", "validation.")) or path == "data.root"
 ]
-COMMANDS: tuple[Command, ...] = ("translate", "validate", "validate --source", "next")
+COMMANDS: tuple[Command, ...] = ("translate", "validate", "validate --source", "next", "likelihood")
 
 
 @pytest.fixture
@@ -110,9 +127,11 @@ def observed(
             case "translate":
                 run_translation(LINES, None, **shared)
             case "validate":
-                run_validation(split="validation", files=None, **shared)
+                run_validation(held_out=HeldOut(), **shared)
             case "validate --source":
-                run_validation(split="validation", files=(source, source), **shared)
+                run_validation(held_out=HeldOut(files=(source, source)), **shared)
+            case "likelihood":
+                print_likelihoods(files=(source, source), **shared)
             case "next":
                 translator = load_run(run, overrides, command="next").translator
                 show_next(translator, LINES[-1], prefix=WORDS[0], top=5, as_json=True)
@@ -185,10 +204,10 @@ def test_without_overrides_everything_is_scored_and_an_override_narrows_it(
         report = json.loads(observed("validate", "text", *overrides)[0])
         return report["num_sentences"], [score["name"].lower() for score in report["scores"]]
 
-    assert figures() == (len(LINES), ["bleu", "chrf", "ter", "cer", "wer"])
+    assert figures() == (len(LINES), list(SCORES_BY_DEFAULT))
     narrow = "validation.max_sentences=3", "validation.scores=[wer, cer]"
     assert figures(*narrow) == (3, ["wer", "cer"])
-    assert figures("validation.max_sentences=null") == (len(LINES), ["bleu", "chrf", "ter", "cer", "wer"])  # fmt: skip
+    assert figures("validation.max_sentences=null") == (len(LINES), list(SCORES_BY_DEFAULT))  # fmt: skip
     assert figures("validation.scores=[]") == (len(LINES), [])
 
 

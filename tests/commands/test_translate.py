@@ -4,10 +4,12 @@ import io
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from transformer_cli.commands.translate import Wishes, run_translation
+from transformer_cli.commands.translate import run_translation
+from transformer_cli.commands.translating.wishes import Wishes
 from transformer_cli.config import PhrasebookData, TokenizerConfig
 from transformer_cli.errors import DataError, MissingInputError, UsageError
 from transformer_cli.text.tokenizer import train_tokenizer
@@ -169,6 +171,9 @@ def test_an_n_best_list_raises_the_beam_of_the_config_but_not_one_that_was_asked
         UsageError, match="--n-best 4 needs a beam of at least 4, but beam_size is 2"
     ):
         run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
+    loaded.translator = translator(tokenizer_of_words(), mbr={"candidates": 3})
+    with pytest.raises(UsageError, match=r"at least 4 candidates, but mbr\.candidates is 3"):
+        run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
 
 
 def test_several_translations_without_a_way_to_show_them_are_told_of(
@@ -182,6 +187,66 @@ def test_several_translations_without_a_way_to_show_them_are_told_of(
     assert not caplog.messages
     run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
     assert caplog.messages[0].endswith("to see all 3 (decoding.num_best), add --n-best 3 or --json")
+
+
+@pytest.mark.usefixtures("of_words")
+def test_the_alignment_stands_behind_each_translation_after_a_tab(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    lines = ["uno due tre", "", "quattro"]
+    given = {"run": None, "overrides": (), "as_json": False}
+    run_translation(lines, None, wishes=Wishes(alignment=True), **given)  # type: ignore[arg-type]
+    aligned = [line.split("\t") for line in capfd.readouterr().out.splitlines()]
+    run_translation(lines, None, **given)  # type: ignore[arg-type]
+    assert [text for text, _ in aligned] == capfd.readouterr().out.splitlines()
+    for line, (text, pairs) in zip(lines, aligned, strict=True):
+        links = [tuple(map(int, pair.split("-"))) for pair in pairs.split()]
+        assert sorted(target for _, target in links) == [*range(len(text.split()))]
+        assert {source for source, _ in links} <= {*range(len(line.split()))}
+        assert links == sorted(links)
+
+
+@pytest.mark.usefixtures("of_words")
+def test_the_json_has_tokens_and_attention_only_if_they_are_asked_for(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def answer(**wishes: bool) -> dict[str, Any]:
+        given: dict[str, Any] = {"run": None, "overrides": (), "as_json": True}
+        run_translation(["uno due tre"], None, wishes=Wishes(**wishes), **given)
+        found: dict[str, Any] = json.loads(capfd.readouterr().out)
+        return found
+
+    plain, aligned, detailed, attended = (
+        answer(), answer(alignment=True), answer(details=True), answer(attention=True)
+    )  # fmt: skip
+    assert {*plain} == {"source", "translation", "score", "alternatives", "unknown_words"}
+    assert {*aligned} - {*plain} == {"alignment"}
+    assert {*detailed} - {*plain} == {*attended} - {*plain} == {"alignment", "parts"}
+    [part] = attended["parts"]
+    weights = part.pop("attention")
+    assert [part] == detailed["parts"]
+    assert part["source_tokens"] == ["uno", "due", "tre", "[EOS]"]
+    assert len(weights) == len(part["target_tokens"])
+    for row, token in zip(weights, part["target_tokens"], strict=True):
+        assert sum(row) == pytest.approx(1.0, abs=1e-4)
+        assert token["source_token"] == max(range(3), key=row.__getitem__)
+        assert {"token": token["token"], "probability": token["probability"]} in token[
+            "most_probable"
+        ]
+        assert len(token["most_probable"]) == 5
+        probabilities = [one["probability"] for one in token["most_probable"]]
+        assert probabilities == sorted(probabilities, reverse=True)
+
+
+def test_wishes_that_do_not_fit_together_are_refused() -> None:
+    given: dict[str, Any] = {"run": None, "overrides": (), "as_json": False}
+    for wishes, problem in (
+        (Wishes(details=True), "--details is for --json"),
+        (Wishes(attention=True), "--attention is for --json"),
+        (Wishes(alignment=True, num_best=2), "--alignment is of the best translation only"),
+    ):
+        with pytest.raises(UsageError, match=problem):
+            run_translation(["uno"], None, wishes=wishes, **given)
 
 
 def test_prefixes_come_from_an_option_or_line_by_line_from_a_file(

@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
+from transformer_cli.commands import validate as validate_command
+from transformer_cli.commands.held_out_text import HeldOut
+from transformer_cli.commands.judgements import Wanted
 from transformer_cli.commands.validate import run_validation
-from transformer_cli.config import DecodingConfig, FilesData, to_yaml
+from transformer_cli.config import DecodingConfig, FilesData, load_config, to_yaml
 from transformer_cli.data.fingerprint import fingerprint
-from transformer_cli.errors import DataError, MissingInputError
+from transformer_cli.data.preparation import prepare_data
+from transformer_cli.errors import CannotCreateError, DataError, MissingInputError, UsageError
+from transformer_cli.inference import load_translator
 
 from ..decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words
 
@@ -36,7 +41,7 @@ def write_run(**data: Any) -> None:
 def warnings_of(split: Any, caplog: pytest.LogCaptureFixture) -> list[str]:
     caplog.clear()
     with caplog.at_level(logging.WARNING, logger="transformer_cli"):
-        run_validation("saved", split, None, overrides=[], as_json=True)
+        run_validation("saved", HeldOut(split), overrides=[], as_json=True)
     found = [record.getMessage() for record in caplog.records]
     return [message for message in found if not message.startswith("unknown words")]
 
@@ -87,6 +92,107 @@ def test_the_hint_on_bad_bytes_names_no_setting_that_two_given_files_do_not_have
     Path("b.txt").write_bytes(b"uno\n")
     files = (Path("a.txt"), Path("b.txt"))
     with pytest.raises(DataError, match=r"a\.txt:1.* is not UTF-8") as refusal:
-        run_validation("saved", "test", files, overrides=[], as_json=True)
+        run_validation("saved", HeldOut(files=files), overrides=[], as_json=True)
     assert "iconv" in str(refusal.value.hint)
     assert "data.undecodable" not in str(refusal.value)
+
+
+def test_an_ensemble_is_named_after_all_of_its_runs(capfd: pytest.CaptureFixture[str]) -> None:
+    write_run(corpora=[{"path": "train.tsv", "split": "train"}, {"path": "dev.tsv", "split": "validation"}])  # fmt: skip
+    pair = ["saved", "runs/saved/checkpoints/step-00000001"]
+    for run in ("saved", pair):
+        run_validation(run, HeldOut("validation"), overrides=[], as_json=True)
+    alone, together = map(json.loads, capfd.readouterr().out.splitlines())
+    assert together["run"] == "saved + saved"
+    assert together["scores"] == alone["scores"]
+    assert together["loss"] == pytest.approx(alone["loss"], rel=1e-5)
+    run_validation(pair, HeldOut("validation"), overrides=[], as_json=False)
+    assert "run saved + saved  step 1, 1  split validation" in capfd.readouterr().out
+
+
+def figures_of(capfd: pytest.CaptureFixture[str], wanted: Wanted, *overrides: str) -> Any:
+    capfd.readouterr()
+    run_validation("saved", HeldOut("test"), wanted, overrides=overrides, as_json=True)
+    return json.loads(capfd.readouterr().out)
+
+
+def write_run_with_test_split() -> None:
+    splits = {"train": "train", "dev": "validation", "test": "test"}
+    write_run(corpora=[{"path": f"{name}.tsv", "split": split} for name, split in splits.items()])
+
+
+def test_a_run_does_not_differ_from_itself_nor_from_a_file_with_its_translations(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    write_run_with_test_split()
+    rows = [line.split("\t") for line in Path("test.tsv").read_text().splitlines()]
+    translator = load_translator("saved")
+    texts = [translation.text for translation in translator.translate(row[0] for row in rows)]
+    Path("out.txt").write_text("".join(f"{text}\n" for text in texts))
+    for other in ("saved", "out.txt"):
+        found = figures_of(capfd, Wanted(against=other), "validation.scores=[chrf, cer]")
+        assert found["against"]["name"] == other
+        for one, alone in zip(found["against"]["scores"], found["scores"], strict=True):
+            assert one["value"] == one["other"] == alone["value"]
+
+
+def test_a_file_with_too_few_translations_is_refused() -> None:
+    write_run_with_test_split()
+    Path("out.txt").write_text("uno\n")
+    with pytest.raises(DataError, match=r"out\.txt has 1 lines, but 3 sentences are scored"):
+        run_validation("saved", HeldOut("test"), Wanted("out.txt"), overrides=[], as_json=True)
+
+
+def test_a_breakdown_is_by_length_rarest_word_and_corpus(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    corpora = [
+        {"path": f"{name}.tsv", "split": None if name == "train" else "test"}
+        for name in ("train", "dev", "test")
+    ]
+    write_run(corpora=corpora, validation_share=0.1, test_share=0.0)
+    with caplog.at_level(logging.WARNING):
+        found = figures_of(capfd, Wanted(has_breakdown=True))["breakdown"]
+    assert [one["by"] for one in found] == ["words of source", "words of reference", "corpus"]
+    assert "the breakdown by the rarest word is left out" in caplog.text
+    by_corpus = {group["label"]: group["num_sentences"] for group in found[2]["groups"]}
+    assert by_corpus == {"dev.tsv": 4, "test.tsv": 3}
+    config = load_config("runs/saved/config.yaml")
+    prepare_data(config, Path("runs/saved/data"), tokenizers=(tokenizer_of_words(),) * 2)
+    found = figures_of(capfd, Wanted(has_breakdown=True))["breakdown"]
+    assert [one["by"] for one in found][2:] == ["rarest word of source, in training", "corpus"]
+    assert sum(group["num_sentences"] for group in found[2]["groups"]) == 7
+
+
+def test_a_report_is_a_page_with_the_scores_of_the_table(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    write_run_with_test_split()
+    found = figures_of(capfd, Wanted(against="saved", report=Path("report.html")))
+    assert {"breakdown", "calibration", "against"} <= set(found)
+    page = Path("report.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    for score in found["scores"]:
+        assert f"<code>{score['signature']}</code>" in page
+
+
+def test_what_cannot_work_is_refused_before_the_model_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_run_with_test_split()
+    monkeypatch.setattr(validate_command, "load_run", None)
+    with pytest.raises(CannotCreateError, match="there is no folder lost"):
+        run_validation(
+            "saved", HeldOut(), Wanted(report=Path("lost/a.html")), overrides=[], as_json=True
+        )
+    with pytest.raises(MissingInputError, match="other"):
+        run_validation("saved", HeldOut(), Wanted(against="other"), overrides=[], as_json=True)
+
+
+def test_a_comparison_without_a_score_is_refused() -> None:
+    write_run_with_test_split()
+    none = ["validation.scores=[]"]
+    with pytest.raises(UsageError, match="--breakdown needs a score"):
+        run_validation(
+            "saved", HeldOut("test"), Wanted(has_breakdown=True), overrides=none, as_json=True
+        )

@@ -252,6 +252,7 @@ def test_json_has_the_names_that_programs_read(tokenizers: tuple[Tokenizer, Toke
             {"name": "BLEU", "value": bleu.value, "signature": bleu.signature},
             {"name": "WER", "value": wer.value, "signature": wer.signature},
         ],
+        "unknown_words_of_sources": {"unknown": 2, "words": 13},
     }
 
 

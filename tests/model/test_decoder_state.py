@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.errors import DataError
+from transformer_cli.model.attention import MultiHeadAttention
 
 from .samples import TARGET_VOCAB_SIZE, model_configs, model_of, sample, small_model
 
@@ -94,3 +95,35 @@ def test_what_one_state_does_leaves_another_as_it_was() -> None:
     expected = first.advance(batch.decoder_input_ids[:, 0])
     first.select(torch.tensor([1]))
     assert torch.equal(second.advance(batch.decoder_input_ids[:, 0]), expected)
+
+
+@settings(max_examples=10)
+@given(config=model_configs(), seed=st.integers(0, 2**31))
+def test_the_attention_of_a_step_is_that_of_the_whole_target(
+    config: ModelConfig, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    model, batch = model_of(config), sample((4, 1, 3), (4, 4, 4))
+    source_ids, source_mask = batch.source_ids % TARGET_VOCAB_SIZE, batch.source_mask
+    layer = config.decoder_layers - 1
+    decoder_layer = model.decoder.layers[layer]
+    seen: list[torch.Tensor] = []
+    attention = decoder_layer.cross_attention
+    assert isinstance(attention, MultiHeadAttention)
+    attention.register_forward_pre_hook(lambda module, args: seen.append(attention.weights(*args)))
+    with torch.inference_mode():
+        model(source_ids, source_mask, batch.decoder_input_ids)
+        expected = seen[0].mean(1)  # (B, T, S)
+        memory = model.encode(source_ids, source_mask)
+        state = model.start_decoding(memory, source_mask, attended_layer=layer)
+        plain = model.start_decoding(memory, source_mask)
+        rows = torch.arange(3)
+        for position in range(4):
+            last_ids = batch.decoder_input_ids[rows, position]
+            assert torch.equal(state.advance(last_ids), plain.advance(last_ids))
+            found = state.attention()
+            torch.testing.assert_close(found, expected[rows, position], rtol=0, atol=1e-9)
+            torch.testing.assert_close(found.sum(-1), torch.ones(3, dtype=found.dtype))
+            state.select(torch.tensor([2, 0, 1]))
+            plain.select(torch.tensor([2, 0, 1]))
+            rows = rows[[2, 0, 1]]

@@ -105,7 +105,7 @@ def test_a_holder_on_another_machine_is_noticed_by_its_heartbeat(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a file system whose locks lock nothing."""
-    monkeypatch.setattr(lock_module, "_try_lock", lambda file: True)
+    monkeypatch.setattr(lock_module, "try_lock", lambda file: True)
     monkeypatch.setattr(lock_module.socket, "gethostname", lambda: "elsewhere")
     with RunLock(tmp_path, heartbeat_seconds=BEAT):
         monkeypatch.setattr(lock_module.socket, "gethostname", lambda: "here")
@@ -117,7 +117,7 @@ def test_a_holder_on_another_machine_is_noticed_by_its_heartbeat(
 def test_a_dead_holder_on_another_machine_is_waited_for_and_no_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bool | None
 ) -> None:
-    monkeypatch.setattr(lock_module, "_try_lock", lambda file: answer)
+    monkeypatch.setattr(lock_module, "try_lock", lambda file: answer)
     (tmp_path / ".lock").write_text('{"pid": 1, "host": "elsewhere"}\n')
     started_at = time.perf_counter()
     with RunLock(tmp_path, heartbeat_seconds=BEAT):

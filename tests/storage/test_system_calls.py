@@ -84,7 +84,7 @@ def test_the_holder_is_named_where_the_first_byte_of_a_locked_file_cannot_be_rea
 
     with RunLock(tmp_path):
         monkeypatch.setattr(system_calls, "read_at", read)
-        monkeypatch.setattr(lock_module, "_try_lock", lambda file: False)
+        monkeypatch.setattr(lock_module, "try_lock", lambda file: False)
         with pytest.raises(TryAgainError, match=f"in use by process {os.getpid()} on "):
             RunLock(tmp_path).__enter__()
 

@@ -149,6 +149,17 @@ def test_a_person_is_asked_for_each_line_and_may_edit_it(tfm: Tfm) -> None:
     assert [first] == tfm("translate", "1 2 3").lines
 
 
+def test_the_prompt_takes_commands_beside_sentences(tfm: Tfm) -> None:
+    with conversation(tfm) as talk:
+        talk.read_until(":help lists commands")
+        talk.type(b":why\r:beam 3\r1 2 3\r")
+        assert ":why: nothing was translated yet" in talk.read_until("the beam has 3 hypotheses")
+        (answer,) = talk.answers(1)
+        talk.type(b":why\r:quit\r")
+        assert "probability  token" in talk.read_until(answer)
+        assert talk.process.wait().exit_code == 0
+
+
 def test_lines_that_are_pasted_together_are_lines(tfm: Tfm) -> None:
     with conversation(tfm) as talk:
         talk.read_until("> ")

@@ -227,3 +227,23 @@ def test_a_panic_for_lack_of_memory_is_an_error_to_try_again() -> None:
         raise PanicException(
             "The global thread pool has not been initialized: ThreadPoolBuildError"
         )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(text=st.text(alphabet="ab'(è😀本. \t", max_size=15))
+def test_each_token_has_a_place_in_the_text_and_in_the_decoded_text(kind: str, text: str) -> None:
+    tokenizer = TOKENIZERS[kind]
+    ids = tokenizer.encode(text)
+    spans = tokenizer.spans(text)
+    assert len(spans) == len(ids)
+    assert {*range(len(text))} <= {place for span in spans for place in range(*span)}
+    assert [start for start, _ in spans] == sorted(start for start, _ in spans)
+    decoded, ended = tokenizer.decode(ids), [*ids, tokenizer.eos_id]
+    places = tokenizer.decoded_spans(ended)
+    assert len(places) == len(ended)
+    starts, ends = [0, *(end for _, end in places)][:-1], [start for start, _ in places]
+    assert starts == ends  # without gaps
+    assert places[-1] == (len(decoded), len(decoded))
+    for index, (start, end) in zip(ids, places, strict=False):
+        if kind == "wordlevel":
+            assert decoded[start:end].strip() == tokenizer.tokens([index])[0].replace("␣", "")

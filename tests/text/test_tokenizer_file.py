@@ -1,5 +1,7 @@
+import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from transformer_cli.config import TokenizerConfig
 from transformer_cli.errors import DataError
 from transformer_cli.text import tokenizer_file
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
+from transformer_cli.text.word_split import SplitPatterns
 
 TEXTS = ["L'acqua dell'isola è blu, e l'isola è bella.", "Il gatto dorme (10:30)."]
 KINDS = {
@@ -51,6 +54,22 @@ def test_the_library_itself_encodes_and_decodes_the_same(kind: str) -> None:
         ids = engine.encode(text).ids
         assert ids == TOKENIZERS[kind].encode(text)
         assert engine.decode(ids) == text
+
+
+# The first digits of the SHA-256 of the parts that are not learned.
+DIGESTS = {
+    "wordlevel": "3f9c82c5e5396266",
+    "bpe": "4e4ee380db727edb",
+    "unigram": "4e4ee380db727edb",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_patterns_are_spelled_as_in_all_checkpoints_so_far(kind: str) -> None:
+    """A file with another spelling is refused, even if the spellings mean the same."""
+    parts = [parts_of(kind)[name] for name in ("normalizer", "pre_tokenizer", "decoder")]
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    assert digest.startswith(DIGESTS[kind])
 
 
 def swap(vocabulary: Parts, piece: str, index: int) -> None:
@@ -159,3 +178,13 @@ def test_bytes_changed_at_random_are_refused_or_give_a_working_tokenizer(
     except DataError:
         return
     assert tokenizer.decode(tokenizer.encode(TEXTS[0]))
+
+
+def test_the_patterns_are_spelled_as_in_the_checkpoints_that_exist() -> None:
+    """A tokenizer.json with another spelling of the same pattern is refused, so no release may change them."""
+    patterns = SplitPatterns.of(has_spaced_words=False), SplitPatterns.of(has_spaced_words=True)
+    spelled = json.dumps([asdict(one) for one in patterns], sort_keys=True)
+    assert (
+        hashlib.sha256(spelled.encode()).hexdigest()
+        == "3d249eafec2553b5258f286a420b6a6d0fc77d102fcfea79e6f2602efb43bb8b"
+    )

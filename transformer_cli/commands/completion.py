@@ -82,6 +82,15 @@ def configs(incomplete: str) -> list[Offer]:
     return list(found.items())
 
 
+def scores(incomplete: str) -> list[Offer]:
+    """The names of scores; after a comma, one more name."""
+    from transformer_cli.config.decoding import ScoreName
+
+    before, comma, begun = incomplete.rpartition(",")
+    names = [name for name in get_args(ScoreName) if name.startswith(begun)]
+    return [(f"{before}{comma}{name}", "") for name in names]
+
+
 def settings(incomplete: str) -> list[Offer]:
     """Settings, such as training.max_steps=; for a setting with few possible values, each value."""
     return _settings(incomplete)
@@ -100,6 +109,11 @@ def settings_of_validating(incomplete: str) -> list[Offer]:
 def settings_of_the_machine(incomplete: str) -> list[Offer]:
     """The settings of device, precision and threads."""
     return _settings(incomplete, "next")
+
+
+def settings_of_likelihoods(incomplete: str) -> list[Offer]:
+    """The settings of the machine, and the size of a batch."""
+    return _settings(incomplete, "likelihood")
 
 
 def _settings(incomplete: str, command: "Command | None" = None) -> list[Offer]:

@@ -1,147 +1,105 @@
 """`tfm validate`: the loss and the scores of a run on a split, or on two given files."""
 
-import json
-import logging
 from collections.abc import Sequence
-from pathlib import Path
-from typing import get_args
 
-from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.commands.held_out_text import HeldOut, pairs_of
+from transformer_cli.commands.judgements import (
+    SCORES_ONLY,
+    Wanted,
+    check_wanted,
+    judge,
+    require_means,
+    write_report,
+)
+from transformer_cli.commands.score import INTERVALS, score_lines
 from transformer_cli.commands.streams.output import fitting, show
-from transformer_cli.commands.streams.pair_streams import is_stream, pairs_of_streams
-from transformer_cli.config import FilesData, SequencesData, SplitName
-from transformer_cli.config.data import FileCorpus
-from transformer_cli.config.decoding import ScoreName
-from transformer_cli.data.fingerprint import changes, fingerprint
-from transformer_cli.data.pairs import ReadingReport, SentencePair
-from transformer_cli.data.selection import held_out_pairs
-from transformer_cli.data.selection.held_out import first_pairs
-from transformer_cli.data.sources import has_split, read_pairs
-from transformer_cli.data.sources.lines import HOW_TO_CONVERT, NotUtf8Error
-from transformer_cli.errors import DataError
+from transformer_cli.config import SequencesData
+from transformer_cli.config.decoding import SCORES_BY_DEFAULT
 from transformer_cli.evaluation import ValidationReport, validate
 from transformer_cli.evaluation.exercises import exact_match_table, exact_matches
 from transformer_cli.evaluation.validation import DirectionReport
-from transformer_cli.inference import LoadedRun, load_run
-
-logger = logging.getLogger(__name__)
+from transformer_cli.inference import load_run
 
 
 def run_validation(
-    run: str | None,
-    split: SplitName,
-    files: tuple[Path, Path] | None,
+    run: str | Sequence[str] | None,
+    held_out: HeldOut,
+    wanted: Wanted = SCORES_ONLY,
     *,
     overrides: Sequence[str],
-    languages: tuple[str | None, str | None] = (None, None),
     as_json: bool,
 ) -> None:
     """Validate a run on a split, or on given files (source, reference); print a table, or JSON.
 
-    All pairs are scored, with all scores, unless an override of validation.max_sentences or validation.scores
-    says otherwise; the run's config says what is measured during training.
+    All pairs are scored, with all scores that need no further package, unless an override of
+    validation.max_sentences or validation.scores says otherwise; the run's config says what is measured during
+    training.
 
     Args:
-        languages: the target and the source language. If both are None, a split is measured in all its directions,
-            and files in the only direction of the model.
+        run: as in `load_run`; several are an ensemble.
     """
+    files = held_out.files
+    check_wanted(wanted)
     loaded = load_run(run, overrides, command="validate --source" if files else "validate")
     translator = loaded.translator
-    if files or any(languages):
-        translator = translator.towards(*languages)
-    pairs = _pairs_of_files(*files) if files else _pairs_of_split(loaded, split)
-    if any(languages) and not files:
-        pairs = [pair for pair in pairs if pair.direction == translator.pipeline.direction]
+    if files or any(held_out.languages):
+        translator = translator.towards(*held_out.languages)
     settings, asked = loaded.config.validation, loaded.overridden
-    if "validation.max_sentences" in asked:
-        pairs = first_pairs(pairs, settings.max_sentences)
+    pairs = pairs_of(loaded, translator, held_out)
+    scores = settings.scores if "validation.scores" in asked else SCORES_BY_DEFAULT
+    require_means(translator, pairs, wanted, has_scores=bool(scores))
     report = validate(
         translator,
         pairs,
-        scores=settings.scores if "validation.scores" in asked else get_args(ScoreName),
+        scores=scores,
         num_samples=settings.num_samples,
+        with_intervals=True,
     )
-    report.unknown_words.report()
     rows = [] if files else exact_matches(loaded.translator, loaded.config)
-    measured = f"{files[0]} / {files[1]}" if files else split
-    name, decoding = loaded.trained.config.name, loaded.config.decoding
-    figures = {"run": name, "split": measured} | report.as_json()
+    name = " + ".join(member.config.name for member in loaded.members)
+    steps, decoding = ", ".join(str(one.step) for one in loaded.members), loaded.config.decoding
+    figures = {"run": name, "split": held_out.name} | report.as_json()
     del figures["num_target_tokens"]
     if "validation.num_samples" in asked:
         figures["samples"] = [sample.as_json() for sample in report.samples]
     if rows:
         figures["exact_match"] = [row._asdict() for row in rows]
-    heading = (
-        f"run {name}  step {loaded.trained.step}  split {measured}  "
-        f"beam_size {decoding.beam_size}  length_penalty {decoding.length_penalty}  "
-        f"split_sentences {str(loaded.translator.pipeline.splits_sentences).lower()}"
-    )
+    facts = [
+        ("run", name),
+        ("step", steps),
+        ("split", held_out.name),
+        ("beam_size", str(decoding.beam_size)),
+        ("length_penalty", str(decoding.length_penalty)),
+        ("split_sentences", str(loaded.translator.pipeline.splits_sentences).lower()),
+    ]
+    heading = "  ".join(f"{what} {value}" for what, value in facts)
     lines = [heading, "", *_table(report)]
     if isinstance(loaded.config.data, SequencesData) and not files:
         lines += ["", *exact_match_table(rows, loaded.config.data.task)]
+    judged = judge(report, wanted, loaded, translator, overrides)
+    figures |= judged.as_json()
+    lines += judged.lines()
+    if wanted.report is not None:
+        write_report(wanted.report, report, judged, loaded, facts)
+    report.unknown_words.report()
     show(figures, lines, as_json=as_json)
 
 
-def _pairs_of_split(loaded: LoadedRun, split: SplitName) -> list[SentencePair]:
-    if not has_split(loaded.config.data, split):
-        raise DataError(
-            f"the config of this run names no {split} split",
-            hint=f"train with a corpus of split: {split} or a data.{split}_share, "
-            "or score two files: --source FILE --reference FILE",
-        )
-    _warn_of_other_data(loaded, split)
-    return held_out_pairs(loaded.config, split)
-
-
-def _warn_of_other_data(loaded: LoadedRun, split: SplitName) -> None:
-    """Warn if the files of the split have changed since the training: scores cannot be compared with earlier ones."""
-    run_folder = RunFolder.of_checkpoint(loaded.trained.folder)
-    if run_folder is None:
-        return
-    try:
-        trained_on = dict(json.loads(run_folder.environment_file.read_bytes())["data"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return  # without this file, or with a damaged one, the run can still be validated
-    now = fingerprint(loaded.config, split=split)
-    before = {name: trained_on[name] for name in now if name in trained_on}
-    if changed := changes(before, now):
-        logger.warning("the data has changed since the training: %s", "; ".join(changed))
-
-
-def _pairs_of_files(source: Path, reference: Path) -> list[SentencePair]:
-    report = ReadingReport()
-    try:
-        pairs = _read_pairs_of_files(source, reference, report)
-    except (
-        NotUtf8Error
-    ) as error:  # its hint names a setting of corpora, which these files do not have
-        raise DataError(error.message, hint=HOW_TO_CONVERT) from error
-    for reason, finding in report.skipped.items():
-        logger.warning(
-            "skipped pairs: %d, reason: %s, first: %s", finding.count, reason, finding.example
-        )
-    return pairs
-
-
-def _read_pairs_of_files(
-    source: Path, reference: Path, report: ReadingReport
-) -> list[SentencePair]:
-    if is_stream(source) or is_stream(reference):
-        return pairs_of_streams(source, reference, report)
-    of_source, of_target = str(source.absolute()), str(reference.absolute())
-    corpus = FileCorpus(source_path=of_source, target_path=of_target, split="test", format="text")
-    data = FilesData(source="files", corpora=(corpus,))
-    return list(read_pairs(data, "test", seed=0, report=report))
-
-
 def _table(report: ValidationReport) -> list[str]:
+    unknown_words = report.unknown_words
     rows = [
         ("sentences", f"{report.num_sentences:,}", ""),
         ("loss", f"{report.loss:.4f}", "nats per target token"),
         ("perplexity", f"{report.perplexity:.2f}", ""),
-        *((score.name, f"{score.value:.2f}", score.signature) for score in report.scores),
     ]
-    lines = fitting(f"{name:<12}{value:>10}  {note}".rstrip() for name, value, note in rows)
+    if unknown_words.num_words:
+        share = 100 * unknown_words.num_unknown / unknown_words.num_words
+        note = f"% of {unknown_words.num_words:,} words of the sources are not in the vocabulary"
+        rows.append(("unknown words", f"{share:.2f}", note))
+    lines = fitting(f"{name:<14}{value:>9}  {note}".rstrip() for name, value, note in rows)
+    lines += score_lines(report.scores)
+    if any(score.interval for score in report.scores):
+        lines.append(INTERVALS)
     lines += _table_of_directions(report.directions)
     for sample in report.samples:
         lines += ["", *sample.lines()]

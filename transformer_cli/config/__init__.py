@@ -8,6 +8,8 @@ from transformer_cli.config.data import HubData as HubData
 from transformer_cli.config.data import PhrasebookData as PhrasebookData
 from transformer_cli.config.data import SplitName as SplitName
 from transformer_cli.config.decoding import DecodingConfig as DecodingConfig
+from transformer_cli.config.decoding import MbrConfig as MbrConfig
+from transformer_cli.config.decoding import SamplingConfig as SamplingConfig
 from transformer_cli.config.decoding import ValidationConfig as ValidationConfig
 from transformer_cli.config.exercise_settings import PublishedConfig as PublishedConfig
 from transformer_cli.config.exercise_settings import SequencesData as SequencesData

@@ -1,13 +1,30 @@
 """The settings of decoding, and of the validations that use it."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from transformer_cli.config.exercise_settings import SequenceLength
 from transformer_cli.config.section import Contradiction, Count, Section, Switch
 
-ScoreName = Literal["bleu", "chrf", "ter", "cer", "wer"]
+ScoreName = Literal[
+    "bleu",
+    "chrf",
+    "chrf++",
+    "ter",
+    "cer",
+    "wer",
+    "exact_match",
+    "unknown",
+    "length_ratio",
+    "bleu_lc_moses",
+]
+SCORES_BY_DEFAULT: tuple[ScoreName, ...] = get_args(ScoreName)[:-1]
+"""What tfm validate and tfm score compute: every score that needs no further package."""
+LengthNormalization = Literal["gnmt", "average"]
+TokenLimit = Annotated[int, Field(strict=True, ge=1, le=65_536)]
+MBR_SAMPLES = 32
+LengthRatio = Annotated[float, Field(strict=True, gt=0.0, le=1000.0)]
 
 
 class ValidationConfig(Section):
@@ -15,8 +32,12 @@ class ValidationConfig(Section):
 
     max_sentences: Count | None = None
     """Number of validation pairs that are used, always the first ones; several directions share this number. Absent: all pairs of the corpora whose split is validation, and at most 3,000 pairs of a drawn split, evenly spread. tfm validate scores the whole split."""
-    scores: Annotated[tuple[ScoreName, ...], Field(max_length=5)] = ("bleu", "chrf", "cer")
-    """Scores of translations; loss and perplexity are always computed. With an empty list, only the samples are translated."""
+    scores: Annotated[tuple[ScoreName, ...], Field(max_length=len(get_args(ScoreName)))] = (
+        "bleu",
+        "chrf",
+        "cer",
+    )
+    """Scores of translations; loss and perplexity are always computed. With an empty list, only the samples are translated. docs/judging.md explains each; bleu_lc_moses, the lower-cased BLEU of papers on Multi30k, needs the package sacremoses."""
     beam_size: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
     """Beam size of validations during training; tfm validate uses decoding.beam_size."""
     num_samples: Annotated[int, Field(strict=True, ge=0, le=100)] = 4
@@ -27,6 +48,28 @@ class ValidationConfig(Section):
     """For data.source sequences: source lengths, in symbols, at which the exact match on 100 new sequences is measured (task memorise: on the training sequences); absent: all lengths of the data. Lengths beyond those of the training data are allowed."""
 
 
+class SamplingConfig(Section):
+    """How tokens are drawn. The filters act in the order of this table, on the probabilities at the temperature."""
+
+    temperature: Annotated[float, Field(strict=True, gt=0.0, le=100.0)] = 1.0
+    """T: a token is drawn with the probability softmax(log-probabilities / T). 1 is the distribution of the model; towards 0, sampling becomes greedy search."""
+    top_k: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = None
+    """Draw among the k most probable tokens only (Fan et al. 2018); absent: among all."""
+    top_p: Annotated[float, Field(strict=True, gt=0.0, lt=1.0)] | None = None
+    """Draw among the most probable tokens only: as few as have this probability together (nucleus sampling, Holtzman et al. 2020); absent: among all."""
+    min_p: Annotated[float, Field(strict=True, gt=0.0, le=1.0)] | None = None
+    """Draw only among tokens with at least this share of the probability of the most probable token (Nguyen et al. 2024); absent: among all."""
+    seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = 1
+    """Seed of the samples. The sample of a line depends on this number, on the line and on its place in the input, but not on the other lines."""
+
+
+class MbrConfig(Section):
+    """How a translation is chosen by minimum Bayes risk (MBR)."""
+
+    candidates: Annotated[int, Field(strict=True, ge=2, le=1000)] | None = None
+    """Number of candidates of each sentence: the best hypotheses of the beam, at most beam_size, or samples. Absent: the whole beam, or 32 samples."""
+
+
 class DecodingConfig(Section):
     """How translations are found."""
 
@@ -34,10 +77,26 @@ class DecodingConfig(Section):
     """Number of hypotheses per sentence in beam search; 1 is greedy search."""
     length_penalty: Annotated[float, Field(strict=True, ge=0.0, le=10.0)] = 0.6
     """alpha: the log-probability of a hypothesis is divided by ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14)."""
+    length_normalization: LengthNormalization = "gnmt"
+    """The divisor that length_penalty is the exponent of: gnmt as above; average: length^alpha, so that alpha 1 is the mean over the tokens."""
+    coverage_penalty: Annotated[float, Field(strict=True, ge=0.0, le=100.0)] = 0.0
+    """beta: to the score of a translation, beta times the sum over all source tokens of log(min(c, 1)) is added, where c is the attention that the token got from all target tokens (Wu et al. 2016, equation 14); 0: no such penalty."""
     num_best: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
-    """Number of translations per sentence, best first; at most beam_size."""
-    max_length: Annotated[int, Field(strict=True, ge=1, le=65_536)] | None = None
-    """Largest number of tokens of a translation, its forced prefix not counted; absent: twice the tokens of the source, plus 20."""
+    """Number of translations per sentence, best first; at most beam_size. With sampling: number of samples."""
+    max_length: TokenLimit | None = None
+    """Largest number of tokens of a translation, [EOS] included, its forced prefix not counted; absent: twice the tokens of the source, plus 20, unless max_length_ratio is given."""
+    max_length_ratio: LengthRatio | None = None
+    """Largest number of tokens of a translation for each token of the source, [EOS] included in both; if max_length is given too, the smaller limit holds."""
+    min_length: Annotated[int, Field(strict=True, ge=2, le=65_536)] | None = None
+    """Smallest number of tokens of a translation, [EOS] included, its forced prefix not counted; absent: 1."""
+    min_length_ratio: LengthRatio | None = None
+    """Smallest number of tokens of a translation for each token of the source, [EOS] included in both; if min_length is given too, the larger limit holds, but never more than the largest number of tokens."""
+    no_repeat_ngram_size: Annotated[int, Field(strict=True, ge=1, le=1000)] | None = None
+    """n: no translation of a sentence contains the same n tokens in a row twice; absent: repetitions are allowed."""
+    sampling: SamplingConfig | None = None
+    """Draw tokens at random instead of searching for the most probable translation; absent: no sampling. It does not use beam_size."""
+    mbr: MbrConfig | None = None
+    """Choose the translation that is most similar to all candidates, by chrF (minimum Bayes risk); absent: the one with the best score."""
     split_sentences: Switch = True
     """Translate each sentence of a line by itself, and join the translations with the white space of the line; the source language decides where a sentence ends. The sequences of data.source sequences are never split."""
     allow_unknown: Switch = True
@@ -45,11 +104,70 @@ class DecodingConfig(Section):
     batch_tokens: Count = 4096
     """Largest number of source tokens of a batch, padding included, hypotheses of the beam not counted."""
 
+    @property
+    def num_hypotheses(self) -> int:
+        """The number of hypotheses of a sentence that are extended at each step."""
+        return self.beam_size if self.sampling is None else self.num_best
+
+    @property
+    def num_candidates(self) -> int:
+        """The number of hypotheses of a sentence from which the `num_best` best are chosen."""
+        if self.mbr is None:
+            return self.num_best
+        return self.mbr.candidates or (self.beam_size if self.sampling is None else MBR_SAMPLES)
+
+    def best_of_beam(self, beam_size: int) -> Self:
+        """These settings for one translation per sentence, by plain beam search or greedy search."""
+        plain = {"num_best": 1, "sampling": None, "mbr": None}
+        return self.model_copy(update={"beam_size": beam_size, **plain})
+
     @model_validator(mode="after")
     def _best_come_from_the_beam(self) -> Self:
-        if self.num_best > self.beam_size:
+        if self.sampling is None and self.num_best > self.beam_size:
             raise Contradiction(
                 f"num_best ({self.num_best}) is above beam_size ({self.beam_size})",
                 hint=f"raise decoding.beam_size to {self.num_best}, or lower decoding.num_best",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _best_are_among_the_candidates(self) -> Self:
+        if self.mbr is None:
+            return self
+        found = self.num_candidates
+        if self.sampling is None and found > self.beam_size:
+            raise Contradiction(
+                f"mbr.candidates ({found}) is above beam_size ({self.beam_size})",
+                hint=f"raise decoding.beam_size to {found}, or draw samples: decoding.sampling={{}}",
+            )
+        if self.num_best > found:
+            raise Contradiction(
+                f"num_best ({self.num_best}) is above mbr.candidates ({found})",
+                hint=f"raise decoding.mbr.candidates to {self.num_best}, or lower decoding.num_best",
+            )
+        if found == 1:
+            raise Contradiction(
+                "mbr has nothing to choose from: beam_size is 1",
+                hint="raise decoding.beam_size, or draw samples: decoding.sampling={}",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _limits_leave_room(self) -> Self:
+        for name in ("length", "length_ratio"):
+            smallest, largest = getattr(self, f"min_{name}"), getattr(self, f"max_{name}")
+            if smallest is not None and largest is not None and smallest > largest:
+                raise Contradiction(
+                    f"min_{name} ({smallest}) is above max_{name} ({largest})",
+                    hint=f"lower decoding.min_{name}, or raise decoding.max_{name}",
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _sampling_needs_no_score(self) -> Self:
+        if self.sampling is not None and self.coverage_penalty > 0.0:
+            raise Contradiction(
+                "coverage_penalty changes which translation is the best, but sampling draws any",
+                hint="leave out decoding.coverage_penalty or decoding.sampling",
             )
         return self

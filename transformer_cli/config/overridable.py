@@ -2,12 +2,15 @@
 
 from typing import Literal
 
-Command = Literal["translate", "validate", "validate --source", "next", "benchmark --decode"]
+Command = Literal[
+    "translate", "validate", "validate --source", "next", "likelihood", "benchmark --decode"
+]
 _ALL: tuple[Command, ...] = (
     "translate",
     "validate",
     "validate --source",
     "next",
+    "likelihood",
     "benchmark --decode",
 )
 # What `--set` can change for a trained model: settings, or sections of them, and the commands on which they have
@@ -15,6 +18,15 @@ _ALL: tuple[Command, ...] = (
 OVERRIDABLE: dict[str, tuple[Command, ...]] = {
     "decoding": ("translate", "validate", "validate --source", "benchmark --decode"),
     "decoding.num_best": ("translate",),
+    "decoding.batch_tokens": (
+        "translate",
+        "validate",
+        "validate --source",
+        "likelihood",
+        "benchmark --decode",
+    ),
+    "decoding.sampling": ("translate", "validate", "validate --source"),
+    "decoding.mbr": ("translate", "validate", "validate --source"),
     "runtime.device": _ALL,
     "runtime.precision": _ALL,
     "runtime.threads": _ALL,

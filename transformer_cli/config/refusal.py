@@ -4,7 +4,8 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from types import UnionType
+from typing import Any, NamedTuple, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -171,9 +172,11 @@ def setting_paths(data: Any = None) -> Iterable[str]:
 
 def _paths(prefix: str, annotation: Any) -> Iterable[str]:
     yield prefix
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        for name, field in annotation.model_fields.items():
-            yield from _paths(f"{prefix}.{name}", field.annotation)
+    # A section that may be absent is a union with None.
+    for kind in get_args(annotation) if isinstance(annotation, UnionType) else (annotation,):
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            for name, field in kind.model_fields.items():
+                yield from _paths(f"{prefix}.{name}", field.annotation)
 
 
 def _shorten(value: Any) -> str:

@@ -18,7 +18,18 @@ OptimizerName = Literal["adam", "adamw", "adafactor", "muon"]
 ScheduleName = Literal[
     "noam", "inverse_sqrt", "cosine", "linear", "constant", "warmup_stable_decay", "plateau"
 ]
-Metric = Literal["loss", "perplexity", "bleu", "chrf", "ter", "cer", "wer"]
+Metric = Literal[
+    "loss",
+    "perplexity",
+    "bleu",
+    "chrf",
+    "chrf++",
+    "ter",
+    "cer",
+    "wer",
+    "exact_match",
+    "bleu_lc_moses",
+]
 SmoothedOver = Literal["vocabulary", "others"]
 
 DEFAULT_BETAS, DEFAULT_EPSILON = (0.9, 0.98), 1e-9

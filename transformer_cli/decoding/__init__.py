@@ -11,6 +11,8 @@ from transformer_cli.decoding.engine import TokenIds as TokenIds
 from transformer_cli.decoding.glossary import AppliedTerm as AppliedTerm
 from transformer_cli.decoding.glossary import Glossary as Glossary
 from transformer_cli.decoding.glossary import read_glossary as read_glossary
+from transformer_cli.decoding.line_details import LineDetails as LineDetails
+from transformer_cli.decoding.line_details import PartDetails as PartDetails
 from transformer_cli.decoding.text_pipeline import Alternative as Alternative
 from transformer_cli.decoding.text_pipeline import PreparedLine as PreparedLine
 from transformer_cli.decoding.text_pipeline import TextPipeline as TextPipeline

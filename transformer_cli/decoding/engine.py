@@ -61,6 +61,8 @@ class Request(NamedTuple):
     terms: tuple[Term, ...] = ()
     """Terms that every hypothesis contains as whole words. A term that stands here twice stands twice in the
     translation, and so on. If a term contains [UNK], the translation has no other [UNK]."""
+    seed: int = 0
+    """Of the samples, from 0 to 2^63 - 1: requests with other seeds get other random numbers. 0 without sampling."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +81,16 @@ class Explanation:
     """(T, K): row i holds the K most probable tokens in the place of target token i, best first; K may be 0."""
     best_log_probs: NDArray[np.float32]
     """(T, K): their log-probabilities, in nats."""
+
+    @property
+    def token_probs(self) -> NDArray[np.float32]:
+        """(T,): the probabilities of the target tokens."""
+        return np.exp(self.token_log_probs)
+
+    @property
+    def best_probs(self) -> NDArray[np.float32]:
+        """(T, K): the probabilities of `best_ids`."""
+        return np.exp(self.best_log_probs)
 
 
 class Hypothesis(NamedTuple):
@@ -108,8 +120,9 @@ class Engine(Protocol):
             options: the beam, the limits and the size of a batch.
 
         Returns:
-            For each request, in their order, at most `options.num_best` hypotheses, best first. The list of a
-            request is empty if the search found no possible translation.
+            For each request, in their order, at most `options.num_best` hypotheses, best first, or samples in
+            the order in which they were drawn. The list of a request is empty if the search found no possible
+            translation.
         """
 
     def negative_log_likelihood(

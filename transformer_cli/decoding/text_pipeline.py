@@ -17,6 +17,7 @@ from transformer_cli.decoding.glossary import (
     applied_terms,
     with_terms,
 )
+from transformer_cli.decoding.line_details import LineDetails
 from transformer_cli.errors import DataError, UsageError
 from transformer_cli.escaping import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
@@ -49,6 +50,8 @@ class Translation:
     """Number of words of the source, plus its unknown marks; 0 for subwords, which can encode every text."""
     terms: tuple[AppliedTerm, ...] = ()
     """The terms of the glossary that stand in the line, in order, and whether the translation contains their target terms."""
+    details: LineDetails | None = None
+    """Tokens, probabilities, attention and word alignment of the best translation; None unless they were asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,16 @@
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.engine import Engine
+from transformer_cli.decoding.details_of_lines import details_of, explained_hypotheses
+from transformer_cli.decoding.engine import Engine, ExplainingEngine, Hypothesis, Request
 from transformer_cli.decoding.glossary import Glossary
-from transformer_cli.decoding.text_pipeline import TextPipeline, Translation
-from transformer_cli.errors import DataError
+from transformer_cli.decoding.minimum_bayes_risk import by_expected_utility
+from transformer_cli.decoding.sample_seeds import seeded
+from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline, Translation
+from transformer_cli.errors import DataError, UsageError
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +40,8 @@ class Translator:
         to: str | None = None,
         from_: str | None = None,
         prefixes: Iterable[str] | None = None,
+        num_before: int = 0,
+        with_details: bool = False,
     ) -> Iterator[Translation]:
         """One translation per line, in order; reads `WINDOW_LINES` lines ahead.
 
@@ -44,16 +49,32 @@ class Translator:
             to: the target language, for a model that translates into several.
             from_: the source language, for a model that translates from several into `to`.
             prefixes: for each line, the text with which its translation begins: whole words, or an empty string.
+            num_before: the number of lines of the same input that were translated before; `decoding.sampling` draws
+                other samples for each line of an input.
+            with_details: whether each translation gets its `details`; this takes a second pass of the model over each
+                source and its best translation.
 
         Raises:
-            UsageError: no direction of the model has these languages, or several have them.
+            UsageError: no direction of the model has these languages, or several have them; or the engine cannot
+                explain its translations.
             DataError: there are not as many prefixes as lines, or the model cannot write one of them.
         """
         for texts in (lines, prefixes):
             if isinstance(texts, str | bytes):
                 raise TypeError(f"give a list of lines, not {_described(texts)}")
         of_lines = None if prefixes is None else iter(prefixes)
-        return self.towards(to, from_)._translations(iter(lines), of_lines)
+        explainer = self._explainer() if with_details else None
+        towards = self.towards(to, from_)
+        windows = towards._prepared_windows(iter(lines), of_lines, num_before)
+        return chain.from_iterable(towards._translated(window, explainer) for window in windows)
+
+    def _explainer(self) -> ExplainingEngine:
+        if isinstance(self.engine, ExplainingEngine):
+            return self.engine
+        raise UsageError(
+            "this engine tells no probabilities and no attention of its translations",
+            hint="translate without details, or with the engine that runs on PyTorch",
+        )
 
     def towards(self, to: str | None, from_: str | None = None) -> "Translator":
         """The translator of one direction; see `TextPipeline.towards`."""
@@ -66,33 +87,45 @@ class Translator:
         often as the source term stands there.
 
         Raises:
-            UsageError: the model translates no language.
+            UsageError: the model translates no language, or translations are sampled.
             DataError: a term is empty, stands for two target terms, or cannot be written by the model.
         """
+        if self.decoding.sampling is not None:
+            raise UsageError(
+                "a glossary needs beam search, but decoding.sampling draws translations at random",
+                hint="leave out decoding.sampling or the glossary",
+            )
         return replace(self, pipeline=self.pipeline.with_glossary(glossary))
 
     def in_direction(self, number: int) -> "Translator":
         """The translator of the direction with this index in `data.directions`."""
         return replace(self, pipeline=replace(self.pipeline, direction=number))
 
-    def _translations(
-        self, lines: Iterator[str], prefixes: Iterator[str] | None
-    ) -> Iterator[Translation]:
-        num_before = 0
+    def _prepared_windows(
+        self, lines: Iterator[str], prefixes: Iterator[str] | None, num_before: int
+    ) -> Iterator[list[PreparedLine]]:
+        """Windows of prepared lines, each read when it is asked for."""
+        num_read = 0
         while window := list(islice(lines, WINDOW_LINES)):
-            for number, line in enumerate(window, num_before + 1):
+            for number, line in enumerate(window, num_read + 1):
                 if not isinstance(line, str):
                     raise TypeError(f"line {number}: a string is expected, not {_described(line)}")
             of_window = list(islice(repeat("") if prefixes is None else prefixes, len(window)))
             if len(of_window) < len(window):
-                raise DataError(f"there are {num_before + len(of_window)} prefixes, but more lines")
-            yield from self._translate_window(window, of_window)
-            num_before += len(window)
+                raise DataError(f"there are {num_read + len(of_window)} prefixes, but more lines")
+            prepared_lines = list(map(self.pipeline.prepare, window, of_window))
+            if sampling := self.decoding.sampling:
+                numbers = range(num_before + num_read, num_before + num_read + len(window))
+                seeds = repeat(sampling.seed)
+                prepared_lines = list(map(seeded, prepared_lines, seeds, numbers))
+            yield prepared_lines
+            num_read += len(window)
         if prefixes is not None and next(prefixes, None) is not None:
-            raise DataError(f"there are {num_before} lines, but more prefixes")
+            raise DataError(f"there are {num_read} lines, but more prefixes")
 
-    def _translate_window(self, lines: Sequence[str], prefixes: Sequence[str]) -> list[Translation]:
-        prepared_lines = list(map(self.pipeline.prepare, lines, prefixes))
+    def _translated(
+        self, prepared_lines: Sequence[PreparedLine], explainer: ExplainingEngine | None
+    ) -> list[Translation]:
         if num_cut := sum(prepared.is_cut for prepared in prepared_lines):
             limit = self.pipeline.max_length
             logger.warning(
@@ -102,11 +135,29 @@ class Translator:
             )
         # Equal parts are translated once.
         parts = list(dict.fromkeys(part for line in prepared_lines for part in line.parts))
-        hypotheses = dict(zip(parts, self.engine.translate(parts, self.decoding), strict=True))
-        return [
+        hypotheses = dict(zip(parts, self._hypotheses(parts), strict=True))
+        translations = [
             self.pipeline.restore(prepared, [hypotheses[part] for part in prepared.parts])
             for prepared in prepared_lines
         ]
+        if explainer is None:
+            return translations
+        best = {request: found[0] for request, found in hypotheses.items() if found}
+        explained = explained_hypotheses(explainer, best, self.decoding.batch_tokens)
+        return [
+            replace(translation, details=details_of(self.pipeline, prepared, explained))
+            for prepared, translation in zip(prepared_lines, translations, strict=True)
+        ]
+
+    def _hypotheses(self, parts: Sequence[Request]) -> list[list[Hypothesis]]:
+        """The best hypotheses of each part: by their scores, or by minimum Bayes risk (`decoding.mbr`)."""
+        options = self.decoding
+        if options.mbr is None:
+            return self.engine.translate(parts, options)
+        decode = self.pipeline.target_tokenizer.decode
+        asked = options.model_copy(update={"num_best": options.num_candidates})
+        candidates = self.engine.translate(parts, asked)
+        return [by_expected_utility(of_part, decode)[: options.num_best] for of_part in candidates]
 
 
 def _described(value: object) -> str:

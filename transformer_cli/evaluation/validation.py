@@ -3,15 +3,21 @@
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from transformer_cli.config import Direction
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.decoding import TextPipeline, TokenIds, Translator, UnknownWords
+from transformer_cli.decoding import (
+    TextPipeline,
+    TokenIds,
+    Translation,
+    Translator,
+    UnknownWords,
+)
 from transformer_cli.errors import DataError
 from transformer_cli.escaping import on_one_line
-from transformer_cli.evaluation.metrics import Score, score_corpus
+from transformer_cli.evaluation.metrics import Measurement, Score, measure_corpus
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +56,11 @@ class DirectionReport:
     scores: list[Score]
     num_sentences: int
     num_target_tokens: int
+    pairs: Sequence[SentencePair] = ()
+    translations: Sequence[Translation] = ()
+    """One for each pair; without scores, of the samples only."""
+    measurements: Sequence[Measurement] = ()
+    """One for each score."""
 
     @property
     def loss(self) -> float:
@@ -63,7 +74,7 @@ class DirectionReport:
             "num_sentences": self.num_sentences,
             "num_target_tokens": self.num_target_tokens,
             "loss": self.loss if math.isfinite(self.loss) else None,
-            "scores": [score._asdict() for score in self.scores],
+            "scores": [score.as_json() for score in self.scores],
         }
 
 
@@ -82,8 +93,13 @@ class ValidationReport:
     samples: list[Sample]
     unknown_words: UnknownWords = field(default_factory=UnknownWords)
     """Of the sources that were translated."""
-    directions: list[DirectionReport] = field(default_factory=list)
-    """The same figures for each direction; empty if the model has only one."""
+    parts: list[DirectionReport] = field(default_factory=list)
+    """The same figures for each direction, also if there is only one."""
+
+    @property
+    def directions(self) -> list[DirectionReport]:
+        """The figures of each direction; empty if there is only one, whose figures are those of the report."""
+        return self.parts if len(self.parts) > 1 else []
 
     def metric(self, name: str) -> float:
         """A number by its name: loss, perplexity, or the name of a score; upper or lower case."""
@@ -93,13 +109,16 @@ class ValidationReport:
 
     def as_json(self) -> dict[str, Any]:
         """A dictionary for `json.dump`; None for infinity and NaN, which JSON does not have."""
-        figures = {
+        figures: dict[str, Any] = {
             "num_sentences": self.num_sentences,
             "num_target_tokens": self.num_target_tokens,
             "loss": self.loss if math.isfinite(self.loss) else None,
             "perplexity": self.perplexity if math.isfinite(self.perplexity) else None,
-            "scores": [score._asdict() for score in self.scores],
+            "scores": [score.as_json() for score in self.scores],
         }
+        if num_words := self.unknown_words.num_words:
+            counts = {"unknown": self.unknown_words.num_unknown, "words": num_words}
+            figures["unknown_words_of_sources"] = counts
         of_directions = [report.as_json() for report in self.directions]
         return figures | ({"directions": of_directions} if of_directions else {})
 
@@ -110,6 +129,7 @@ def validate(
     *,
     scores: Sequence[str] = ("bleu", "chrf", "ter", "cer", "wer"),
     num_samples: int = 4,
+    with_intervals: bool = False,
 ) -> ValidationReport:
     """Measure the loss of a model on pairs, translate the sources, and score the translations.
 
@@ -119,8 +139,9 @@ def validate(
         translator: its engine gives the loss and the translations; a PyTorch model must be in eval mode. If no
             direction is chosen for it, each pair is translated in its own direction.
         pairs: held-out text; the targets, unchanged, are the references.
-        scores: names out of bleu, chrf, ter, cer, wer; if empty, only the samples are translated.
+        scores: names of `validation.scores`; if empty, only the samples are translated.
         num_samples: how many pairs, evenly spread, the report shows with their translations.
+        with_intervals: compute the confidence interval of each score of each direction.
 
     Raises:
         DataError: `pairs` is empty.
@@ -141,7 +162,8 @@ def validate(
         for translation in translations:
             unknown_words.add(translation)
         texts = [translation.text for translation in translations]
-        reports.append(_report(of_direction, group, texts, scores))
+        report = _report(of_direction, group, translations, scores)
+        reports.append(_with_intervals(report) if with_intervals else report)
         predicted = dict(zip(translated, texts, strict=True))
         samples += [_sample(of_direction, group[i], predicted[i]) for i in here]
     loss = _mean_loss(reports)
@@ -153,7 +175,7 @@ def validate(
         num_target_tokens=sum(report.num_target_tokens for report in reports),
         samples=samples,
         unknown_words=unknown_words,
-        directions=reports if len(reports) > 1 else [],
+        parts=reports,
     )
 
 
@@ -172,15 +194,30 @@ def _by_direction(
 def _report(
     translator: Translator,
     pairs: Sequence[SentencePair],
-    texts: Sequence[str],
+    translations: Sequence[Translation],
     scores: Sequence[str],
 ) -> DirectionReport:
     total, num_target_tokens = _loss(translator, pairs)
-    languages, references = translator.pipeline.languages, [pair.target for pair in pairs]
-    scored = (
-        score_corpus(texts, references, scores, target_language=languages.target) if scores else []
+    languages, measured = translator.pipeline.languages, list[Measurement]()
+    if scores:
+        texts = [translation.text for translation in translations]
+        references = [pair.target for pair in pairs]
+        measured = measure_corpus(texts, references, scores, target_language=languages.target)
+    return DirectionReport(
+        languages,
+        total,
+        [measurement.score() for measurement in measured],
+        num_sentences=len(pairs),
+        num_target_tokens=num_target_tokens,
+        pairs=pairs,
+        translations=translations,
+        measurements=measured,
     )
-    return DirectionReport(languages, total, scored, len(pairs), num_target_tokens)
+
+
+def _with_intervals(report: DirectionReport) -> DirectionReport:
+    scores = [measurement.score(with_interval=True) for measurement in report.measurements]
+    return replace(report, scores=scores)
 
 
 def _sample(translator: Translator, pair: SentencePair, predicted: str) -> Sample:

@@ -93,8 +93,18 @@ class MultiHeadAttention(nn.Module):
     def weights(
         self, x: Tensor, context: Tensor, mask: Mask | None, rotation: Rotation | None = None
     ) -> Tensor:
-        """(B, H, Q, C): the attention weights of `forward`, before dropout, for pictures."""
-        keys, _ = self.keys_and_values(context, rotation)
+        """(B, H, Q, C): the attention weights of `forward`, before dropout."""
+        return self.weights_over(x, self.keys_and_values(context, rotation), mask, rotation)
+
+    def weights_over(
+        self,
+        x: Tensor,
+        keys_values: KeysValues,
+        mask: Mask | None,
+        rotation: Rotation | None = None,
+    ) -> Tensor:
+        """(B, H, Q, C): the attention weights of `attend`, before dropout."""
+        keys, _ = keys_values
         queries = self._queries(self.query(x), rotation)
         return attention_weights(queries, self._repeat_for_groups(keys), mask)
 

@@ -20,8 +20,17 @@ class DecoderState:
     token is appended.
     """
 
-    def __init__(self, model: "Transformer", memory: Tensor, source_mask: Tensor | None) -> None:
+    def __init__(
+        self,
+        model: "Transformer",
+        memory: Tensor,
+        source_mask: Tensor | None,
+        *,
+        attended_layer: int | None = None,
+    ) -> None:
         self._model = model
+        self._attended_layer = attended_layer
+        self._attention: Tensor | None = None
         self._layers = cast("list[DecoderLayer]", list(model.decoder.layers))
         sources = (layer.cross_attention.keys_and_values(memory) for layer in self._layers)
         self._caches = [LayerCache(source) for source in sources]
@@ -33,11 +42,25 @@ class DecoderState:
         model = self._model
         x = model.embed_target(last_ids[:, None], self._length)  # (R, 1, D)
         rotation = model.rotation(x, self._length)
-        for layer, cache in zip(self._layers, self._caches, strict=True):
-            x = layer.advance(x, cache, self._source_mask, rotation)
+        for number, (layer, cache) in enumerate(zip(self._layers, self._caches, strict=True)):
+            if number == self._attended_layer:
+                x, weights = layer.advance_with_weights(x, cache, self._source_mask, rotation)
+                self._attention = weights[:, :, 0].mean(1)
+            else:
+                x = layer.advance(x, cache, self._source_mask, rotation)
         self._length += 1
         logits = model.output(model.decoder.norm(x[:, 0]))
         return at_least_float32(logits).log_softmax(-1)
+
+    def attention(self) -> Tensor:
+        """(R, S): the weights with which the newest position of each row reads the source, as a mean over the heads.
+
+        They are those of the last call of `advance`, in the order of its rows.
+        """
+        assert self._attention is not None, (
+            "start_decoding was not told a layer, or nothing was decoded"
+        )
+        return self._attention
 
     def select(self, rows: Tensor, *, keeps_sources: bool = False) -> None:
         """New row i is old row `rows[i]`; `rows` is int64 and may be of any length.

@@ -166,6 +166,26 @@ class DecoderLayer(nn.Module):
 
         return self._apply_sublayers(x, attend_to_target, attend_to_source)
 
+    def advance_with_weights(
+        self,
+        x: Tensor,
+        cache: LayerCache,
+        source_mask: Mask | None,
+        rotation: Rotation | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The output of `advance`, and the weights of cross-attention before dropout, (R, H, 1, S)."""
+        weights: list[Tensor] = []
+
+        def attend_to_target(x: Tensor) -> Tensor:
+            newest = self.self_attention.keys_and_values(x, rotation)
+            return self.self_attention.attend(x, cache.extend_target(newest), None, rotation)
+
+        def attend_to_source(x: Tensor) -> Tensor:
+            weights.append(self.cross_attention.weights_over(x, cache.source, source_mask))
+            return self.cross_attention.attend(x, cache.source, source_mask)
+
+        return self._apply_sublayers(x, attend_to_target, attend_to_source), weights[0]
+
     def _apply_sublayers(
         self, x: Tensor, attend_to_target: Function, attend_to_source: Function
     ) -> Tensor:

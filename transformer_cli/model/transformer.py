@@ -130,9 +130,18 @@ class Transformer(nn.Module):
         """
         return logits(self.output, self._decoded(decoder_input_ids, memory, source_mask))
 
-    def start_decoding(self, memory: Tensor, source_mask: Tensor | None) -> DecoderState:
-        """The state of decoding before the first token, with one row for each sentence."""
-        return DecoderState(self, memory, source_mask)
+    def start_decoding(
+        self, memory: Tensor, source_mask: Tensor | None, *, attended_layer: int | None = None
+    ) -> DecoderState:
+        """The state of decoding before the first token, with one row for each sentence.
+
+        Args:
+            memory: (B, S, D), the output of `encode`.
+            source_mask: (B, S) bool; None: there is no padding.
+            attended_layer: the number of the decoder layer, from 0, whose attention to the source is kept for
+                `DecoderState.attention`; None: that of no layer.
+        """
+        return DecoderState(self, memory, source_mask, attended_layer=attended_layer)
 
     def embed_source(self, source_ids: Tensor) -> Tensor:
         """(B, S) int64 to (B, S, D)."""

@@ -71,7 +71,7 @@ class RunLock:
             os.close(self._file)
 
     def _take(self) -> None:
-        is_locked = _try_lock(self._file)
+        is_locked = try_lock(self._file)
         holder = _read_record(self._file)
         if is_locked is False:
             raise self._refusal(holder)
@@ -162,7 +162,7 @@ def _own_record() -> dict[str, Any]:
     return {"pid": os.getpid(), "host": socket.gethostname()}
 
 
-def _try_lock(file: int) -> bool | None:
+def try_lock(file: int) -> bool | None:
     """Whether this process holds the lock now; None where the file system has no locks."""
     try:
         return lock_descriptor(file, blocking=False)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain, pairwise, repeat
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.errors import DataError, TfmError, TryAgainError, is_out_of_memory
@@ -79,6 +79,30 @@ class Tokenizer:
         beginning, *others = self._engine.decoder.decode(list(marked)).split(UNK + _UNK_MARK)
         inserted = chain(unknown, repeat(UNK))
         return beginning + "".join(next(inserted) + text for text in others)
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where in a text each token of `encode(text)` stands, as (start, end) in characters.
+
+        A span may begin with the white space before a word, or with the mark before it. All bytes of a character have
+        the span of that character.
+        """
+        return self._engine.encode(_without_surrogates(text), add_special_tokens=False).offsets
+
+    def decoded_spans(self, ids: Sequence[int]) -> list[tuple[int, int]]:
+        """Where in `decode(ids)` the text of each token stands, as (start, end) in characters.
+
+        A token without a text of its own, such as [EOS] or a byte that does not end its character, has an empty span:
+        start and end are the place where the text goes on.
+        """
+        text = self.decode(ids)
+        ends = [0]
+        for num_tokens in range(1, len(ids) + 1):
+            beginning = self.decode(ids[:num_tokens])
+            # The beginning may end inside a character, or with a space that goes when the next token comes.
+            pairs = enumerate(zip(beginning, text, strict=False))
+            length = min(len(beginning), len(text))
+            ends.append(max(ends[-1], next((at for at, (x, y) in pairs if x != y), length)))
+        return list(pairwise(ends))
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """A short readable name of each token, for pictures and samples."""

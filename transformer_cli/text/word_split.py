@@ -23,7 +23,7 @@ TAG = re.compile(r"<2[A-Za-z0-9_-]{1,99}>")
 # Scripts without spaces between words; U+30FC and U+FF70 are the long-vowel marks of Japanese kana.
 UNSPACED_SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30FC\uFF70"
 APOSTROPHES = "'\u2019"
-# Spelled with the escape: a tokenizer.json holds this pattern, and one that is spelled otherwise is refused.
+# Written with an escape, as in the tokenizer.json of every checkpoint so far: these files are compared as text.
 _APOSTROPHE = r"['\u2019]"
 _QUOTE = r"[\"“'\u2018\u2019]"
 # The same scripts in blocks of code points, because Python's `re` knows no scripts.

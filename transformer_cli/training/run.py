@@ -12,6 +12,7 @@ from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config
 from transformer_cli.errors import InterruptedBySignal, TryAgainError
 from transformer_cli.evaluation.exercises import summary_lines
+from transformer_cli.evaluation.metrics import metric_of
 from transformer_cli.inference import load_translator
 from transformer_cli.messages import log_to_file
 from transformer_cli.runtime import prepare_machine
@@ -86,11 +87,14 @@ def train(
         DataError: the corpus cannot be used, or has changed.
         TryAgainError: another process trains this run, this process trains another, the disk is full, or
             memory is too small for the model.
+        UsageError: a score of `validation.scores` needs a package that is not installed.
         TrainingStoppedError: too many updates in a row had a gradient that is not finite; or the training
             ended, and its loss is not finite or far above that of guessing. Checkpoints were saved.
         InterruptedBySignal: a signal asked to stop; the state is saved.
     """
     callbacks, time_limit = _checked(callbacks), TimeLimit(config.training.max_minutes)
+    for name in config.validation.scores:
+        metric_of(name)  # raises now, and not at the first validation, if a package is missing
     launch = read_launch()
     machine = place_on_device(prepare_machine(config.runtime), launch, config.runtime)
     # Before the corpus is read: with any vocabulary, the model is at least this large.

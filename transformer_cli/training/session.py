@@ -186,10 +186,7 @@ class TrainingSession:
 
     def translator(self, model: Transformer) -> Translator:
         """A translator with a model of this run, as validations use it."""
-        settings = self.config.decoding
-        decoding = settings.model_copy(
-            update={"beam_size": self.config.validation.beam_size, "num_best": 1}
-        )
+        decoding = self.config.decoding.best_of_beam(self.config.validation.beam_size)
         tokenizers = self.data.source_tokenizer, self.data.target_tokenizer
         experiment = self.experiment
         return build_translator(

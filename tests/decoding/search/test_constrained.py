@@ -54,7 +54,13 @@ def run(
     reserve: int = 0,
     **options: object,
 ) -> Hypotheses:
-    settings = {"length_penalty": 0.0, "num_best": 1, "allow_unknown": True, **options}
+    settings = {
+        "length_penalty": 0.0,
+        "length_normalization": "gnmt",
+        "num_best": 1,
+        "allow_unknown": True,
+        **options,
+    }
     decoding = DecodingConfig.model_construct(beam_size=beam_size, **settings)
     edges = edges_of({*goes_on})
     table = TermTable.of(terms, edges)

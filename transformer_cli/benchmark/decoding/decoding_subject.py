@@ -59,7 +59,7 @@ class Subject:
         return translate_round(self._translator(beam_size), lines, phases=phases)
 
     def _translator(self, beam_size: int) -> Translator:
-        decoding = self.config.decoding.model_copy(update={"beam_size": beam_size, "num_best": 1})
+        decoding = self.config.decoding.best_of_beam(beam_size)
         translator = build_translator(
             self.model, *self.tokenizers, self.config, self.machine, decoding=decoding
         )

@@ -116,9 +116,11 @@ class WatchedModel:
         self.found.work += Work(source_tokens=num_sentences * length, source_pairs=pairs)
         return memory
 
-    def start_decoding(self, memory: Tensor, source_mask: Tensor | None) -> Scorer:
+    def start_decoding(
+        self, memory: Tensor, source_mask: Tensor | None, *, attended_layer: int | None = None
+    ) -> Scorer:
         """See `Transformer.start_decoding`."""
-        state = self.model.start_decoding(memory, source_mask)
+        state = self.model.start_decoding(memory, source_mask, attended_layer=attended_layer)
         self.mark(ENCODER)
         return WatchedScorer(state, memory.size(1), self.found, self.mark)
 
@@ -156,3 +158,6 @@ class WatchedScorer:
         self.mark(SEARCH)
         self.scorer.select(rows, keeps_sources=keeps_sources)
         self.mark(DECODER)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.scorer, name)

@@ -37,6 +37,15 @@ RunOption = Annotated[
         autocompletion=completion.runs,
     ),
 ]
+RunsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--run",
+        help="Name or folder of a run, or one of its checkpoints; several are an ensemble. "
+        "Default: the newest run under runs/.",
+        autocompletion=completion.runs,
+    ),
+]
 BeamOption = Annotated[
     int | None,
     typer.Option(
@@ -59,6 +68,15 @@ FromOption = Annotated[
         "--from",
         metavar="LANGUAGE",
         help="Language of the source, if the model translates from several.",
+    ),
+]
+ScoresOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scores",
+        metavar="NAMES",
+        help="Which scores, such as bleu,chrf++. Default: all but bleu_lc_moses.",
+        autocompletion=completion.scores,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]

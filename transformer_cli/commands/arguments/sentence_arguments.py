@@ -14,7 +14,7 @@ from transformer_cli.errors import UsageError
 _SENTENCE = re.compile(r"-[^A-Za-z-].*|-(?!-[A-Za-z-]+=)\S*\s.*", re.DOTALL)
 
 
-_FILES = ("--input", "--output", "--source", "--reference", "--prefixes", "--config")
+_FILES = ("--input", "--output", "--source", "--reference", "--target", "--prefixes", "--config")
 
 
 class CarefulCommand(TyperCommand):

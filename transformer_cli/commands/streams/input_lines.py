@@ -2,6 +2,7 @@
 
 import codecs
 import logging
+import math
 import os
 import select
 import stat
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from transformer_cli.commands.streams.open_descriptors import descriptor_of
+from transformer_cli.commands.streams.open_descriptors import STANDARD, descriptor_of
 from transformer_cli.data.sources.decompression import compression_of, read_chunks
 from transformer_cli.data.sources.lines import UTF_16_FOUND, UTF_16_MARKS, refuse_utf_16
 from transformer_cli.decoding.translator import WINDOW_LINES
@@ -75,10 +76,24 @@ def opened_lines(path: Path | None) -> Iterator[Iterator[list[str]]]:
     elif number is not None:
         yield _batches_of_stream(number, str(path))
     elif path.is_file():
-        yield _decoded(_batches(_pieces_of_file(path), lambda seconds: True), str(path))
+        yield _decoded(_batches(_pieces_of_file(path), lambda seconds: True, math.inf), str(path))
     else:
         with opened_stream(path) as descriptor:
             yield _batches_of_stream(descriptor, str(path))
+
+
+def is_regular_file(path: Path) -> bool:
+    """Whether a path names a file on a disk, not a pipe, a device or an open descriptor."""
+    return path != STANDARD and descriptor_of(path) is None and path.is_file()
+
+
+def count_lines(path: Path) -> int:
+    """The number of lines of a file, compressed or not."""
+    num_lines, last = 0, b"\n"
+    for piece in _pieces_of_file(path):
+        num_lines += piece.count(b"\n")
+        last = piece[-1:] or last
+    return num_lines + (last != b"\n")
 
 
 @contextmanager
@@ -139,12 +154,18 @@ def _is_ready(descriptor: int, seconds: float | None) -> bool:
         return False
 
 
-def _batches(pieces: Iterable[bytes], more_comes: Callable[[float], bool]) -> Iterator[list[bytes]]:
+def _batches(
+    pieces: Iterable[bytes],
+    more_comes: Callable[[float], bool],
+    longest_wait_seconds: float = LONGEST_WAIT_SECONDS,
+) -> Iterator[list[bytes]]:
     """Lines as bytes, without their line feeds; only a line feed ends a line.
 
     Args:
         pieces: bytes as they were read.
         more_comes: waits for at most that many seconds, and returns whether there is more to read.
+        longest_wait_seconds: after this time lines are given, even if there are fewer than WINDOW_LINES; infinite for a
+            file, so that it is always cut in the same places.
     """
     lines: list[bytes] = []
     unfinished: list[bytes] = []  # pieces of a line whose end has not come yet
@@ -160,7 +181,7 @@ def _batches(pieces: Iterable[bytes], more_comes: Callable[[float], bool]) -> It
         while len(lines) >= WINDOW_LINES:
             yield lines[:WINDOW_LINES]
             lines, since = lines[WINDOW_LINES:], time.monotonic()
-        is_late = time.monotonic() - since > LONGEST_WAIT_SECONDS
+        is_late = time.monotonic() - since > longest_wait_seconds
         if lines and (is_late or not more_comes(PAUSE_SECONDS)):
             yield lines
             lines = []

@@ -5,7 +5,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
@@ -13,7 +13,8 @@ from typing import NoReturn
 from transformer_cli.commands.streams.input_lines import LineDecoder
 from transformer_cli.config import SequencesData
 from transformer_cli.decoding import TextPipeline
-from transformer_cli.escaping import for_output
+from transformer_cli.escaping import escaped, for_output
+from transformer_cli.messages import fitted, terminal_width
 
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 _KEYS_TO_END = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
@@ -29,6 +30,10 @@ class Conversation:
     """
 
     def __init__(self, pipeline: TextPipeline) -> None:
+        self.speak(pipeline)
+
+    def speak(self, pipeline: TextPipeline) -> None:
+        """Ask and answer in the languages of this pipeline from now on."""
         if isinstance(pipeline.data, SequencesData):
             self._subject, self._prompt, self._label = f"task {pipeline.data.task}", "> ", "= "
         else:
@@ -39,7 +44,7 @@ class Conversation:
     def lines(self) -> Iterator[str]:
         """Each line that is typed, until the person ends the input."""
         logger.info(
-            "%s: type a sentence and press Enter; %s, and so does the line: exit",
+            "%s: type a sentence and press Enter; %s, and so does the line: exit; :help lists commands",
             self._subject,
             _KEYS_TO_END,
         )
@@ -63,6 +68,13 @@ class Conversation:
                 stream.write(f"{self._label}{shown}")
                 stream.flush()
                 return
+
+    def tell(self, lines: Iterable[str]) -> None:
+        """Show lines that are no translations to the person, cut where the terminal would wrap them."""
+        stream = sys.stdout if sys.stdout.isatty() and not sys.stderr.isatty() else sys.stderr
+        num_columns = terminal_width(stream)
+        stream.write("".join(f"{fitted(escaped(line), num_columns)}\n" for line in lines))
+        stream.flush()
 
     def _read(self) -> bytes | None:
         """One line without its line feed, or several pasted lines; None at the end."""

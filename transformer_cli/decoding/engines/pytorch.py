@@ -17,16 +17,37 @@ from transformer_cli.decoding.engine import (
     SpecialIds,
     TokenIds,
 )
+from transformer_cli.decoding.engines.cross_attention import aligning_layer
+from transformer_cli.decoding.engines.hypothesis_lists import hypothesis_lists
 from transformer_cli.decoding.engines.teacher_forcing import TeacherForcing
-from transformer_cli.decoding.engines.term_search import beam_groups, term_states
+from transformer_cli.decoding.engines.term_search import (
+    beam_groups,
+    term_states,
+    without_bans_of_terms,
+)
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
-from transformer_cli.decoding.search import beam_search, constrained_search, greedy_search
+from transformer_cli.decoding.length_limits import LengthLimits, length_limits
+from transformer_cli.decoding.search import (
+    AttendingScorer,
+    beam_search,
+    constrained_search,
+    greedy_search,
+    sample_search,
+)
+from transformer_cli.decoding.search.coverage import CoveragePenalty
 from transformer_cli.decoding.search.forced_prefix import ForcedPrefix
-from transformer_cli.decoding.search.hooks import BannedTokens, SearchHook, WholeCharacters
+from transformer_cli.decoding.search.hooks import (
+    BannedTokens,
+    MinimalLengths,
+    SearchHook,
+    WholeCharacters,
+)
 from transformer_cli.decoding.search.hypotheses import Hypotheses
+from transformer_cli.decoding.search.repetition import NoRepeatedNgrams
 from transformer_cli.decoding.search.term_states import TermStates
 from transformer_cli.memory import to_device
 from transformer_cli.model import Transformer, sum_loss
+from transformer_cli.model.decoder_state import DecoderState
 from transformer_cli.model.precision import at_least_float32
 from transformer_cli.runtime import Machine
 from transformer_cli.text import SequenceFormat
@@ -56,6 +77,11 @@ class PyTorchEngine:
     word_edges: Callable[[], WordEdges] | None = None
     """Returns the word edges of the target tokens, which only terms need; None if each token is a whole word or mark."""
 
+    @property
+    def models(self) -> tuple[Transformer, ...]:
+        """The models with which this engine translates: one, unless it is an ensemble."""
+        return (self.model,)
+
     def translate(
         self, requests: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
@@ -63,7 +89,7 @@ class PyTorchEngine:
         found: list[list[Hypothesis]] = [[] for _ in requests]
         with self._inference():
             for of_group, indices in beam_groups(requests, options):
-                logits_per_sentence = of_group.beam_size * self.model.output.out_features
+                logits_per_sentence = of_group.num_hypotheses * self.model.output.out_features
                 batches = length_batches(
                     indices,
                     lambda index: len(requests[index].ids),
@@ -72,16 +98,10 @@ class PyTorchEngine:
                 )
                 for batch in batches:
                     of_batch = [requests[index] for index in batch]
-                    hypotheses = list(_to_lists(self._search(of_batch, of_group)))
-                    for index, of_sentence in zip(batch, hypotheses, strict=True):
+                    for index, of_sentence in zip(
+                        batch, self._hypotheses(of_batch, of_group), strict=True
+                    ):
                         found[index] = of_sentence
-            for index, request in enumerate(requests):
-                if request.terms and not found[index]:
-                    # The model wants to end before it has room for the terms: they may stand behind its end.
-                    [of_group, _] = beam_groups([request], options)[0]
-                    [found[index]] = _to_lists(
-                        self._search([request], of_group, goes_past_end=True)
-                    )
         return found
 
     def negative_log_likelihood(
@@ -102,7 +122,7 @@ class PyTorchEngine:
                 inputs = self.sequence_format.decoder_inputs(
                     target_ids, is_real, sos_id=self.special_ids.sos_id, pad_id=pad_id
                 )
-                logits = self.model(source_ids, source_mask, self._on_device(inputs))  # (B, T, V)
+                logits = self._logits(source_ids, source_mask, self._on_device(inputs))
                 targets_on_device = self._on_device(target_ids)
                 sums = sum_loss(logits, targets_on_device, pad_id=pad_id, label_smoothing=0.0)
                 total += sums.negative_log_likelihood.item()
@@ -113,7 +133,7 @@ class PyTorchEngine:
         with self._inference():
             source_ids, source_mask = self._padded([source])
             decoder_input_ids, _ = self._padded([(self.special_ids.sos_id, *prefix)])
-            logits = self.model(source_ids, source_mask, decoder_input_ids)  # (1, T, V)
+            logits = self._logits(source_ids, source_mask, decoder_input_ids)  # (1, T, V)
         return at_least_float32(logits[0, -1]).softmax(-1).cpu()
 
     def explain(
@@ -126,7 +146,7 @@ class PyTorchEngine:
     ) -> list[Explanation]:
         """See `ExplainingEngine.explain`."""
         forcing = TeacherForcing(
-            self.model, self.special_ids, self.sequence_format, self.machine.device
+            self.models, self.special_ids, self.sequence_format, self.machine.device
         )
         sources = [request.ids for request in requests]
         with self._inference():
@@ -135,52 +155,63 @@ class PyTorchEngine:
     @contextmanager
     def _inference(self) -> Iterator[None]:
         """Without gradients, in the machine's precision."""
-        if self.model.training:
+        if any(model.training for model in self.models):
             raise ValueError("the model is in training mode; call model.eval() before translating")
         with torch.inference_mode(), self.machine.autocast():
             yield
+
+    def _hypotheses(
+        self, requests: Sequence[Request], options: DecodingConfig
+    ) -> Iterator[list[Hypothesis]]:
+        found = hypothesis_lists(self._search(requests, options))
+        for request, of_sentence in zip(requests, found, strict=True):
+            if request.terms and not of_sentence:
+                # The model wants to end before all terms stand there: they may stand behind its end.
+                yield from hypothesis_lists(self._search([request], options, goes_past_end=True))
+            else:
+                yield of_sentence
 
     def _search(
         self, requests: Sequence[Request], options: DecodingConfig, *, goes_past_end: bool = False
     ) -> Hypotheses:
         sources = [request.ids for request in requests]
         source_ids, source_mask = self._padded(sources)
-        memory = self.model.encode(source_ids, source_mask)  # (B, S, D)
-        scorer = self.model.start_decoding(memory, source_mask)
-        limits = [self._max_length(request, options) for request in requests]
-        max_lengths = to_device(torch.tensor(limits), self.machine.device)
+        has_coverage = options.coverage_penalty > 0.0
+        scorer = self._started(source_ids, source_mask, with_attention=has_coverage)
+        limits = [self._length_limits(request, options) for request in requests]
+        max_lengths = self._to_device([limit.largest for limit in limits])
+        states, of_hooks = None, options
         if any(request.terms for request in requests):
             states = self._term_states(requests, goes_past_end=goes_past_end)
-            max_lengths = self._with_room(max_lengths, requests, states)
-            # A term may need [UNK], which the search itself bans elsewhere.
-            with_unknown = options.model_copy(update={"allow_unknown": True})
-            hooks = self._hooks(requests, with_unknown, max_lengths)
-            return constrained_search(scorer, self.special_ids, max_lengths, options, hooks, states)
+            max_lengths = max_lengths.maximum(self._room(requests, states))
+            of_hooks = without_bans_of_terms(options)
+        hooks = self._hooks(requests, of_hooks, max_lengths)
+        if not goes_past_end and any(limit.smallest > 1 for limit in limits):
+            min_lengths = self._to_device([limit.smallest for limit in limits])
+            hooks.append(MinimalLengths(min_lengths, self.special_ids.eos_id))
+        if has_coverage:
+            facts = source_mask, max_lengths, self.special_ids.eos_id, options
+            hooks.append(CoveragePenalty(scorer.attention, *facts))
+        arguments = scorer, self.special_ids, max_lengths, options, hooks
+        if states is not None:
+            return constrained_search(*arguments, states)
+        if options.sampling is not None:
+            seeds = self._to_device([request.seed for request in requests])
+            return sample_search(*arguments, seeds)
         search = greedy_search if options.beam_size == 1 else beam_search
-        hooks = self._hooks(requests, options, max_lengths)
-        return search(scorer, self.special_ids, max_lengths, options, hooks)
+        return search(*arguments)
 
-    def _term_states(self, requests: Sequence[Request], *, goes_past_end: bool) -> TermStates:
-        edges = WordEdges.none(self.model.output.out_features)
-        if self.word_edges is not None:
-            edges = self.word_edges()
-        has_bytes = self.byte_pieces is not None
-        device = self.machine.device
-        return term_states(
-            requests, edges, device, has_bytes=has_bytes, goes_past_end=goes_past_end
-        )
+    def _started(
+        self, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
+    ) -> AttendingScorer:
+        """The scorer at the beginning of a search, one row for each source."""
+        return started_search(self.model, source_ids, source_mask, with_attention=with_attention)
 
-    def _with_room(
-        self, max_lengths: Tensor, requests: Sequence[Request], states: TermStates
+    def _logits(
+        self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
     ) -> Tensor:
-        """(B,) int64: raised where the terms have no room, as far as the model can write."""
-        prefixes = torch.tensor([len(request.prefix) for request in requests])
-        # [EOS] needs room, too.
-        needed = prefixes.to(max_lengths.device) + states.num_needed + states.reserve + 1
-        config = self.model.config
-        if config.positions == "learned":
-            needed = needed.clamp(max=config.max_length)
-        return max_lengths.maximum(needed)
+        """(B, T, V): the scores of all next tokens of given targets."""
+        return self.model(source_ids, source_mask, decoder_input_ids)
 
     def _hooks(
         self, requests: Sequence[Request], options: DecodingConfig, max_lengths: Tensor
@@ -192,6 +223,9 @@ class PyTorchEngine:
         if not self.sequence_format.has_end:
             banned_ids.append(self.special_ids.eos_id)
         hooks: list[SearchHook] = [BannedTokens(banned_ids)]
+        if options.no_repeat_ngram_size is not None:
+            prefix_lengths = self._to_device([len(request.prefix) for request in requests])
+            hooks.append(NoRepeatedNgrams(options.no_repeat_ngram_size, prefix_lengths))
         if self.byte_pieces is not None:
             hooks.append(WholeCharacters(self.byte_pieces, max_lengths))
         if any(request.prefix for request in requests):
@@ -200,15 +234,43 @@ class PyTorchEngine:
             hooks.append(ForcedPrefix(prefixes, continuing_ids=self.continuing_ids, device=device))
         return hooks
 
-    def _max_length(self, request: Request, options: DecodingConfig) -> int:
-        """The largest number of tokens of a translation; without [EOS], the exact number."""
-        source_length = len(request.ids)
-        fixed_length = self.sequence_format.fixed_length(source_length)
+    def _term_states(self, requests: Sequence[Request], *, goes_past_end: bool) -> TermStates:
+        edges = WordEdges.none(self.model.output.out_features)
+        if self.word_edges is not None:
+            edges = self.word_edges()
+        return term_states(
+            requests,
+            edges,
+            self.machine.device,
+            has_bytes=self.byte_pieces is not None,
+            goes_past_end=goes_past_end,
+        )
+
+    def _room(self, requests: Sequence[Request], states: TermStates) -> Tensor:
+        """(B,) int64: the number of tokens that the prefix, the terms and [EOS] need, as far as the model can write."""
+        prefix_lengths = self._to_device([len(request.prefix) for request in requests])
+        needed = prefix_lengths + states.num_needed + states.reserve + 1
+        most = self._most_tokens
+        return needed if most is None else needed.clamp(max=most)
+
+    @property
+    def _most_tokens(self) -> int | None:
+        """The largest number of tokens that all models can write; None if there is no limit."""
+        configs = [model.config for model in self.models]
+        most = [config.max_length for config in configs if config.positions == "learned"]
+        return min(most, default=None)
+
+    def _length_limits(self, request: Request, options: DecodingConfig) -> LengthLimits:
+        """The number of tokens of a translation; without [EOS], it is fixed."""
+        fixed_length = self.sequence_format.fixed_length(len(request.ids))
         if fixed_length is not None:
-            return fixed_length
-        limit = (options.max_length or 2 * source_length + 20) + len(request.prefix)
-        config = self.model.config
-        return min(limit, config.max_length) if config.positions == "learned" else limit
+            return LengthLimits(0, fixed_length)  # there is no [EOS] to ban
+        return length_limits(
+            len(request.ids),
+            options,
+            prefix_length=len(request.prefix),
+            most=self._most_tokens,
+        )
 
     def _padded(self, sequences: Sequence[TokenIds]) -> tuple[Tensor, Tensor | None]:
         """(B, L) int64 ids and (B, L) bool, True for a token, on the device; None if there is no padding."""
@@ -216,16 +278,21 @@ class PyTorchEngine:
         has_padding = not is_real.size or not is_real.all()
         return self._on_device(ids), self._on_device(is_real) if has_padding else None
 
+    def _to_device(self, numbers: Sequence[int]) -> Tensor:
+        return to_device(torch.tensor(numbers), self.machine.device)
+
     def _on_device(self, array: NDArray[Any]) -> Tensor:
         return to_device(torch.from_numpy(array), self.machine.device)
 
 
-def _to_lists(hypotheses: Hypotheses) -> Iterator[list[Hypothesis]]:
-    """The hypotheses of each sentence, without padding."""
-    fields = (hypotheses.ids, hypotheses.lengths, hypotheses.scores)
-    for of_sentence in zip(*(field.tolist() for field in fields), strict=True):
-        yield [
-            Hypothesis(tuple(ids[:length]), score)
-            for ids, length, score in zip(*of_sentence, strict=True)
-            if score > -torch.inf
-        ]
+def started_search(
+    model: Transformer, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
+) -> DecoderState:
+    """The state of a decoder before its first token, one row for each source.
+
+    Args:
+        with_attention: whether the search asks for the attention of the layer that aligns best.
+    """
+    memory = model.encode(source_ids, source_mask)  # (B, S, D)
+    layer = aligning_layer(len(model.decoder.layers)) if with_attention else None
+    return model.start_decoding(memory, source_mask, attended_layer=layer)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from transformer_cli.decoding.engine import Explanation, SpecialIds, TokenIds
 from transformer_cli.decoding.engines.cross_attention import aligning_layer, attended_layers
+from transformer_cli.decoding.engines.mean_probabilities import mean_log_probs
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.memory import to_device
 from transformer_cli.model import Transformer
@@ -31,7 +32,8 @@ class _Batch(NamedTuple):
 class TeacherForcing:
     """Explanations of given targets; the caller sets inference mode and the precision."""
 
-    model: Transformer
+    models: tuple[Transformer, ...]
+    """One model, or all of an ensemble, whose probabilities and attention weights are averaged."""
     special_ids: SpecialIds
     sequence_format: SequenceFormat
     device: torch.device
@@ -50,7 +52,7 @@ class TeacherForcing:
         batches = length_batches(
             range(len(pairs)),
             lambda index: max(1, *map(len, pairs[index])),
-            max_tokens=min(batch_tokens, MAX_LOGITS // self.model.output.out_features),
+            max_tokens=min(batch_tokens, MAX_LOGITS // self.models[0].output.out_features),
         )
         for batch in batches:
             of_batch = self._explain([pairs[index] for index in batch], num_best)
@@ -61,8 +63,9 @@ class TeacherForcing:
         self, pairs: Sequence[tuple[TokenIds, TokenIds]], num_best: int
     ) -> Iterator[Explanation]:
         batch = self._batch(pairs)
-        logits, attention = self._predicted(batch)
-        log_probs = at_least_float32(logits).log_softmax(-1)
+        predicted = [_predicted(model, batch) for model in self.models]
+        log_probs = mean_log_probs([at_least_float32(one).log_softmax(-1) for one, _ in predicted])
+        attention = torch.stack([weights for _, weights in predicted]).mean(0)
         of_targets = log_probs.gather(-1, batch.target_ids.unsqueeze(-1)).squeeze(-1)  # (B, T)
         aligned = self._aligned(attention, batch.source_ids)
         best = log_probs.topk(min(num_best, log_probs.size(-1)), dim=-1)  # (B, T, K)
@@ -81,18 +84,6 @@ class TeacherForcing:
                 best_ids=best_ids,
                 best_log_probs=best_log_probs,
             )
-
-    def _predicted(self, batch: _Batch) -> tuple[Tensor, Tensor]:
-        """(B, T, V) logits, and (B, T, S) attention weights of the layer that aligns best, as a mean over heads."""
-        memory = self.model.encode(batch.source_ids, batch.source_mask)  # (B, S, D)
-        inputs = batch.decoder_input_ids, memory, batch.source_mask
-        chosen = aligning_layer(len(self.model.decoder.layers))
-        x = attention = memory  # the decoder has at least one layer, so both are replaced
-        for number, layer in enumerate(attended_layers(self.model, *inputs)):
-            x = layer.x
-            if number == chosen:
-                attention = layer.weights.mean(1)
-        return self.model.output(self.model.decoder.norm(x)), attention
 
     def _aligned(self, attention: Tensor, source_ids: Tensor) -> Tensor:
         """(B, T): for each target token, the source token with the largest weight, a token of the text if there is one."""
@@ -113,3 +104,16 @@ class TeacherForcing:
 
     def _on_device(self, array: NDArray[Any]) -> Tensor:
         return to_device(torch.from_numpy(array), self.device)
+
+
+def _predicted(model: Transformer, batch: _Batch) -> tuple[Tensor, Tensor]:
+    """(B, T, V) logits, and (B, T, S) attention weights of the layer that aligns best, as a mean over heads."""
+    memory = model.encode(batch.source_ids, batch.source_mask)  # (B, S, D)
+    inputs = batch.decoder_input_ids, memory, batch.source_mask
+    chosen = aligning_layer(len(model.decoder.layers))
+    x = attention = memory  # the decoder has at least one layer, so both are replaced
+    for number, layer in enumerate(attended_layers(model, *inputs)):
+        x = layer.x
+        if number == chosen:
+            attention = layer.weights.mean(1)
+    return model.output(model.decoder.norm(x)), attention

@@ -1,4 +1,4 @@
-"""From the terms of a glossary to constraints of a search, and back: do the terms stand in the translation?"""
+"""From the terms of a glossary to constraints of a search, and a check that they stand in the translation."""
 
 import re
 from collections import Counter

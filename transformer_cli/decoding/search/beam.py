@@ -27,12 +27,12 @@ def beam_search(
     Args:
         scorer: one row per sentence; after the first step, `beam_size` rows per sentence.
         options: beam size (which may be larger than the vocabulary), length penalty, `num_best`.
-        special_ids, max_lengths, hooks: as in `greedy_search`.
+        special_ids, max_lengths, hooks: as in `follow_paths`.
     """
     first_ids = torch.full_like(max_lengths, special_ids.sos_id)
     scores = next_scores(scorer, hooks, first_ids)  # (B, V)
     longest = max(1, int(max_lengths.max()))
-    penalties = length_penalties(longest, options.length_penalty, scores)
+    penalties = length_penalties(longest, options, scores)
     beams = Beams(max_lengths, penalties, options.beam_size)
     beams.extend(scores, special_ids.eos_id)
     # Not endless: at maximal length each hypothesis is finished.

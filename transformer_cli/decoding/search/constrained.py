@@ -48,7 +48,7 @@ def constrained_search(
     first_ids = torch.full_like(max_lengths, special_ids.sos_id)
     scores = next_scores(scorer, hooks, first_ids)  # (B, V)
     longest = max(1, int(max_lengths.max()))
-    penalties = length_penalties(longest, options.length_penalty, scores)
+    penalties = length_penalties(longest, options, scores)
     beams = _Banks(max_lengths, penalties, special_ids, options, goes_past_end=states.goes_past_end)
     beams.extend_banks(scores, states)
     while (continued := beams.continue_with(options.num_best)) is not None:

@@ -16,7 +16,7 @@ class SearchHook(Protocol):
     for each hypothesis). At the first step there is one row for each sentence, in the order of the batch.
     Later the search moves, repeats and drops rows, and then calls `select`. At each step:
 
-    1. `select(rows)`, if rows have moved since the step before;
+    1. `select(rows)`, once or several times, if rows have moved since the step before;
     2. `adjust(scores, last_ids)`, once.
 
     Some rows belong to no open hypothesis, for example those of a finished sentence that is not dropped yet.
@@ -55,6 +55,30 @@ class BannedTokens:
 
     def select(self, rows: Tensor) -> None:
         """Nothing to do: all rows have the same bans."""
+
+
+class MinimalLengths:
+    """A hook that bans [EOS] until a hypothesis has the smallest number of tokens of its sentence."""
+
+    def __init__(self, min_lengths: Tensor, eos_id: int) -> None:
+        """
+        Args:
+            min_lengths: (B,) int64, on the device of the search: the smallest number of tokens, [EOS] included.
+            eos_id: the token that ends a hypothesis.
+        """
+        self._num_missing = min_lengths  # (R,): number of tokens that each row must still get
+        self._eos_id = eos_id
+
+    def adjust(self, scores: Tensor, last_ids: Tensor) -> Tensor:
+        """(R, V) with -inf for [EOS] in hypotheses that it would make too short."""
+        is_too_early = self._num_missing > 1
+        scores[:, self._eos_id] = scores[:, self._eos_id].where(~is_too_early, -torch.inf)
+        self._num_missing = self._num_missing - 1
+        return scores
+
+    def select(self, rows: Tensor) -> None:
+        """The numbers move with their rows."""
+        self._num_missing = self._num_missing[rows]
 
 
 class WholeCharacters:

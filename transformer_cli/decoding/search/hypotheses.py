@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.search.top_k import top_k
 
 # Rows of finished sentences are dropped only when they are at least this share of all rows, because each drop
@@ -16,7 +17,7 @@ DROPPED_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Hypotheses:
-    """The N best token sequences of each sentence of a batch, best first, all different."""
+    """N token sequences of each sentence of a batch: the best ones, best first and all different; or samples."""
 
     ids: Tensor
     """(B, N, T) int64: the tokens, with [EOS] if the hypothesis reached it, then padding."""
@@ -26,13 +27,19 @@ class Hypotheses:
     """(B, N): log-probability / length penalty; -inf if the sentence has fewer hypotheses."""
 
 
-def length_penalties(max_length: int, alpha: float, like: Tensor) -> Tensor:
-    """(max_length + 1,): ((5 + length) / 6) ^ alpha for every length from 0.
+def length_penalties(max_length: int, options: DecodingConfig, like: Tensor) -> Tensor:
+    """(max_length + 1,): the divisor of the log-probability for every length from 0; it never falls with the length.
 
-    Source: Wu et al. 2016, equation 14.
+    gnmt: ((5 + length) / 6) ^ alpha. average: length ^ alpha.
+
+    Source: gnmt is in Wu et al. 2016, equation 14.
     """
     lengths = torch.arange(max_length + 1, dtype=torch.float64)
-    return (((5.0 + lengths) / 6.0) ** alpha).to(device=like.device, dtype=like.dtype)
+    if options.length_normalization == "gnmt":
+        divisors = (5.0 + lengths) / 6.0
+    else:
+        divisors = lengths.clamp(min=1.0)  # no hypothesis is shorter than one token
+    return (divisors**options.length_penalty).to(device=like.device, dtype=like.dtype)
 
 
 def rows_to_keep(is_open: Tensor, num_open: int) -> Tensor | None:

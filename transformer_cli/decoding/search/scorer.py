@@ -31,6 +31,13 @@ class Scorer(Protocol):
         """
 
 
+class AttendingScorer(Scorer, Protocol):
+    """A scorer that can also tell what each row attends to."""
+
+    def attention(self) -> Tensor:
+        """(R, S): the weights with which each row read the source when its newest token was scored; a row sums to 1."""
+
+
 def next_scores(scorer: Scorer, hooks: Sequence[SearchHook], last_ids: Tensor) -> Tensor:
     """(R,) int64 to (R, V) in float32 at least, changed by the hooks."""
     scores = at_least_float32(scorer.advance(last_ids))

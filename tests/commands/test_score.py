@@ -1,0 +1,158 @@
+"""`tfm score`: what it reads, what it prints, and what it refuses."""
+
+import gzip
+import json
+import logging
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer_cli.commands import completion
+from transformer_cli.commands.score import Texts, chosen_scores, run_scoring
+from transformer_cli.config.decoding import SCORES_BY_DEFAULT
+from transformer_cli.errors import DataError, MissingInputError, UsageError
+
+from ..evaluation.scored_texts import REFERENCES, by_sacrebleu, damaged, write_lines
+
+HYPOTHESES = damaged(REFERENCES, 0.3, seed=1)
+OTHERS = damaged(REFERENCES, 0.4, seed=2)
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, lines in (("system", HYPOTHESES), ("other", OTHERS), ("reference", REFERENCES)):
+        write_lines(Path(name), lines)
+
+
+def score(*references: str, hypothesis: str = "system", **options: Any) -> None:
+    against = options.pop("against", None)
+    texts = Texts(Path(hypothesis), tuple(map(Path, references)), against)
+    given: dict[str, Any] = {"scores": None, "language": None, "as_json": True}
+    run_scoring(texts, **given | options)
+
+
+def figures(capfd: pytest.CaptureFixture[str], *references: str, **options: Any) -> Any:
+    score(*references, **options)
+    return json.loads(capfd.readouterr().out)
+
+
+def test_the_scores_are_those_of_the_command_of_sacrebleu(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    write_lines(Path("second"), OTHERS)
+    for references in (["reference"], ["reference", "second"]):
+        found = figures(capfd, *references, scores="bleu,chrf,ter")
+        options = ["-m", "bleu", "chrf", "ter"]
+        said = by_sacrebleu(Path(), references, "system", options=options)
+        for one, of_command in zip(found["scores"], said, strict=True):
+            assert one["value"] == pytest.approx(of_command["score"])
+            assert one["signature"] == of_command["signature"]
+        assert found["num_sentences"] == len(REFERENCES)
+        assert found["references"] == references
+
+
+def test_all_scores_that_need_no_further_package_come_with_intervals(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    found = figures(capfd, "reference")
+    assert [one["name"].lower() for one in found["scores"]] == list(SCORES_BY_DEFAULT)
+    assert all(one["interval"]["half_width"] >= 0 for one in found["scores"])
+    score("reference", as_json=False)
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{len(REFERENCES)} sentences; ± 95 % confidence interval")
+    bleu = found["scores"][0]
+    assert lines[1].split()[:4] == [
+        "BLEU",
+        f"{bleu['value']:.2f}",
+        "±",
+        f"{bleu['interval']['half_width']:.2f}",
+    ]
+
+
+def test_another_system_is_compared(capfd: pytest.CaptureFixture[str]) -> None:
+    found = figures(capfd, "reference", scores="bleu", against=Path("other"))["against"]
+    alone = figures(capfd, "reference", hypothesis="other", scores="bleu")["scores"][0]["value"]
+    [bleu] = found["scores"]
+    assert (found["name"], bleu["other"]) == ("other", alone)
+    assert 0 < bleu["p_value"] < 1
+    score("reference", scores="bleu", against=Path("other"), as_json=False)
+    assert "against other: paired bootstrap, 1,000 samples" in capfd.readouterr().out
+
+
+def test_compressed_files_and_bad_bytes_are_read(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    Path("packed.gz").write_bytes(gzip.compress(Path("system").read_bytes()))
+    assert (
+        figures(capfd, "reference", hypothesis="packed.gz")["scores"]
+        == (figures(capfd, "reference")["scores"])
+    )
+    Path("system").write_bytes(b"caff\xe8\r\n" + b"x\n" * (len(REFERENCES) - 1))
+    with caplog.at_level(logging.WARNING):
+        score("reference")
+    assert "not UTF-8" in caplog.text
+
+
+def test_standard_input_is_a_dash_and_no_torch_is_imported() -> None:
+    code = (
+        "import sys; from transformer_cli.__main__ import main; sys.argv[1:] = "
+        "['score', '-', 'reference', '--scores', 'bleu,cer', '--json']\n"
+        "try: main()\n"
+        "finally: assert 'torch' not in sys.modules, 'torch'"
+    )
+    command = [sys.executable, "-c", code]
+    with Path("system").open("rb") as system:
+        finished = subprocess.run(command, stdin=system, capture_output=True, check=False)
+    assert b"AssertionError" not in finished.stderr
+    assert finished.returncode == 0, finished.stderr
+    assert json.loads(finished.stdout)["hypothesis"] == "-"
+
+
+def test_files_that_do_not_fit_together_are_refused() -> None:
+    write_lines(Path("short"), REFERENCES[:-1])
+    with pytest.raises(DataError, match="system has 60 lines, short has 59 lines"):
+        score("reference", "short")
+    with pytest.raises(DataError, match="system has 60 lines, short has 59 lines"):
+        score("reference", against=Path("short"))
+    for name in ("empty", "nothing"):
+        Path(name).write_text("")
+    with pytest.raises(DataError, match="empty is empty"):
+        score("nothing", hypothesis="empty")
+    with pytest.raises(MissingInputError, match="lost: no such file"):
+        score("lost")
+    with pytest.raises(UsageError, match="standard input"):
+        score("-", hypothesis="-")
+
+
+def test_an_unknown_score_is_refused_with_the_one_that_was_meant() -> None:
+    with pytest.raises(UsageError, match="there is no score 'blue'") as refusal:
+        chosen_scores("chrf,blue")
+    assert str(refusal.value.hint).startswith("did you mean bleu? known: bleu, chrf")
+    with pytest.raises(UsageError, match="names no score"):
+        chosen_scores(" ,")
+
+
+def test_scores_are_chosen_in_any_case_and_once() -> None:
+    assert chosen_scores("TER, chrF++,ter") == ("ter", "chrf++")
+    assert chosen_scores(None) == SCORES_BY_DEFAULT
+
+
+def test_a_shell_completes_the_next_score() -> None:
+    assert completion.scores("bleu,ch") == [("bleu,chrf", ""), ("bleu,chrf++", "")]
+
+
+def test_the_groups_of_a_breakdown_are_scored_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    found = figures(capfd, "reference", scores="bleu,wer", has_breakdown=True)["breakdown"]
+    [by_reference] = found
+    assert by_reference["by"] == "words of reference"
+    short = [row for row, line in enumerate(REFERENCES) if len(line.split()) <= 5]
+    for name, lines in (("system", HYPOTHESES), ("reference", REFERENCES)):
+        write_lines(Path(name), [lines[row] for row in short])
+    group = by_reference["groups"][0]
+    alone = figures(capfd, "reference", scores="bleu,wer")
+    assert (group["label"], group["num_sentences"]) == ("1 to 5", len(short))
+    assert group["scores"] == {one["name"]: one["value"] for one in alone["scores"]}

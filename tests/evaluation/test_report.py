@@ -1,0 +1,202 @@
+"""The page of a validation: complete, escaped, without a network; its charts, its marked words, its order of sentences."""
+
+import json
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics import CHRF
+
+from transformer_cli.config import Direction
+from transformer_cli.data.pairs import SentencePair
+from transformer_cli.decoding import Translation
+from transformer_cli.evaluation.breakdown import LENGTHS, by_number
+from transformer_cli.evaluation.calibration import calibration
+from transformer_cli.evaluation.metrics import measure_corpus
+from transformer_cli.evaluation.report import charts
+from transformer_cli.evaluation.report.charts import Series, line_chart
+from transformer_cli.evaluation.report.learning_curves import learning_curves
+from transformer_cli.evaluation.report.page import Page, html_of
+from transformer_cli.evaluation.report.ranked_sentences import evenly_spread, ranked_sentences
+from transformer_cli.evaluation.report.word_differences import word_differences
+from transformer_cli.evaluation.system_comparison import compare
+from transformer_cli.evaluation.validation import DirectionReport, ValidationReport
+
+from .scored_texts import REFERENCES, damaged
+
+EVIL = """<script>alert("1")</script> & 'ciao' <b onclick=x>"""
+NAMES = ("bleu", "chrf", "length_ratio")
+VOID = {"meta", "line", "circle", "polyline"}
+
+
+def direction_report(hypotheses: list[str]) -> DirectionReport:
+    measured = measure_corpus(hypotheses, REFERENCES, NAMES)
+    return DirectionReport(
+        Direction("en", "it"),
+        100.0,
+        [one.score(with_interval=True) for one in measured],
+        num_sentences=len(REFERENCES),
+        num_target_tokens=500,
+        pairs=[SentencePair(EVIL, line) for line in REFERENCES],
+        translations=[Translation(EVIL, text, 0.0, ()) for text in hypotheses],
+        measurements=measured,
+    )
+
+
+@pytest.fixture(scope="module")
+def part() -> DirectionReport:
+    return direction_report([EVIL, *damaged(REFERENCES, 0.3, seed=1)[1:]])
+
+
+@pytest.fixture(scope="module")
+def page(part: DirectionReport, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    other = measure_corpus(damaged(REFERENCES, 0.5, seed=2), REFERENCES, NAMES)
+    metrics = tmp_path_factory.mktemp("run") / "metrics.jsonl"
+    rows = [{"kind": "train", "step": n, "loss": 9 / n, "learning_rate": 0.1} for n in (1, 2, 3)]
+    scores = [{"name": EVIL, "value": 33.0}]
+    last = {"kind": "validation", "step": 3, "loss": math.inf, "scores": scores}
+    metrics.write_text("".join(f"{json.dumps(row)}\n" for row in [*rows, last]))
+    return Page(
+        title=EVIL,
+        facts=[("run", EVIL)],
+        report=ValidationReport(1.25, 3.49, part.scores, 60, 500, [], parts=[part]),
+        sentences=ranked_sentences(part),
+        curves=learning_curves(metrics),
+        breakdowns=[by_number(part.measurements, "words", [3] * len(REFERENCES), LENGTHS)],
+        calibration=calibration(np.array([0.2, 0.95]), np.array([False, True])),
+        comparison=compare(part.measurements, other, EVIL),
+    )
+
+
+class Tags(HTMLParser):
+    """Collects the open tags, and the texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.seen.add(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_the_page_is_whole_and_everything_in_it_is_escaped(page: Page) -> None:
+    text = html_of(page)
+    tags = Tags()
+    tags.feed(text)
+    assert tags.open == []
+    assert "script" not in tags.seen
+    assert "b" in tags.seen  # of the facts, without an attribute
+    assert "onclick" not in re.sub(r"&lt;b onclick=x&gt;", "", text)
+    assert EVIL in tags.texts
+    for heading in (
+        "Scores", "Learning curves", "Samples", "Worst sentences", "Best sentences",
+        "Groups of sentences", "Calibration",
+    ):  # fmt: skip
+        assert heading in tags.texts
+    for score in page.report.scores:
+        assert score.signature in tags.texts
+
+
+def test_the_page_needs_no_network_and_no_other_file(page: Page) -> None:
+    text = html_of(page)
+    assert not re.search(r"https?:|\bsrc=|\bhref=|url\(|@import|<link|<iframe|<object", text)
+
+
+def test_a_page_without_curves_comparison_and_calibration_leaves_them_out(page: Page) -> None:
+    small = Page(page.title, page.facts, page.report, page.sentences)
+    tags = Tags()
+    tags.feed(html_of(small))
+    assert tags.open == []
+    assert not {"Learning curves", "Calibration", "Groups of sentences"} & set(tags.texts)
+    assert "svg" not in tags.seen
+
+
+def test_differences_are_marked_by_elements_and_not_by_colour_alone(page: Page) -> None:
+    text = html_of(page)
+    assert "del { color: var(--missing); background: var(--missing-back); text-decoration" in text
+    assert "ins { color: var(--added); background: var(--added-back); text-decoration" in text
+    assert "<del>" in text
+    assert "<ins>" in text
+    assert "prefers-color-scheme: dark" in text
+    assert "width=device-width" in text
+
+
+def test_sentences_are_ranked_by_the_sentence_chrf_of_sacrebleu(part: DirectionReport) -> None:
+    ranked = ranked_sentences(part)
+    assert sorted(one.number for one in ranked) == list(range(1, len(REFERENCES) + 1))
+    assert [one.chrf for one in ranked] == sorted(one.chrf for one in ranked)
+    for one in ranked:
+        text = part.translations[one.number - 1].text
+        expected = CHRF().sentence_score(text, [REFERENCES[one.number - 1]]).score
+        assert one.chrf == pytest.approx(expected)
+    assert [one.number for one in evenly_spread(ranked, 3)] == [1, 21, 41]
+    assert len(evenly_spread(ranked, 99)) == len(REFERENCES)
+
+
+words = st.lists(st.sampled_from("abc"), max_size=8).map(" ".join)
+
+
+@given(reference=words, hypothesis=words)
+def test_marked_words_are_the_words_of_the_texts(reference: str, hypothesis: str) -> None:
+    marked = word_differences(reference, hypothesis)
+    for text, runs in zip((reference, hypothesis), marked, strict=True):
+        assert " ".join(run.text for run in runs) == text
+    common = [" ".join(run.text for run in runs if run.is_common) for runs in marked]
+    assert common[0] == common[1]
+    if reference == hypothesis:
+        assert all(run.is_common for runs in marked for run in runs)
+
+
+def test_points_lie_where_their_numbers_are_on_the_axes() -> None:
+    chart = line_chart("t", "x", [Series("a", [(0, 0), (50, 5), (100, 10), (70, math.nan)])])
+    assert chart is not None
+    [line] = chart.lines
+    bottom, right = charts.HEIGHT - charts.BOTTOM, charts.WIDTH - charts.RIGHT
+    assert line.markers[0] == (charts.LEFT, bottom)
+    assert line.markers[2] == (right, charts.TOP)
+    assert line.markers[1] == ((charts.LEFT + right) / 2, (charts.TOP + bottom) / 2)
+    assert line.points == " ".join(f"{x},{y}" for x, y in line.markers)
+    assert [tick.label for tick in chart.x_ticks] == ["0", "20", "40", "60", "80", "100"]
+    assert [tick.label for tick in chart.y_ticks] == ["0", "2", "4", "6", "8", "10"]
+
+
+numbers = st.floats(-1e9, 1e9, allow_subnormal=False).filter(lambda x: x == 0 or abs(x) > 1e-9)
+
+
+@given(points=st.lists(st.tuples(numbers, numbers), min_size=1, max_size=50))
+def test_every_point_lies_inside_its_chart(points: list[tuple[float, float]]) -> None:
+    chart = line_chart("t", "x", [Series("a", points)], max_markers=len(points))
+    assert chart is not None
+    for x, y in chart.lines[0].markers:
+        assert charts.LEFT - 0.1 <= x <= charts.WIDTH - charts.RIGHT + 0.1
+        assert charts.TOP - 0.1 <= y <= charts.HEIGHT - charts.BOTTOM + 0.1
+    assert 2 <= len(chart.x_ticks) <= 12
+
+
+def test_nothing_finite_is_no_chart() -> None:
+    assert line_chart("t", "x", [Series("a", [(1, math.inf)]), Series("b", [])]) is None
+
+
+def test_curves_come_from_the_records_of_a_run(page: Page, tmp_path: Path) -> None:
+    loss, scores, rate = page.curves
+    assert [line.name for line in loss.lines] == ["training"]  # an infinite loss is not drawn
+    assert len(loss.lines[0].markers) == 3
+    assert [line.name for line in scores.lines] == [EVIL]
+    assert rate.title == "Learning rate"
+    assert learning_curves(tmp_path / "lost.jsonl") == []

@@ -1,0 +1,93 @@
+"""Confidence intervals and paired tests: the numbers are those of the command `sacrebleu`."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU
+from sacrebleu.significance import _bootstrap_resample
+
+from transformer_cli.evaluation.metrics import Measurement, measure_corpus, score_corpus
+from transformer_cli.evaluation.scores.resampling import (
+    interval,
+    paired_p_value,
+    resampled_scores,
+)
+
+from .scored_texts import REFERENCES, by_sacrebleu, damaged, write_lines
+
+HYPOTHESES = damaged(REFERENCES, 0.3, seed=1)
+OTHERS = damaged(REFERENCES, 0.4, seed=2)
+NAMES = ("bleu", "chrf", "ter")
+
+
+def measured(hypotheses: Sequence[str]) -> list[Measurement]:
+    return measure_corpus(hypotheses, REFERENCES, NAMES)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_lines(tmp_path / "reference", REFERENCES)
+    write_lines(tmp_path / "system", HYPOTHESES)
+    write_lines(tmp_path / "other", OTHERS)
+    return tmp_path
+
+
+def test_intervals_are_those_of_the_command_of_sacrebleu(folder: Path) -> None:
+    options = ["-m", *NAMES, "--confidence"]
+    said = by_sacrebleu(folder, ["reference"], "system", options=options)
+    scores = score_corpus(HYPOTHESES, REFERENCES, NAMES, with_intervals=True)
+    for score, of_command in zip(scores, said, strict=True):
+        assert score.interval is not None
+        assert score.interval.mean == pytest.approx(of_command["confidence_mean"])
+        assert score.interval.half_width == pytest.approx(of_command["confidence_var"])
+        assert score.interval.half_width > 0
+
+
+def test_p_values_are_those_of_the_paired_bootstrap_of_sacrebleu(folder: Path) -> None:
+    systems = ["reference", "-i", "other", "system", "-m", *NAMES, "--paired-bs"]
+    # Its JSON fails: it cannot hold the float32 numbers of NumPy.
+    command = [sys.executable, "-m", "sacrebleu", *systems, "--format", "text", "-w", "9"]
+    said = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", check=True)
+    _, of_system, p_values, *_ = [
+        line for line in said.stdout.splitlines() if "\N{BOX DRAWINGS LIGHT VERTICAL}" in line
+    ][1:]
+    intervals = re.findall(r"\((\S+) ± (\S+)\)", of_system)
+    expected = re.findall(r"p = (\S+)\)", p_values)
+    assert len(intervals) == len(expected) == len(NAMES)
+    for place, (mine, other) in enumerate(zip(measured(HYPOTHESES), measured(OTHERS), strict=True)):
+        mean, half_width = map(float, intervals[place])
+        assert interval(mine.resampled()) == pytest.approx((mean, half_width))
+        difference = mine.value() - other.value()
+        p_value = paired_p_value(mine.resampled(), other.resampled(), difference)
+        assert p_value == pytest.approx(float(expected[place]), abs=5e-5)  # 4 digits are printed
+
+
+def test_the_interval_of_every_other_score_contains_the_score() -> None:
+    names = ["chrf++", "cer", "wer", "exact_match", "length_ratio", "bleu_lc_moses"]
+    for score in score_corpus(HYPOTHESES, REFERENCES, names, with_intervals=True):
+        assert score.interval is not None
+        assert abs(score.value - score.interval.mean) <= score.interval.half_width, score.name
+
+
+def test_sentences_that_are_all_alike_have_an_interval_of_no_width() -> None:
+    [bleu] = score_corpus(["uno due tre"] * 9, ["uno due sei"] * 9, ["bleu"], with_intervals=True)
+    assert bleu.interval == pytest.approx((bleu.value, 0.0), abs=1e-5)
+
+
+def test_a_system_does_not_differ_from_itself() -> None:
+    [bleu] = measure_corpus(HYPOTHESES, REFERENCES, ["bleu"])
+    assert paired_p_value(bleu.resampled(), bleu.resampled(), 0.0) < 1
+    scores = np.array([1.0, 2.0, 3.0])
+    assert paired_p_value(scores, scores, 0.0) == pytest.approx(1 / 4)
+
+
+def test_samples_are_drawn_one_by_one_and_equal_those_that_sacrebleu_draws_at_once() -> None:
+    metric = BLEU()
+    statistics = metric._extract_corpus_statistics(HYPOTHESES, [REFERENCES])
+    _, at_once = _bootstrap_resample(statistics, metric, 1000)
+    assert resampled_scores(metric, statistics).tolist() == [one.score for one in at_once]

@@ -1,0 +1,38 @@
+"""The comparison of two systems: its figures and its table."""
+
+import pytest
+
+from transformer_cli.evaluation.metrics import measure_corpus, score_corpus
+from transformer_cli.evaluation.system_comparison import compare
+
+from .scored_texts import REFERENCES, damaged
+
+NAMES = ("bleu", "wer", "length_ratio")
+GOOD, BAD = damaged(REFERENCES, 0.1, seed=1), damaged(REFERENCES, 0.6, seed=2)
+
+
+def test_a_much_worse_system_differs_significantly_and_the_table_says_so() -> None:
+    of = [measure_corpus(texts, REFERENCES, NAMES) for texts in (GOOD, BAD)]
+    comparison = compare(*of, "bad.txt")
+    bleu, wer, ratio = comparison.differences
+    assert [bleu.value, wer.value] == [
+        one.value for one in score_corpus(GOOD, REFERENCES, NAMES)[:2]
+    ]
+    assert bleu.other == score_corpus(BAD, REFERENCES, NAMES)[0].value
+    assert bleu.value > bleu.other
+    assert wer.value < wer.other
+    assert bleu.p_value == pytest.approx(1 / 1001)
+    heading, columns, *rows = comparison.lines()
+    assert heading == "against bad.txt: paired bootstrap, 1,000 samples; * for p < 0.05"
+    assert columns.split() == ["score", "this", "other", "difference", "p-value"]
+    assert rows[0].split()[0] == "BLEU"
+    assert rows[0].endswith("0.001 *")
+    assert f"{ratio.value - ratio.other:+.3f}" in rows[2]
+
+
+def test_systems_that_differ_in_few_words_may_differ_by_chance() -> None:
+    similar = [*GOOD[:-1], REFERENCES[-1]]
+    of = [measure_corpus(texts, REFERENCES, ["bleu"]) for texts in (GOOD, similar)]
+    [bleu] = compare(*of, "similar.txt").differences
+    assert bleu.p_value > 0.05
+    assert not compare(*of, "similar.txt").lines()[-1].endswith("*")

@@ -1,0 +1,133 @@
+"""`tfm score`: the scores of translations in a file against references in files; no model is needed."""
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+from transformer_cli.commands.streams.input_lines import check_input, opened_lines
+from transformer_cli.commands.streams.open_descriptors import STANDARD
+from transformer_cli.commands.streams.output import fitting, show
+from transformer_cli.config.decoding import SCORES_BY_DEFAULT, ScoreName
+from transformer_cli.errors import DataError, UsageError
+from transformer_cli.evaluation.breakdown import LENGTHS, by_number, lengths_in_words
+from transformer_cli.evaluation.metrics import Score, measure_corpus
+from transformer_cli.evaluation.scores import resampling
+from transformer_cli.evaluation.system_comparison import compare
+
+INTERVALS = f"± 95 % confidence interval, bootstrap, {resampling.NUM_SAMPLES:,} samples, seed {resampling.SEED}"
+
+
+class Texts(NamedTuple):
+    """The files that `tfm score` reads; one of them may be standard input (-)."""
+
+    hypothesis: Path
+    references: tuple[Path, ...]
+    against: Path | None = None
+    """The translations of another system, with which this one is compared."""
+
+
+def run_scoring(
+    texts: Texts,
+    *,
+    scores: str | None,
+    language: str | None,
+    has_breakdown: bool = False,
+    as_json: bool,
+) -> None:
+    """Score a file against one or several files of references; print a table, or JSON.
+
+    Args:
+        scores: names such as "bleu,chrf++"; None: all that need no further package.
+        language: the target language; it decides how BLEU and TER split text that has no spaces.
+        has_breakdown: whether groups of sentences are scored too, by the length of the first reference.
+
+    Raises:
+        UsageError: an unknown score, or standard input is named twice.
+        MissingInputError: there is no such file.
+        DataError: the numbers of lines differ, or there is no line.
+    """
+    names = chosen_scores(scores)
+    hypotheses, references, others = _read(texts)
+    measured = measure_corpus(hypotheses, references, names, target_language=language)
+    found = [measurement.score(with_interval=True) for measurement in measured]
+    figures: dict[str, Any] = {
+        "hypothesis": str(texts.hypothesis),
+        "references": [str(path) for path in texts.references],
+        "num_sentences": len(hypotheses),
+        "scores": [score.as_json() for score in found],
+    }
+    lines = [f"{len(hypotheses):,} sentences; {INTERVALS}", *score_lines(found)]
+    if texts.against:
+        its = measure_corpus(others, references, names, target_language=language)
+        comparison = compare(measured, its, str(texts.against))
+        figures["against"] = comparison.as_json()
+        lines += ["", *comparison.lines()]
+    if has_breakdown:
+        unit, lengths = lengths_in_words(references[0], language)
+        breakdown = by_number(measured, f"{unit} of reference", lengths, LENGTHS)
+        figures["breakdown"] = [breakdown.as_json()]
+        lines += ["", *fitting(breakdown.lines())]
+    show(figures, lines, as_json=as_json)
+
+
+def _read(texts: Texts) -> tuple[list[str], list[list[str]], list[str]]:
+    """The hypotheses, the references, and the hypotheses of the other system."""
+    paths = [texts.hypothesis, *texts.references, *([texts.against] if texts.against else [])]
+    if paths.count(STANDARD) > 1:
+        raise UsageError("- (standard input) is given more than once")
+    hypotheses, *rest = read = [lines_of(path, "tfm score") for path in paths]
+    for path, lines in zip(paths, read, strict=True):
+        if len(lines) != len(hypotheses):
+            raise DataError(
+                f"{paths[0]} has {_num_lines(hypotheses)}, {path} has {_num_lines(lines)}",
+                hint="line N of each file must belong to the same sentence; empty lines count",
+            )
+    if not hypotheses:
+        raise DataError(f"{paths[0]} is empty, so there is no sentence to score")
+    return hypotheses, rest[: len(texts.references)], rest[-1]
+
+
+def chosen_scores(names: str | None) -> tuple[ScoreName, ...]:
+    """The scores that an option names, separated by commas; None: all that need no further package.
+
+    Raises:
+        UsageError: there is no such score.
+    """
+    if names is None:
+        return SCORES_BY_DEFAULT
+    known = {str(name): name for name in get_args(ScoreName)}
+    wanted = [name.strip().lower() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if name not in known:
+            similar = difflib.get_close_matches(name, known, n=1)
+            meant = f"did you mean {similar[0]}? " if similar else ""
+            raise UsageError(
+                f"--scores: there is no score {name!r}", hint=f"{meant}known: {', '.join(known)}"
+            )
+    if not wanted:
+        raise UsageError("--scores names no score", hint=f"known: {', '.join(known)}")
+    return tuple(known[name] for name in dict.fromkeys(wanted))
+
+
+def lines_of(path: Path, taker: str) -> list[str]:
+    """All lines of a file, compressed or not, of a pipe, or of standard input (-).
+
+    Bytes that are not UTF-8 become U+FFFD, with a warning.
+
+    Args:
+        taker: the command or option that takes the file, for messages.
+    """
+    if path != STANDARD:
+        check_input(path, taker)
+    with opened_lines(None if path == STANDARD else path) as batches:
+        return [line for batch in batches for line in batch]
+
+
+def score_lines(scores: Sequence[Score]) -> list[str]:
+    """The scores as a table for people."""
+    return fitting(score.line() for score in scores)
+
+
+def _num_lines(text: Sequence[str]) -> str:
+    return "1 line" if len(text) == 1 else f"{len(text):,} lines"

@@ -1,0 +1,142 @@
+"""The prompt of `tfm translate`: a person types lines at a terminal and reads their translations, or types commands."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from transformer_cli.commands.streams.output_file import is_new_or_regular, opened_output_of_typing
+from transformer_cli.commands.streams.typed_lines import Conversation
+from transformer_cli.commands.translating.reasons import reason_lines
+from transformer_cli.commands.translating.task import InputLine, Task, input_lines
+from transformer_cli.config import DecodingConfig
+from transformer_cli.decoding import Translator, UnknownWords
+from transformer_cli.errors import TfmError, UsageError
+from transformer_cli.signals import ended_after
+
+SIGN = ":"
+"""A line that begins with this sign is a command; a text that begins with it is typed with two."""
+_QUIT = "quit"
+_HELP = {
+    "beam": (":beam 8", "search with 8 hypotheses from now on"),
+    "to": (":to it", "translate into this language from now on"),
+    "why": (":why", "how probable the last translation was, and what else was likely"),
+    "help": (":help", "show this list"),
+    _QUIT: (":quit", "end, as Ctrl-D does"),
+}
+_MOST_TOLD = 5  # translations that `:why` lists
+
+
+def talk(task: Task, output: Path | None) -> None:
+    """Translate each line that is typed, until the person ends the input.
+
+    Args:
+        output: a file that gets the translations, too; None: standard output.
+    """
+    prompt, unknown_words = Prompt(task), UnknownWords()
+    conversation = prompt.conversation
+    with opened_output_of_typing(output) as write:
+        for window in input_lines(([line] for line in prompt.texts()), task.wishes):
+            translations = prompt.task.translations(window)
+            prompt.last = window[0]
+            data = prompt.task.output(translations, is_standard=output is None)
+            if output is None:
+                conversation.announce_answer()
+            with ended_after():
+                write(data)
+            if output is not None and is_new_or_regular(output):
+                conversation.show_answer(prompt.task.lines(translations))
+            for translation in translations:
+                unknown_words.add(translation)
+            unknown_words.report()
+
+
+class Prompt:
+    """What a person has set at the prompt, and the line that was translated last."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.last: InputLine | None = None
+        self.conversation = Conversation(task.translator.pipeline)
+        self._commands: dict[str, Callable[[str], None]] = {
+            "beam": self._set_beam,
+            "to": self._set_target,
+            "why": self._tell_why,
+            "help": self._tell_help,
+        }
+
+    def texts(self) -> Iterator[str]:
+        """The typed lines that are to be translated; commands among them are obeyed."""
+        for line in self.conversation.lines():
+            if not line.startswith(SIGN):
+                yield line
+            elif line.startswith(2 * SIGN):
+                yield line.removeprefix(SIGN)
+            elif line.removeprefix(SIGN).strip() == _QUIT:
+                return
+            else:
+                self._obey(line)
+
+    def _obey(self, line: str) -> None:
+        name, _, value = line.removeprefix(SIGN).strip().partition(" ")
+        command = self._commands.get(name)
+        try:
+            if command is None:
+                known = ", ".join(f"{SIGN}{one}" for one in _HELP)
+                raise UsageError(
+                    f"{SIGN}{name} is not a command; the commands are {known}",
+                    hint=f"a text that begins with {SIGN} is typed with {2 * SIGN}",
+                )
+            command(value.strip())
+        except TfmError as error:
+            self.conversation.tell(str(error).splitlines())
+
+    def _set_beam(self, value: str) -> None:
+        translator = self.task.translator
+        if not (value.isascii() and value.isdigit()):
+            raise UsageError(
+                f":beam {value}: a whole number is expected",
+                hint="such as :beam 8; 1 is greedy search",
+            )
+        changed = translator.decoding.model_dump() | {"beam_size": int(value)}
+        try:
+            decoding = DecodingConfig.model_validate(changed)
+        except ValidationError as error:
+            problem = error.errors()[0]["msg"]
+            raise UsageError(f":beam {value}: {problem}", hint="such as :beam 8") from error
+        self._use(replace(translator, decoding=decoding))
+        self.conversation.tell(
+            [f"the beam has {value} {'hypothesis' if value == '1' else 'hypotheses'}"]
+        )
+
+    def _set_target(self, value: str) -> None:
+        if not value:
+            raise UsageError(":to: which language?", hint="such as :to it")
+        translator = self.task.translator.towards(value)
+        self._use(translator)
+        self.conversation.speak(translator.pipeline)
+
+    def _tell_why(self, value: str) -> None:
+        if self.last is None:
+            raise UsageError(":why: nothing was translated yet", hint="type a sentence first")
+        translator, last = self.task.translator, self.last
+        num_best = min(_MOST_TOLD, translator.decoding.beam_size)
+        decoding = translator.decoding.model_copy(update={"num_best": num_best})
+        explained = replace(translator, decoding=decoding).translate(
+            [last.text], prefixes=[last.prefix], num_before=last.number, with_details=True
+        )
+        for translation in explained:
+            self.conversation.tell(reason_lines(translation, translator.pipeline))
+
+    def _tell_help(self, value: str) -> None:
+        width = max(len(example) for example, _ in _HELP.values())
+        self.conversation.tell(
+            [
+                *(f"{example:<{width}}  {meaning}" for example, meaning in _HELP.values()),
+                f"{2 * SIGN:<{width}}  at the beginning of a line: the text begins with {SIGN}",
+            ]
+        )
+
+    def _use(self, translator: Translator) -> None:
+        self.task = replace(self.task, translator=translator)

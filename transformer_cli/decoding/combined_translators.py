@@ -1,0 +1,83 @@
+"""Ensembles: several translators combined into one, if their models read and write the same token ids."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from transformer_cli.decoding.engines import EnsembleEngine, PyTorchEngine
+from transformer_cli.decoding.text_pipeline import TextPipeline
+from transformer_cli.decoding.translator import Translator
+from transformer_cli.errors import UsageError
+from transformer_cli.text import SequenceFormat, Tokenizer
+
+
+def combine_translators(translators: Sequence[Translator], names: Sequence[str]) -> Translator:
+    """The translator of an ensemble: the probability of a token is the mean of the probabilities of all models.
+
+    Args:
+        translators: of single models, on one device. The first one gives the settings of decoding; if it is the only
+            one, it is returned.
+        names: the name of each, for messages.
+
+    Raises:
+        UsageError: two of them differ in their vocabularies, languages or formats; the message says in which.
+    """
+    first, *others = translators
+    if not others:
+        return first
+    for name, other in zip(names[1:], others, strict=True):
+        for difference in _differences(first.pipeline, other.pipeline):
+            raise UsageError(
+                f"{names[0]} and {name} cannot form an ensemble: {difference}",
+                hint="an ensemble needs runs with the same tokenizers and languages, such as runs of one config "
+                "with other values of seed",
+            )
+    engines = [each.engine for each in translators if isinstance(each.engine, PyTorchEngine)]
+    if len(engines) < len(translators):
+        raise UsageError("an ensemble needs models that run with PyTorch")
+    max_length = min(each.pipeline.max_length for each in translators)
+    pipeline = replace(first.pipeline, max_length=max_length)
+    return replace(first, pipeline=pipeline, engine=EnsembleEngine.of(engines))
+
+
+def _differences(first: TextPipeline, other: TextPipeline) -> Iterator[str]:
+    """What differs between two models, and how."""
+    tokenizers = (
+        ("target", first.target_tokenizer, other.target_tokenizer),
+        ("source", first.source_tokenizer, other.source_tokenizer),
+    )
+    for side, one, two in tokenizers:
+        if one.to_json() != two.to_json():
+            yield f"the {side} vocabularies differ: {_difference(one, two)}"
+    of_data = (
+        ("languages", _directions(first), _directions(other)),
+        ("formats of sequences", _format(first), _format(other)),
+        ("rules of normalisation", _normalization(first), _normalization(other)),
+    )
+    for what, of_first, of_other in of_data:
+        if of_first != of_other:
+            yield f"the {what} differ: {of_first}, and {of_other}"
+
+
+def _difference(one: Tokenizer, two: Tokenizer) -> str:
+    if one.vocab_size != two.vocab_size:
+        return f"{one.vocab_size:,} and {two.vocab_size:,} tokens"
+    for index, (of_one, of_two) in enumerate(zip(one.entries, two.entries, strict=True)):
+        if of_one != of_two:
+            return f"token {index} is {of_one!r} and {of_two!r}"
+    return "the same tokens, but text is split into them by other rules"
+
+
+def _directions(pipeline: TextPipeline) -> str:
+    return ", ".join(map(str, pipeline.data.directions))
+
+
+def _format(pipeline: TextPipeline) -> str:
+    of_data = SequenceFormat.of(pipeline.data)
+    end = "with [EOS]" if of_data.has_end else "without [EOS]"
+    shift = "shifted" if of_data.is_shifted else "not shifted"
+    return f"{end}, {shift}, length change {of_data.length_change}"
+
+
+def _normalization(pipeline: TextPipeline) -> str:
+    rules = pipeline.data.cleaning
+    return f"normalize_unicode {rules.normalize_unicode}, remove_control_characters {rules.remove_control_characters}"

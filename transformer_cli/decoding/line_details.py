@@ -1,0 +1,29 @@
+"""What is known about the translation of a line beyond its text: tokens, probabilities, attention, word alignment."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from transformer_cli.decoding.engine import Explanation, TokenIds
+from transformer_cli.decoding.word_links import Link
+
+
+class PartDetails(NamedTuple):
+    """The details of one part of a line: of a sentence, or of a piece of a long one."""
+
+    source_ids: TokenIds
+    """S source tokens, with [EOS] and a tag where the model reads these."""
+    target_ids: TokenIds
+    """T target tokens, with [EOS] if the search reached it."""
+    explanation: Explanation
+    """Probabilities and attention of these tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineDetails:
+    """The details of the best translation of a line."""
+
+    parts: tuple[PartDetails, ...]
+    """What was translated by itself, in order."""
+    links: tuple[Link, ...]
+    """The word alignment: for each word of the translation, the word of the line to which it is linked, both counted
+    from zero. A word without a link is missing."""

@@ -1,0 +1,90 @@
+"""Minimum Bayes risk: of several candidates, the one that is most similar to all of them comes first."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer_cli.decoding.engine import Hypothesis, TokenIds
+
+# Those of sacrebleu: the longest n-grams of characters, and how much more recall weighs than precision.
+CHAR_ORDER = 6
+BETA = 2
+
+
+def by_expected_utility(
+    candidates: Sequence[Hypothesis], decode: Callable[[TokenIds], str]
+) -> list[Hypothesis]:
+    """The candidates by expected utility, the largest first; of equals, the first one stays first.
+
+    Args:
+        candidates: hypotheses of one source, from a beam or drawn at random.
+        decode: token ids to text.
+
+    Returns:
+        One candidate for each different text, the first one.
+
+    Source: Kumar and Byrne 2004; with candidates drawn from the model, Eikema and Aziz 2020.
+    """
+    texts = [decode(candidate.ids) for candidate in candidates]
+    order = np.argsort(-expected_utilities(texts), kind="stable").tolist()
+    chosen: dict[str, Hypothesis] = {}
+    for index in order:
+        chosen.setdefault(texts[index], candidates[index])
+    return [*chosen.values()]
+
+
+def expected_utilities(texts: Sequence[str]) -> NDArray[np.float64]:
+    """(N,): the mean chrF, 0 to 100, of each text against all N texts as references, itself included.
+
+    A text that stands there twice counts twice. So for samples, the mean estimates the expectation under the model.
+    """
+    counts = Counter(texts)
+    utilities = chrf_matrix([*counts])  # of the different texts
+    weights = np.array([*counts.values()]) / max(1, len(texts))
+    of_text = dict(zip(counts, utilities @ weights, strict=True))
+    return np.array([of_text[text] for text in texts])
+
+
+def chrf_matrix(texts: Sequence[str]) -> NDArray[np.float64]:
+    """(N, N), 0 to 100: entry (i, j) is the chrF that sacrebleu gives text i against the reference j.
+
+    The n-grams of each text are counted once. For 16 texts, 256 calls of sacrebleu take about 20 times as long.
+
+    Source: Popović 2015; with the effective order of sacrebleu.
+    """
+    from sacrebleu.metrics.helpers import extract_all_char_ngrams
+
+    ngrams = [extract_all_char_ngrams(text, CHAR_ORDER) for text in texts]
+    shape = len(texts), len(texts)
+    precision, recall, num_orders = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    for order in range(CHAR_ORDER):
+        counts = _count_matrix([of_text[order] for of_text in ngrams])
+        totals = counts.sum(1)
+        matches = np.array([np.minimum(row, counts).sum(1) for row in counts]).reshape(shape)
+        # An order counts only if both texts are long enough for it.
+        is_effective = (totals[:, None] > 0) & (totals[None, :] > 0)
+        precision += matches / np.maximum(1, totals)[:, None]
+        recall += matches / np.maximum(1, totals)[None, :]
+        num_orders += is_effective
+    precision /= np.maximum(1, num_orders)
+    recall /= np.maximum(1, num_orders)
+    weighted = BETA**2 * precision + recall
+    is_similar = weighted > 0
+    product = 100.0 * (1 + BETA**2) * precision * recall
+    return np.divide(product, weighted, out=np.zeros(shape), where=is_similar)
+
+
+def _count_matrix(counters: Sequence[Counter[str]]) -> NDArray[np.int64]:
+    """(N, G): how often each of the G different n-grams stands in each of N texts."""
+    places = {ngram: place for place, ngram in enumerate(dict.fromkeys(_all_keys(counters)))}
+    counts = np.zeros((len(counters), len(places)), dtype=np.int64)
+    for row, counter in zip(counts, counters, strict=True):
+        for ngram, count in counter.items():
+            row[places[ngram]] = count
+    return counts
+
+
+def _all_keys(counters: Sequence[Counter[str]]) -> list[str]:
+    return [ngram for counter in counters for ngram in counter]

@@ -1,0 +1,75 @@
+"""Word alignment: links between the words of a line and those of its translation, from attention weights.
+
+A word is what stands between two pieces of white space, as `str.split` cuts a text, with its punctuation. A link is
+written in the form of Pharaoh, which fast_align, awesome-align and Marian write, too: `0-0 1-2` links the first word of
+the source with the first of the target, and the second with the third.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Span = tuple[int, int]
+_WORD = re.compile(r"\S+")
+
+
+class Link(NamedTuple):
+    """A word of the source and a word of the target that translates it; both are counted from zero."""
+
+    source: int
+    target: int
+
+
+def word_spans(text: str) -> list[Span]:
+    """Where the words of a text stand; they are those of `text.split()`."""
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def words_at(tokens: Iterable[Span], words: Sequence[Span]) -> list[range]:
+    """For each token, the indices of the words that it overlaps; none for white space.
+
+    Args:
+        tokens: an empty span belongs to the character that follows it.
+        words: as of `word_spans`, in order.
+    """
+    starts, ends = [start for start, _ in words], [end for _, end in words]
+    return [
+        range(bisect_right(ends, start), bisect_left(starts, max(end, start + 1)))
+        for start, end in tokens
+    ]
+
+
+def linked_words(
+    weights: NDArray[np.float32], source_words: Sequence[range], target_words: Sequence[range]
+) -> list[Link]:
+    """Link each target word with the source word that its tokens attend to most, summed over the tokens of both.
+
+    Args:
+        weights: (T, S) attention weights.
+        source_words: for each of the S source tokens, the indices of its words; none for [EOS] and tags.
+        target_words: for each of the T target tokens, the indices of its words.
+
+    Returns:
+        One link for each target word, in the order of the target words; none if the source has no words.
+    """
+    totals: dict[int, dict[int, float]] = {}
+    for row, of_target in zip(weights.tolist(), target_words, strict=True):
+        for target in of_target:
+            total = totals.setdefault(target, {})
+            for weight, of_source in zip(row, source_words, strict=True):
+                for source in of_source:
+                    total[source] = total.get(source, 0.0) + weight
+    return [
+        Link(max(total, key=total.__getitem__), target)
+        for target, total in sorted(totals.items())
+        if total
+    ]
+
+
+def pharaoh(links: Iterable[Link]) -> str:
+    """Links in the form of Pharaoh, sorted by the source word and then by the target word."""
+    return " ".join(f"{source}-{target}" for source, target in sorted(links))

@@ -1,0 +1,76 @@
+"""Two systems on the same sentences: the difference of each score, and whether chance could make it."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from transformer_cli.evaluation.metrics import Measurement
+from transformer_cli.evaluation.scores import resampling
+
+SIGNIFICANT = 0.05
+
+
+class Difference(NamedTuple):
+    """A score of this system and of the other one."""
+
+    name: str
+    value: float
+    other: float
+    p_value: float
+    """How often chance alone makes a difference as large as this one."""
+
+
+class Comparison(NamedTuple):
+    """The differences of two systems, by paired bootstrap resampling (Koehn 2004)."""
+
+    other: str
+    """The name of the other system: a run or a file."""
+    differences: list[Difference]
+
+    def as_json(self) -> dict[str, Any]:
+        """A dictionary for `json.dump`."""
+        return {
+            "name": self.other,
+            "samples": resampling.NUM_SAMPLES,
+            "seed": resampling.SEED,
+            "scores": [difference._asdict() for difference in self.differences],
+        }
+
+    def lines(self) -> list[str]:
+        """A table for people."""
+        return [
+            f"against {self.other}: paired bootstrap, {resampling.NUM_SAMPLES:,} samples; "
+            f"* for p < {SIGNIFICANT}",
+            f"{'score':<14}{'this':>9}{'other':>9}{'difference':>12}{'p-value':>9}",
+            *map(_line, self.differences),
+        ]
+
+
+def compare(
+    measured: Sequence[Measurement], others: Sequence[Measurement], other: str
+) -> Comparison:
+    """Compare this system with another one.
+
+    Args:
+        measured: the scores of this system.
+        others: the same scores of the other system, on the same sentences.
+        other: its name.
+    """
+    return Comparison(
+        other, [_difference(mine, its) for mine, its in zip(measured, others, strict=True)]
+    )
+
+
+def _difference(mine: Measurement, its: Measurement) -> Difference:
+    value, other = mine.value(), its.value()
+    p_value = resampling.paired_p_value(mine.resampled(), its.resampled(), value - other)
+    return Difference(mine.name, value, other, p_value)
+
+
+def _line(difference: Difference) -> str:
+    name, value, other, p_value = difference
+    digits = 3 if name == "length_ratio" else 2
+    mark = " *" if p_value < SIGNIFICANT else ""
+    return (
+        f"{name:<14}{value:>9.{digits}f}{other:>9.{digits}f}{value - other:>+12.{digits}f}"
+        f"{p_value:>9.3f}{mark}"
+    )
