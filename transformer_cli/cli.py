@@ -146,8 +146,7 @@ def translate(
 
     settings = _with_beam(overrides, beam_size)
     flags = {"alignment": alignment, "details": details, "attention": attention, "resume": resume}
-    files = {"prefixes": prefixes, "glossary": glossary}
-    wishes = Wishes(to, from_, num_best=n_best, prefix=prefix, **files, **flags)
+    wishes = Wishes(to, from_, n_best, prefix, prefixes, glossary, **flags)
     given = sentences or input_file
     run_translation(given, output_file, run=run, overrides=settings, wishes=wishes, as_json=as_json)
 
