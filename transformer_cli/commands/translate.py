@@ -20,14 +20,14 @@ from transformer_cli.commands.streams.output_file import (
 )
 from transformer_cli.commands.streams.prefix_lines import check_prefixes
 from transformer_cli.commands.translating.conditions import conditions_of
+from transformer_cli.commands.translating.counts import Counts
 from transformer_cli.commands.translating.line_progress import line_progress
 from transformer_cli.commands.translating.prompt import talk
 from transformer_cli.commands.translating.task import Task, input_lines
 from transformer_cli.commands.translating.translation_lines import check_wishes
 from transformer_cli.commands.translating.unfinished_output import opened_unfinished
 from transformer_cli.commands.translating.wishes import NO_WISHES, Wishes
-from transformer_cli.decoding import Translator, UnknownWords, read_glossary
-from transformer_cli.decoding.glossary_use import GlossaryUse
+from transformer_cli.decoding import Glossary, Translator, read_glossary
 from transformer_cli.errors import UsageError
 from transformer_cli.inference import LoadedRun, load_run
 from transformer_cli.signals import ended_after
@@ -61,9 +61,7 @@ def run_translation(
     check_prefixes(wishes.prefixes, is_input_standard=given is None)
     glossary = None if wishes.glossary is None else read_glossary(wishes.glossary)
     loaded = load_run(run, overrides)
-    translator = _translator(loaded, wishes)
-    if glossary is not None:
-        translator = translator.with_glossary(glossary)
+    translator = _translator(loaded, wishes, glossary)
     if translator.decoding.num_best > 1 and wishes.num_best is None and not as_json:
         logger.warning(
             "showing one translation per line; to see all %d (decoding.num_best), add --n-best %d or --json",
@@ -74,7 +72,7 @@ def run_translation(
     if given is None and sys.stdin.isatty():
         talk(task, output)
         return
-    unknown_words, glossary_use = UnknownWords(), GlossaryUse()
+    counts = Counts(has_glossary=glossary is not None)
     with ExitStack() as opened:
         # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
         windows = input_lines(opened.enter_context(_opened_windows(given)), wishes)
@@ -94,21 +92,19 @@ def run_translation(
             with ended_after():
                 write(data)
             advance(len(window))
-            for translation in translations:
-                unknown_words.add(translation)
-                glossary_use.add(translation)
-    unknown_words.report()
-    if glossary is not None:
-        glossary_use.report()
+            counts.add(translations)
+    counts.report()
 
 
-def _translator(loaded: LoadedRun, wishes: Wishes) -> Translator:
+def _translator(loaded: LoadedRun, wishes: Wishes, glossary: Glossary | None) -> Translator:
     """The translator of the chosen direction, with a beam that is wide enough for the n best translations.
 
     Raises:
         UsageError: an override sets a smaller beam.
     """
     translator, num_best = loaded.translator.towards(wishes.to, wishes.from_), wishes.num_best
+    if glossary is not None:
+        translator = translator.with_glossary(glossary)
     if num_best is None:
         return translator
     beam_size = translator.decoding.beam_size
