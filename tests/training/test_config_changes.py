@@ -58,8 +58,12 @@ def leaf_paths() -> list[str]:
     before, leaves = config(), []
     for path in PATHS:
         value: Any = before
-        for name in path.split("."):
+        *parents, last = path.split(".")
+        for name in parents:
             value = getattr(value, name)
+        if value is None:  # a section that is absent by default counts as one value
+            continue
+        value = getattr(value, last)
         if not isinstance(value, BaseModel) and path != "data.corpora":
             leaves.append(path)
     return leaves

@@ -30,6 +30,7 @@ texts = st.lists(st.sampled_from(pieces), max_size=12).map("".join) | st.text(ma
         ("CITTA", "città"),
         ("the cat\u2019s house isn\u2019t far", "the cat's house isn't far"),
         ("\u201chi\u201d \u2013 the cat", '"hi" - the cat'),
+        ("L\u2019acqua", "l'acqua"),
         ("the   cat", "the cat"),
         (" the cat ", " the cat "),
         ("unknown words the catt", "unknown words the catt"),

@@ -58,9 +58,9 @@ class KnownSpellings:
         return "".join([*pieces, text[place:]])
 
     def _known(self, word: str, *, is_first: bool) -> str:
-        if self._knows(word):
+        if self._knows_word(word):
             return word
-        return next(filter(self._knows, self._spellings(word, is_first=is_first)), word)
+        return next(filter(self._knows_word, self._spellings(word, is_first=is_first)), word)
 
     def _spellings(self, word: str, *, is_first: bool) -> Iterator[str]:
         """Other spellings of a word or mark, the most similar first."""
@@ -76,6 +76,14 @@ class KnownSpellings:
 
     def _knows(self, text: str) -> bool:
         return self._tokenizer.unk_id not in self._tokenizer.encode(text)
+
+    def _knows_word(self, word: str) -> bool:
+        # An elided word such as dov' is one word only in a text where a letter follows, so it is looked up.
+        return word in self._words or self._knows(word)
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(map(str.strip, self._tokenizer.entries))
 
     @cached_property
     def _with_accents(self) -> dict[str, str]:

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Term, TokenIds
+from transformer_cli.decoding.glossary.term_counts import count_term, needed_counts
 from transformer_cli.decoding.search import constrained_search
 from transformer_cli.decoding.search.hypotheses import Hypotheses
-from transformer_cli.decoding.search.terms.term_counts import count_term, needed_counts
 from transformer_cli.decoding.search.terms.term_states import TermStates
 from transformer_cli.decoding.search.terms.term_table import TermTable
 from transformer_cli.text.whole_words import WordEdges

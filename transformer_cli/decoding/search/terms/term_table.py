@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from transformer_cli.decoding.engine import Term, TokenIds
-from transformer_cli.decoding.search.terms.term_counts import needed_counts
+from transformer_cli.decoding.glossary.term_counts import needed_counts
 from transformer_cli.text.whole_words import WordEdges
 
 NO_TOKEN = -1
