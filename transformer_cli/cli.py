@@ -9,6 +9,7 @@ from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.align import align
 from transformer_cli.commands.arguments.average import average
 from transformer_cli.commands.arguments.benchmark import benchmark
+from transformer_cli.commands.arguments.glossary import GlossaryOption
 from transformer_cli.commands.arguments.hypotheses import (
     NBestOption,
     PrefixesOption,
@@ -120,6 +121,7 @@ def translate(
     n_best: NBestOption = None,
     prefix: PrefixOption = None,
     prefixes: PrefixesOption = None,
+    glossary: GlossaryOption = None,
     to: ToOption = None,
     from_: FromOption = None,
     alignment: AlignmentOption = False,
@@ -149,6 +151,7 @@ def translate(
         num_best=n_best,
         prefix=prefix,
         prefixes=prefixes,
+        glossary=glossary,
         dictionary=dictionary,
         **flags,
     )

@@ -230,12 +230,10 @@ def build_translator(
     from transformer_cli.decoding.engines import PyTorchEngine
 
     pipeline = _pipeline(source_tokenizer, target_tokenizer, config, decoding=decoding)
-    special_ids, sequence_format = SpecialIds.of(target_tokenizer), SequenceFormat.of(config.data)
-    byte_pieces = target_tokenizer.byte_pieces
-    model = model.to(machine.device)
-    continuing_ids = target_tokenizer.continuing_ids
+    shared = SpecialIds.of(target_tokenizer), SequenceFormat.of(config.data), machine
+    of_target = target_tokenizer.byte_pieces, target_tokenizer.continuing_ids
     engine = PyTorchEngine(
-        model, special_ids, sequence_format, machine, byte_pieces, continuing_ids
+        model.to(machine.device), *shared, *of_target, lambda: target_tokenizer.word_edges
     )
     return Translator(pipeline, engine, decoding or config.decoding)
 

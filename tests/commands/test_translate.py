@@ -364,3 +364,36 @@ def test_protected_spans_and_details_of_whole_lines_are_not_given_together(told:
     wishes = replace(Wishes(protects_spans=True), **{told: True})
     with pytest.raises(UsageError, match="--protect cannot be used with"):
         run_translation(["uno"], None, run=None, overrides=(), wishes=wishes, as_json=True)
+
+
+def test_protected_spans_and_a_glossary_are_not_given_together() -> None:
+    wishes = Wishes(protects_spans=True, glossary=Path("terms.tsv"))
+    with pytest.raises(UsageError, match="--protect cannot be used with --glossary"):
+        run_translation(["uno"], None, run=None, overrides=(), wishes=wishes, as_json=True)
+
+
+@pytest.mark.usefixtures("of_words")
+def test_the_terms_of_a_glossary_are_in_the_translations_and_counted(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text("uno\totto sette\ndue\tsei\n")
+    wishes = Wishes(glossary=path)
+    with caplog.at_level("INFO"):
+        run_translation(
+            ["tre uno", "quattro", "due. Due"],
+            None,
+            run=None,
+            overrides=(),
+            wishes=wishes,
+            as_json=True,
+        )
+    first, second, third = map(json.loads, capfd.readouterr().out.splitlines())
+    assert first["terms"] == [{"source": "uno", "target": "otto sette", "applied": True}]
+    assert "otto sette" in first["translation"]
+    assert second["terms"] == []
+    assert [term["source"] for term in third["terms"]] == ["due", "Due"]
+    assert third["translation"].lower().split().count("sei") >= 2
+    assert (
+        "glossary: 3 terms in 2 of 3 lines; all of them are in the translations" in caplog.messages
+    )

@@ -1,10 +1,12 @@
 """The CTranslate2 engine: the same hypotheses as PyTorch in greedy search, our scores, and PyTorch where needed."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding import Engine, Request, SpecialIds, TokenIds
+from transformer_cli.decoding import Engine, Request, SpecialIds, Term, TokenIds
 from transformer_cli.decoding.engines import CTranslate2Engine, PyTorchEngine
 from transformer_cli.decoding.engines.agreement import require_agreement
 from transformer_cli.decoding.engines.ctranslate2_engine import load_translator
@@ -117,6 +119,17 @@ def test_pytorch_translates_what_has_a_banned_token_a_broken_character_or_a_wish
     assert loud.num_calls == 1
     assert found == loud.pytorch.translate(REQUESTS, without_unknown)
     assert not any(TOKENIZER.unk_id in one.ids for [one] in found)
+
+
+def test_pytorch_translates_what_has_terms(engines: Engines) -> None:
+    term = Term(((9, 5),))
+    requests = [request._replace(terms=(term,)) for request in REQUESTS[:2]]
+    for options in (GREEDY, DecodingConfig(beam_size=3)):
+        engines.num_calls = 0
+        found = engines.ctranslate2.translate([*requests, REQUESTS[2]], options)
+        assert engines.num_calls == 1
+        assert found[:2] == engines.pytorch.translate(requests, options)
+        assert all((9, 5) in pairwise(one.ids) for [one] in found[:2])
 
 
 def test_likelihoods_and_next_tokens_are_those_of_pytorch(engines: Engines) -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from threading import Barrier
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding import Engine, Hypothesis, Request, SpecialIds, TokenIds
+from transformer_cli.decoding import Engine, Hypothesis, Request, SpecialIds, Term, TokenIds
 from transformer_cli.decoding.engines import PyTorchEngine
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
@@ -235,3 +236,21 @@ def test_the_model_works_without_gradients_and_in_the_precision_of_the_machine(
 
 def _fail(*_: object) -> None:
     raise ZeroDivisionError
+
+
+def test_terms_stand_in_every_hypothesis_and_cost_other_requests_nothing() -> None:
+    terms = (Term(((6,), (7, 8))), Term(((11,),)), Term(((11,),)))
+    requests = [*map(Request, SOURCES), *(Request(source, terms=terms) for source in SOURCES)]
+    plain = ENGINE.translate(requests[: len(SOURCES)], BEAM)
+    for options in (BEAM, GREEDY, DecodingConfig(beam_size=2, max_length=1)):
+        found = ENGINE.translate(requests, options)
+        if options is BEAM:
+            assert found[: len(SOURCES)] == plain
+        for source, hypotheses in zip(SOURCES, found[len(SOURCES) :], strict=True):
+            assert hypotheses
+            for ids in (hypothesis.ids for hypothesis in hypotheses):
+                pairs = [*pairwise(ids)]
+                assert 6 in ids or (7, 8) in pairs
+                assert ids.count(11) >= 2
+            [alone] = ENGINE.translate([Request(source, terms=terms)], options)
+            assert_same(hypotheses, alone)

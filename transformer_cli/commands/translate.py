@@ -20,6 +20,7 @@ from transformer_cli.commands.streams.output_file import (
 )
 from transformer_cli.commands.streams.prefix_lines import check_prefixes
 from transformer_cli.commands.translating.conditions import conditions_of
+from transformer_cli.commands.translating.counts import Counts
 from transformer_cli.commands.translating.dictionary import with_replacement
 from transformer_cli.commands.translating.line_progress import line_progress
 from transformer_cli.commands.translating.prompt import talk
@@ -27,7 +28,7 @@ from transformer_cli.commands.translating.task import Task, input_lines
 from transformer_cli.commands.translating.translation_lines import check_wishes
 from transformer_cli.commands.translating.unfinished_output import opened_unfinished
 from transformer_cli.commands.translating.wishes import NO_WISHES, Wishes
-from transformer_cli.decoding import Translator, UnknownWords
+from transformer_cli.decoding import Glossary, Translator, read_glossary
 from transformer_cli.errors import UsageError
 from transformer_cli.inference import LoadedRun, load_run
 from transformer_cli.signals import ended_after
@@ -61,8 +62,9 @@ def run_translation(
     if wishes.dictionary is not None:
         check_input(wishes.dictionary, "--dictionary")
     check_prefixes(wishes.prefixes, is_input_standard=given is None)
+    glossary = None if wishes.glossary is None else read_glossary(wishes.glossary)
     loaded = load_run(run, overrides)
-    translator = with_replacement(_translator(loaded, wishes), wishes)
+    translator = with_replacement(_translator(loaded, wishes, glossary), wishes)
     if translator.decoding.num_best > 1 and wishes.num_best is None and not as_json:
         logger.warning(
             "showing one translation per line; to see all %d (decoding.num_best), add --n-best %d or --json",
@@ -80,7 +82,7 @@ def _translate_windows(
     task: Task, given: Sequence[str] | Path | None, output: Path | None, loaded: LoadedRun
 ) -> None:
     """Translate arguments, a file or a pipe, window by window."""
-    unknown_words = UnknownWords()
+    counts = Counts(has_glossary=task.wishes.glossary is not None)
     with ExitStack() as opened:
         # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
         windows = input_lines(opened.enter_context(_opened_windows(given)), task.wishes)
@@ -102,12 +104,11 @@ def _translate_windows(
             with ended_after():
                 write(data)
             advance(len(window))
-            for translation in translations:
-                unknown_words.add(translation)
-    unknown_words.report()
+            counts.add(translations)
+    counts.report()
 
 
-def _translator(loaded: LoadedRun, wishes: Wishes) -> Translator:
+def _translator(loaded: LoadedRun, wishes: Wishes, glossary: Glossary | None) -> Translator:
     """The translator of the chosen direction, with a beam that is wide enough for the n best translations.
 
     Raises:
@@ -117,6 +118,8 @@ def _translator(loaded: LoadedRun, wishes: Wishes) -> Translator:
     translator = replace(
         translator, protects_spans=wishes.protects_spans, is_strict=wishes.is_strict
     )
+    if glossary is not None:
+        translator = translator.with_glossary(glossary)
     if num_best is None:
         return translator
     decoding = translator.decoding

@@ -1,14 +1,18 @@
 """Translation with a trained model: the text pipeline, engines, search, and the translator over them."""
 
+from transformer_cli.decoding.details.line_details import LineDetails as LineDetails
+from transformer_cli.decoding.details.line_details import PartDetails as PartDetails
 from transformer_cli.decoding.engine import Engine as Engine
 from transformer_cli.decoding.engine import ExplainingEngine as ExplainingEngine
 from transformer_cli.decoding.engine import Explanation as Explanation
 from transformer_cli.decoding.engine import Hypothesis as Hypothesis
 from transformer_cli.decoding.engine import Request as Request
 from transformer_cli.decoding.engine import SpecialIds as SpecialIds
+from transformer_cli.decoding.engine import Term as Term
 from transformer_cli.decoding.engine import TokenIds as TokenIds
-from transformer_cli.decoding.line_details import LineDetails as LineDetails
-from transformer_cli.decoding.line_details import PartDetails as PartDetails
+from transformer_cli.decoding.glossary import AppliedTerm as AppliedTerm
+from transformer_cli.decoding.glossary import Glossary as Glossary
+from transformer_cli.decoding.glossary import read_glossary as read_glossary
 from transformer_cli.decoding.text_pipeline import Alternative as Alternative
 from transformer_cli.decoding.text_pipeline import PreparedLine as PreparedLine
 from transformer_cli.decoding.text_pipeline import TextPipeline as TextPipeline

@@ -37,6 +37,20 @@ class SpecialIds(NamedTuple):
         return cls(*ids, tag_ids=tokenizer.tag_ids)
 
 
+class Term(NamedTuple):
+    """Words that a translation must contain, in one of several forms."""
+
+    forms: tuple[TokenIds, ...]
+    """The token ids of each form; none is empty. One of the forms must stand in the translation."""
+    first_forms: tuple[TokenIds, ...] = ()
+    """Forms that count only as the first tokens of a translation, such as one with a capital letter."""
+
+    @property
+    def all_forms(self) -> tuple[TokenIds, ...]:
+        """The forms of both kinds."""
+        return (*self.forms, *self.first_forms)
+
+
 class Request(NamedTuple):
     """What an engine translates: one sentence or a part of one, and what holds for this sentence alone."""
 
@@ -44,6 +58,9 @@ class Request(NamedTuple):
     """The token ids of the source, as in the training of the model: with [EOS] or without."""
     prefix: TokenIds = ()
     """The tokens with which each translation begins: whole words; a new word or a mark follows them."""
+    terms: tuple[Term, ...] = ()
+    """Terms that every hypothesis contains as whole words. A term that stands here twice stands twice in the
+    translation, and so on. If a term contains [UNK], the translation has no other [UNK]."""
     seed: int = 0
     """Of the samples, from 0 to 2^63 - 1: requests with other seeds get other random numbers. 0 without sampling."""
 

@@ -2,13 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from itertools import chain
 
 from transformer_cli.config import DataConfig, Direction, SequencesData
+from transformer_cli.decoding.alternatives import Alternative as Alternative
+from transformer_cli.decoding.alternatives import join_alternatives
 from transformer_cli.decoding.chosen_direction import chosen_direction
+from transformer_cli.decoding.details.unknown_replacement import UnknownReplacement
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
-from transformer_cli.decoding.line_details import LineDetails
-from transformer_cli.decoding.unknown_replacement import UnknownReplacement
+from transformer_cli.decoding.glossary import (
+    Glossary,
+    RequiredTerm,
+    RequiredTerms,
+    applied_terms,
+    texts_of_slots,
+    with_terms,
+)
+from transformer_cli.decoding.translation import PreparedLine as PreparedLine
+from transformer_cli.decoding.translation import Translation as Translation
 from transformer_cli.errors import DataError, UsageError
 from transformer_cli.escaping import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
@@ -23,59 +34,6 @@ from transformer_cli.text.word_split import APOSTROPHES
 LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
 _LETTER = "a"
-
-
-class Alternative(NamedTuple):
-    """One of the best translations of a line."""
-
-    text: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """The translation of one line; `text` never contains a line break."""
-
-    source: str
-    text: str
-    score: float
-    """Log-probability / length penalty; for a line of several sentences or parts, the sum over them."""
-    alternatives: tuple[Alternative, ...]
-    """At most `decoding.num_best`, all different, best first; the first is the translation itself. Empty for a
-    blank line."""
-    unknown_words: tuple[str, ...] = ()
-    """The words and marks of the source that are not in the vocabulary, in order; the model read each as [UNK]."""
-    num_words: int = 0
-    """Number of words of the source, plus its unknown marks; 0 for subwords, which can encode every text."""
-    details: LineDetails | None = None
-    """Tokens, probabilities, attention and word alignment of the best translation; None unless they were asked for."""
-    is_cut: bool = False
-    """Whether a sentence had more tokens than the model can read, and was translated in parts."""
-    is_partly_copied: bool = False
-    """Whether a sentence stands here as in the source, because the model lost protected spans of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedLine:
-    """A line and its token ids, for the engine and for `restore`."""
-
-    line: str
-    """As it was given."""
-    parts: tuple[Request, ...]
-    """What the engine translates, in order: none for a blank line, else its sentences. A sentence that is too long
-    for the model has several parts."""
-    gaps: tuple[str, ...] = ()
-    """For each part, the white space before its translation; empty for the first part."""
-    is_cut: bool = False
-    """Whether a sentence was too long for the model."""
-    unknown_words: tuple[str, ...] = ()
-    """As in `Translation`."""
-    num_words: int = 0
-    """As in `Translation`."""
-    texts: tuple[str, ...] = ()
-    """The normalised text of each part; only white space stands between two of them."""
-    read: str = ""
-    """The whole line as the model reads it: normalised, and with unknown words in known spellings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +55,19 @@ class TextPipeline:
     """What replaces unknown words by words of the vocabulary; None: they stay as they are."""
     direction: int | None = None
     """Index into `data.directions`; None: not chosen yet, which is an error if there are several."""
-
+    glossary: RequiredTerms | None = None
+    """The terms that translations must contain."""
     replacement: UnknownReplacement | None = None
     """What replaces [UNK] in translations whose hypotheses are explained; None: [UNK] stays."""
+
+    def with_glossary(self, glossary: Glossary) -> "TextPipeline":
+        """The pipeline whose translations contain the terms of a glossary; see `Translator.with_glossary`."""
+        if isinstance(self.data, SequencesData):
+            raise UsageError(f"the model of task {self.data.task} translates no language")
+        required = RequiredTerms(
+            glossary, self.target_tokenizer, normalize=self.normalize, max_length=self.max_length
+        )
+        return replace(self, glossary=required)
 
     def towards(self, to: str | None, from_: str | None = None) -> "TextPipeline":
         """The pipeline of one direction.
@@ -144,6 +112,7 @@ class TextPipeline:
         sentences = [Sentence(text, "")]
         if self.splits_sentences:
             sentences = split_sentences(text, self.languages.source)
+        given = [sentence.text for sentence in sentences]
         if self.spellings is not None:
             sentences = [
                 Sentence(self.spellings.respelled(each.text), each.gap) for each in sentences
@@ -151,24 +120,35 @@ class TextPipeline:
             text = "".join(sentence.gap + sentence.text for sentence in sentences)
         parts: list[TokenIds] = []
         texts: list[str] = []
+        spelled: list[str] = []
         gaps: list[str] = []
-        for sentence in sentences:
+        for sentence, as_given in zip(sentences, given, strict=True):
             of_sentence = self._short_parts(sentence.text)
             gaps += [self._gap(sentence.gap), *[self._gap(" ")] * (len(of_sentence) - 1)]
             parts += [ids for _, ids in of_sentence]
-            texts += [part for part, _ in of_sentence]
+            of_texts = [part for part, _ in of_sentence]
+            texts += of_texts
+            # Terms are found in the spelling of the line. Only parts of a long sentence stay in known spellings.
+            spelled += [as_given] if len(of_texts) == 1 else of_texts
+        requests = (Request(parts[0], self.prefix_ids(prefix)), *map(Request, parts[1:]))
+        terms = tuple(map(self.required_terms, spelled))
         unknown_words = self._unknown_words(text, parts)
         num_known_words = sum(map(self.source_tokenizer.count_words, parts))
         return PreparedLine(
             line,
-            (Request(parts[0], self.prefix_ids(prefix)), *map(Request, parts[1:])),
+            tuple(map(with_terms, requests, terms)),
             gaps=("", *gaps[1:]),
             is_cut=len(parts) > len(sentences),
             unknown_words=unknown_words,
             num_words=num_known_words + len(unknown_words),
             texts=tuple(texts),
             read=text,
+            terms=terms,
         )
+
+    def required_terms(self, text: str) -> tuple[RequiredTerm, ...]:
+        """What the glossary requires of the translation of a normalised text; nothing without a glossary."""
+        return () if self.glossary is None else self.glossary.find(text)
 
     def restore(
         self, prepared: PreparedLine, hypotheses: Sequence[Sequence[Hypothesis]]
@@ -181,13 +161,24 @@ class TextPipeline:
         """
         if not prepared.parts:
             return Translation(prepared.line, "", 0.0, ())
-        parts = zip(prepared.texts, prepared.parts, hypotheses, strict=True)
-        alternatives = _join([self._texts(*part) for part in parts], prepared.gaps)
+        of_parts = zip(prepared.texts, prepared.parts, prepared.terms, hypotheses, strict=True)
+        texts = [self._texts(*part) for part in of_parts]
+        alternatives = join_alternatives(texts, prepared.gaps)
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
         unknown_words, num_words = prepared.unknown_words, prepared.num_words
+        applied = [
+            applied_terms(of_part[0].text if of_part else "", required)
+            for of_part, required in zip(texts, prepared.terms, strict=True)
+        ]
         return Translation(
-            prepared.line, *best, alternatives, unknown_words, num_words, is_cut=prepared.is_cut
+            prepared.line,
+            *best,
+            alternatives,
+            unknown_words,
+            num_words,
+            terms=tuple(chain.from_iterable(applied)),
+            is_cut=prepared.is_cut,
         )
 
     def normalize(self, text: str) -> str:
@@ -257,42 +248,40 @@ class TextPipeline:
             for part in parts
         ]
 
-    def words_for_unknown(self, text: str, request: Request, hypothesis: Hypothesis) -> list[str]:
-        """What is shown in place of each [UNK] of a hypothesis of one part; nothing: [UNK] itself."""
-        if self.replacement is None:
-            return []
+    def words_for_unknown(
+        self,
+        text: str,
+        request: Request,
+        terms: Sequence[RequiredTerm],
+        hypothesis: Hypothesis,
+    ) -> list[str]:
+        """What is shown in place of each [UNK] of a hypothesis of one part; nothing: [UNK] itself.
+
+        Args:
+            text: of the part, as in `PreparedLine.texts`.
+            request: of the part.
+            terms: of the part. If [UNK] stands for some of them, each [UNK] of the hypothesis does.
+            hypothesis: explained if it contains [UNK] and `replacement` is given.
+        """
+        of_terms = texts_of_slots(terms)
+        if of_terms or self.replacement is None:
+            return of_terms
         return self.replacement.words(text, request.ids, hypothesis, self.source_tokenizer)
 
     def _texts(
-        self, text: str, request: Request, hypotheses: Sequence[Hypothesis]
+        self,
+        text: str,
+        request: Request,
+        terms: Sequence[RequiredTerm],
+        hypotheses: Sequence[Hypothesis],
     ) -> list[Alternative]:
         """The texts of the hypotheses of one part, all different; of equal texts, the best score."""
+        decode = self.target_tokenizer.decode
         texts = [
-            self.target_tokenizer.decode(
-                hypothesis.ids, self.words_for_unknown(text, request, hypothesis)
-            )
+            decode(hypothesis.ids, self.words_for_unknown(text, request, terms, hypothesis))
             for hypothesis in hypotheses
         ]
         best: dict[str, float] = {}
         for text, hypothesis in zip(texts, hypotheses, strict=True):
             best.setdefault(text.translate(LINE_BREAKS), hypothesis.score)
         return [Alternative(text, score) for text, score in best.items()]
-
-
-def _join(parts: Sequence[Sequence[Alternative]], gaps: Sequence[str]) -> tuple[Alternative, ...]:
-    """The n-th best translation of a line joins the n-th best of each part, with a gap between two parts."""
-    return tuple(
-        Alternative(
-            _with_gaps([alternative.text for alternative in of_parts], gaps),
-            sum(alternative.score for alternative in of_parts),
-        )
-        for of_parts in zip(*parts, strict=False)
-    )
-
-
-def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:
-    """The texts that are not empty, joined."""
-    joined = ""
-    for text, gap in zip(texts, gaps, strict=True):
-        joined += (gap if joined else "") + text if text else ""
-    return joined

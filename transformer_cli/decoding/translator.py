@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from itertools import chain, count, islice, repeat
 
 from transformer_cli.config import DecodingConfig, SequencesData
-from transformer_cli.decoding.details_of_lines import details_of, explained_hypotheses
+from transformer_cli.decoding.details.details_of_lines import details_of, explained_hypotheses
+from transformer_cli.decoding.details.unknown_replacement import with_explained_unknown
 from transformer_cli.decoding.engine import Engine, ExplainingEngine, Hypothesis, Request
+from transformer_cli.decoding.glossary import Glossary
 from transformer_cli.decoding.minimum_bayes_risk import by_expected_utility
 from transformer_cli.decoding.real_text.formatted_lines import FormattedLines
 from transformer_cli.decoding.real_text.together import PlacedText
 from transformer_cli.decoding.sample_seeds import seeded
 from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline, Translation
-from transformer_cli.decoding.unknown_replacement import with_explained_unknown
 from transformer_cli.errors import DataError, UsageError
 
 logger = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ class Translator:
 
         Raises:
             UsageError: no direction of the model has these languages, or several have them; or the engine cannot
-                explain its translations.
+                explain its translations; or spans are to be protected beside a glossary.
             DataError: there are not as many prefixes as lines, or the model cannot write one of them; or a sentence
                 is too long for the model, and the translator is strict.
         """
@@ -73,6 +74,11 @@ class Translator:
             if isinstance(texts, str | bytes):
                 raise TypeError(f"give a list of lines, not {_described(texts)}")
         of_lines = None if prefixes is None else iter(prefixes)
+        if self.protects_spans and self.pipeline.glossary is not None:
+            raise UsageError(
+                "protected spans cannot be used with a glossary",
+                hint="a sentence with spans may be translated in pieces or copied, and then its terms may be missing",
+            )
         explainer = self._explainer() if with_details else None
         towards = self.towards(to, from_)
         windows = towards._windows(iter(lines), of_lines, num_before)
@@ -89,6 +95,28 @@ class Translator:
     def towards(self, to: str | None, from_: str | None = None) -> "Translator":
         """The translator of one direction; see `TextPipeline.towards`."""
         return replace(self, pipeline=self.pipeline.towards(to, from_))
+
+    def with_glossary(self, glossary: Glossary) -> "Translator":
+        """The translator whose translations contain the terms of a glossary.
+
+        Where a sentence contains a source term as whole words, its translation contains the target term as whole words, as
+        often as the source term stands there.
+
+        Raises:
+            UsageError: the model translates no language, or the settings ask for sampling or for diverse beam search.
+            DataError: a term is empty, stands for two target terms, or cannot be written by the model.
+        """
+        if self.decoding.sampling is not None:
+            raise UsageError(
+                "a glossary needs beam search, but decoding.sampling draws translations at random",
+                hint="leave out decoding.sampling or the glossary",
+            )
+        if self.decoding.diversity is not None:
+            raise UsageError(
+                "a glossary needs plain beam search, but decoding.diversity asks for diverse beam search",
+                hint="leave out decoding.diversity or the glossary",
+            )
+        return replace(self, pipeline=self.pipeline.with_glossary(glossary))
 
     def in_direction(self, number: int) -> "Translator":
         """The translator of the direction with this index in `data.directions`."""

@@ -12,11 +12,14 @@ from transformer_cli.text.byte_pieces import BytePieces
 from transformer_cli.text.id_lists import IdLists
 from transformer_cli.text.tokenizer_layout import BYTE_TOKENS
 from transformer_cli.text.vocabulary import learn_model
+from transformer_cli.text.whole_words import WordEdges
 from transformer_cli.text.word_cache import WordCache, as_bytes
 from transformer_cli.text.word_split import SPECIALS, UNK, continues_word, is_corpus_tag
 
 # A text with more characters per token of `max_length` than this counts as too long and is not encoded.
 MAX_CHARACTERS_PER_TOKEN = 64
+# In place of a space inside a text that replaces [UNK]: a noncharacter of Unicode, which no ordinary text contains.
+_INNER_SPACE = "\ufdd0"
 
 
 class Tokenizer:
@@ -60,17 +63,23 @@ class Tokenizer:
         end = as_bytes([self.eos_id]) if with_end else b""
         return IdLists.from_bytes(self._words.encode_batch(texts, end))
 
-    def decode(self, ids: Iterable[int], for_unknown: Iterable[str] = ()) -> str:
+    def decode(self, ids: Iterable[int], for_unknown: Sequence[str] = ()) -> str:
         """The text of ids; [PAD], [SOS], [EOS] and tags are left out, [UNK] is shown.
 
         Args:
-            for_unknown: what is shown in place of the first [UNK], the second and so on; spelled as `words` spells
-                words, with a space before them.
+            ids: of tokens.
+            for_unknown: what is shown in place of the first [UNK], the second and so on: a word, a mark or several words.
+                A word has a space before it, as `words` spells it; the space goes where none belongs, as after a bracket.
         """
-        shown, words = self._shown, iter(for_unknown)
-        return self._engine.decoder.decode(
-            [next(words, shown[index]) if index == self.unk_id else shown[index] for index in ids]
+        shown = self._shown
+        if not for_unknown:
+            return self._engine.decoder.decode([shown[index] for index in ids])
+        # The decoder decides about the space before a text, but the spaces inside it stay.
+        texts = (text[:1] + text[1:].replace(" ", _INNER_SPACE) for text in for_unknown)
+        decoded: str = self._engine.decoder.decode(
+            [next(texts, shown[index]) if index == self.unk_id else shown[index] for index in ids]
         )
+        return decoded.replace(_INNER_SPACE, " ").removeprefix(" ")
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where in a text each token of `encode(text)` stands, as (start, end) in characters.
@@ -155,6 +164,23 @@ class Tokenizer:
         except UnicodeDecodeError:
             return False
         return True
+
+    @cached_property
+    def word_edges(self) -> WordEdges:
+        """Which tokens go on with the word before them, and which end within a word."""
+        layout = self._parts.layout
+        pieces = [layout.bytes_of(piece) for piece in self._pieces]
+        return WordEdges.of(pieces, has_spaced_words=layout.has_spaced_words)
+
+    def encode_inside(self, text: str) -> list[int]:
+        """The ids of a text that stands inside a longer one.
+
+        A word has the space before it, as everywhere. A mark, or a sign of a script without spaces between words, has none.
+        """
+        words, layout = self.words(text), self._parts.layout
+        if words and not continues_word(text, has_spaced_words=layout.has_spaced_words):
+            words[0] = words[0].removeprefix(layout.spelled(" "))
+        return [token.id for word in words for token in self._engine.model.tokenize(word)]
 
     @cached_property
     def continuing_ids(self) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ TAG = re.compile(r"<2[A-Za-z0-9_-]{1,99}>")
 """A tag before the source, which names the target language (Johnson et al. 2017, section 3)."""
 
 # Scripts without spaces between words; U+30FC and U+FF70 are the long-vowel marks of Japanese kana.
-_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30FC\uFF70"
+UNSPACED_SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30FC\uFF70"
 APOSTROPHES = "'\u2019"
 # Written with an escape, as in the tokenizer.json of every checkpoint so far: these files are compared as text.
 _APOSTROPHE = r"['\u2019]"
@@ -65,7 +65,7 @@ class SplitPatterns:
             has_spaced_words: whether Chinese, Japanese or Thai text comes with spaces between its words, which
                 are then words as in any other script.
         """
-        unspaced = "" if has_spaced_words else _UNSPACED
+        unspaced = "" if has_spaced_words else UNSPACED_SCRIPTS
         beside = f"&&[^{unspaced}]" if unspaced else ""
         letter = rf"[\p{{L}}{beside}]"
         # U+200C and U+200D change the shape of letters; they do not separate words.

@@ -10,7 +10,7 @@ import pytest
 
 from transformer_cli.commands.translate import run_translation
 from transformer_cli.config import PhrasebookData, TokenizerConfig
-from transformer_cli.decoding import Translator
+from transformer_cli.decoding import Glossary, Translator
 from transformer_cli.text.tokenizer import train_tokenizer
 
 from ...decoding.small_translators import WORDS, tokenizer_of_words, translator
@@ -144,3 +144,14 @@ def test_the_target_language_can_be_changed(typed: Typed) -> None:
     out, _ = typed(*lines, ":to en", *lines, ":to Italian", *lines, of=both.towards("it"))
     assert out == expected
     assert expected[:2] != expected[2:4]
+
+
+def test_a_term_that_is_missing_is_told(
+    typed: Typed, of_words: Translator, caplog: pytest.LogCaptureFixture
+) -> None:
+    glossary = Glossary.of({"uno": "otto sette sei"})
+    typed("due", "uno " * 5, of=of_words.with_glossary(glossary))  # the model writes 12 tokens
+    assert (
+        "line 2: the translation does not contain otto sette sei, which the glossary gives for uno"
+        in caplog.messages
+    )

@@ -12,6 +12,7 @@ from transformer_cli.commands.translating.reasons import reason_lines
 from transformer_cli.commands.translating.task import InputLine, Task, input_lines
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Translator, UnknownWords
+from transformer_cli.decoding.glossary.glossary_use import GlossaryUse
 from transformer_cli.errors import TfmError, UsageError
 from transformer_cli.signals import ended_after
 
@@ -34,7 +35,7 @@ def talk(task: Task, output: Path | None) -> None:
     Args:
         output: a file that gets the translations, too; None: standard output.
     """
-    prompt, unknown_words = Prompt(task), UnknownWords()
+    prompt, unknown_words, glossary_use = Prompt(task), UnknownWords(), GlossaryUse()
     conversation = prompt.conversation
     with opened_output_of_typing(output) as write:
         for window in input_lines(([line] for line in prompt.texts()), task.wishes):
@@ -49,6 +50,7 @@ def talk(task: Task, output: Path | None) -> None:
                 conversation.show_answer(prompt.task.lines(translations))
             for translation in translations:
                 unknown_words.add(translation)
+                glossary_use.add(translation)
             unknown_words.report()
 
 

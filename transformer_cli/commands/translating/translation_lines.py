@@ -5,8 +5,8 @@ from typing import Any
 
 from transformer_cli.commands.translating.wishes import Wishes
 from transformer_cli.decoding import LineDetails, PartDetails, TextPipeline, Translation
+from transformer_cli.decoding.details.word_links import pharaoh
 from transformer_cli.decoding.text_pipeline import Alternative
-from transformer_cli.decoding.word_links import pharaoh
 from transformer_cli.errors import UsageError
 from transformer_cli.escaping import escaped_in_json
 
@@ -17,7 +17,8 @@ def check_wishes(wishes: Wishes, *, as_json: bool) -> None:
     """Refuse wishes that do not fit together, before a model is loaded.
 
     Raises:
-        UsageError: details without JSON or with protected spans, or an alignment of n-best lists.
+        UsageError: details without JSON or with protected spans, a glossary with protected spans, a dictionary for
+            nothing, or an alignment of n-best lists.
     """
     for is_wished, option in ((wishes.details, "--details"), (wishes.attention, "--attention")):
         if is_wished and not as_json:
@@ -28,6 +29,11 @@ def check_wishes(wishes: Wishes, *, as_json: bool) -> None:
         raise UsageError(
             "--protect cannot be used with --alignment, --details and --attention",
             hint="these options describe a translation of the whole line, but --protect may translate a line in pieces",
+        )
+    if wishes.glossary is not None and wishes.protects_spans:
+        raise UsageError(
+            "--protect cannot be used with --glossary",
+            hint="--protect may translate a line in pieces or copy it, and then its terms may be missing; leave out one",
         )
     if wishes.dictionary is not None and not wishes.replace_unknown:
         raise UsageError(
@@ -75,6 +81,11 @@ def _as_json(translation: Translation, wishes: Wishes, pipeline: TextPipeline) -
         "alternatives": [alternative._asdict() for alternative in translation.alternatives],
         "unknown_words": translation.unknown_words,
     }
+    if wishes.glossary is not None:
+        facts["terms"] = [
+            {"source": term.source, "target": term.target, "applied": term.is_applied}
+            for term in translation.terms
+        ]
     if translation.details is not None:
         facts |= _details(translation.details, wishes, pipeline)
     return escaped_in_json(json.dumps(facts, ensure_ascii=False))

@@ -18,6 +18,8 @@ class Wishes:
     """The text with which each translation begins; None: any."""
     prefixes: Path | None = None
     """A file with the prefix of each line, instead of `prefix`."""
+    glossary: Path | None = None
+    """A file of terms that the translations contain."""
     alignment: bool = False
     """Whether the word alignment stands beside each translation."""
     details: bool = False

@@ -1,6 +1,6 @@
 """The PyTorch engine: batches of token ids through a `Transformer` and a search."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -19,11 +19,19 @@ from transformer_cli.decoding.engine import (
 )
 from transformer_cli.decoding.engines.cross_attention import aligning_layer
 from transformer_cli.decoding.engines.teacher_forcing import TeacherForcing
+from transformer_cli.decoding.engines.term_search import (
+    beam_groups,
+    hypotheses_with_terms,
+    room_for_terms,
+    term_states,
+    without_bans_of_terms,
+)
 from transformer_cli.decoding.length_batches import length_batches, max_logits
 from transformer_cli.decoding.length_limits import LengthLimits, length_limits
 from transformer_cli.decoding.search import (
     AttendingScorer,
     beam_search,
+    constrained_search,
     diverse_beam_search,
     greedy_search,
     sample_search,
@@ -47,6 +55,7 @@ from transformer_cli.runtime import Machine
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.byte_pieces import BytePieces
 from transformer_cli.text.padding import pad_ids
+from transformer_cli.text.whole_words import WordEdges
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,8 @@ class PyTorchEngine:
     """The bytes of the target tokens; None if each of them consists of whole characters."""
     continuing_ids: tuple[int, ...] = ()
     """The target tokens that continue a word: they never follow the prefix of a request."""
+    word_edges: Callable[[], WordEdges] | None = None
+    """Returns the word edges of the target tokens, which only terms need; None if each token is a whole word or mark."""
     translating: PreparedTransformer | None = None
     """The same model, prepared for translation; None: the modules translate. See `prepared`."""
 
@@ -90,18 +101,21 @@ class PyTorchEngine:
     ) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
         found: list[list[Hypothesis]] = [[] for _ in requests]
-        logits_per_sentence = options.num_hypotheses * self.model.output.out_features
-        batches = length_batches(
-            range(len(requests)),
-            lambda index: len(requests[index].ids),
-            max_tokens=options.batch_tokens,
-            max_items=max(1, max_logits(self.machine.device.type) // logits_per_sentence),
-        )
+        all_logits = max_logits(self.machine.device.type)
         with self._inference():
-            for batch in batches:
-                hypotheses = self._search([requests[index] for index in batch], options)
-                for index, of_sentence in zip(batch, _to_lists(hypotheses), strict=True):
-                    found[index] = of_sentence
+            for of_group, indices in beam_groups(requests, options):
+                logits_per_sentence = of_group.num_hypotheses * self.model.output.out_features
+                batches = length_batches(
+                    indices,
+                    lambda index: len(requests[index].ids),
+                    max_tokens=options.batch_tokens,
+                    max_items=max(1, max_logits(self.machine.device.type) // logits_per_sentence),
+                )
+                for batch in batches:
+                    of_batch = [requests[index] for index in batch]
+                    hypotheses = hypotheses_with_terms(of_batch, of_group, self._search)
+                    for index, of_sentence in zip(batch, hypotheses, strict=True):
+                        found[index] = of_sentence
         return found
 
     def negative_log_likelihood(
@@ -162,21 +176,39 @@ class PyTorchEngine:
         with torch.inference_mode(), self.machine.autocast():
             yield
 
-    def _search(self, requests: Sequence[Request], options: DecodingConfig) -> Hypotheses:
+    def _search(
+        self, requests: Sequence[Request], options: DecodingConfig, *, goes_past_end: bool
+    ) -> Hypotheses:
         sources = [request.ids for request in requests]
         source_ids, source_mask = self._padded(sources)
         has_coverage = options.coverage_penalty > 0.0
         scorer = self._started(source_ids, source_mask, with_attention=has_coverage)
         limits = [self._length_limits(request, options) for request in requests]
         max_lengths = self._to_device([limit.largest for limit in limits])
-        hooks = self._hooks(requests, options, max_lengths)
-        if any(limit.smallest > 1 for limit in limits):
+        states, of_hooks = None, options
+        if any(request.terms for request in requests):
+            states = term_states(
+                requests,
+                self.word_edges()
+                if self.word_edges
+                else WordEdges.none(self.model.output.out_features),
+                self.machine.device,
+                has_bytes=self.byte_pieces is not None,
+                goes_past_end=goes_past_end,
+            )
+            room = room_for_terms(requests, states, most=self._most_tokens)
+            max_lengths = max_lengths.maximum(room)
+            of_hooks = without_bans_of_terms(options)
+        hooks = self._hooks(requests, of_hooks, max_lengths)
+        if not goes_past_end and any(limit.smallest > 1 for limit in limits):
             min_lengths = self._to_device([limit.smallest for limit in limits])
             hooks.append(MinimalLengths(min_lengths, self.special_ids.eos_id))
         if has_coverage:
             facts = source_mask, max_lengths, self.special_ids.eos_id, options
             hooks.append(CoveragePenalty(scorer.attention, *facts))
         arguments = scorer, self.special_ids, max_lengths, options, hooks
+        if states is not None:
+            return constrained_search(*arguments, states)
         if options.sampling is not None:
             seeds = self._to_device([request.seed for request in requests])
             return sample_search(*arguments, seeds)
@@ -223,18 +255,23 @@ class PyTorchEngine:
             hooks.append(ForcedPrefix(prefixes, continuing_ids=self.continuing_ids, device=device))
         return hooks
 
+    @property
+    def _most_tokens(self) -> int | None:
+        """The largest number of tokens that all models can write; None if there is no limit."""
+        configs = [model.config for model in self.models]
+        most = [config.max_length for config in configs if config.positions == "learned"]
+        return min(most, default=None)
+
     def _length_limits(self, request: Request, options: DecodingConfig) -> LengthLimits:
         """The number of tokens of a translation; without [EOS], it is fixed."""
         fixed_length = self.sequence_format.fixed_length(len(request.ids))
         if fixed_length is not None:
             return LengthLimits(0, fixed_length)  # there is no [EOS] to ban
-        configs = [model.config for model in self.models]
-        most = [config.max_length for config in configs if config.positions == "learned"]
         return length_limits(
             len(request.ids),
             options,
             prefix_length=len(request.prefix),
-            most=min(most, default=None),
+            most=self._most_tokens,
         )
 
     def _padded(self, sequences: Sequence[TokenIds]) -> tuple[Tensor, Tensor | None]:
@@ -248,17 +285,6 @@ class PyTorchEngine:
 
     def _on_device(self, array: NDArray[Any]) -> Tensor:
         return to_device(torch.from_numpy(array), self.machine.device)
-
-
-def _to_lists(hypotheses: Hypotheses) -> Iterator[list[Hypothesis]]:
-    """The hypotheses of each sentence, without padding."""
-    fields = (hypotheses.ids, hypotheses.lengths, hypotheses.scores)
-    for of_sentence in zip(*(field.tolist() for field in fields), strict=True):
-        yield [
-            Hypothesis(tuple(ids[:length]), score)
-            for ids, length, score in zip(*of_sentence, strict=True)
-            if score > -torch.inf
-        ]
 
 
 def started_search(

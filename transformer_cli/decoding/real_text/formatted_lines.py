@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
+from transformer_cli.decoding.glossary import applied_terms
 from transformer_cli.decoding.real_text.attempts import SentenceTranslation
 from transformer_cli.decoding.real_text.edge_marks import range_without_unknown_marks
 from transformer_cli.decoding.real_text.joined_parts import copied, joined, with_texts_of
@@ -130,13 +131,17 @@ class FormattedLines:
         if not self.keeps_layout:
             [translation] = yield [given]
             return translation
-        in_capitals = is_in_capitals(text)
+        required = self.pipeline.required_terms(self.pipeline.normalize(text))
+        # Other letters than those of the glossary would make other words of its terms.
+        in_capitals = is_in_capitals(text) and not required
         read = in_sentence_case(text) if in_capitals else text
         [translation] = yield [given._replace(text=read)]
 
         def in_form_of_source(found: str) -> str:
-            found = with_final_mark_of(found, text)
-            return found.upper() if in_capitals else found
+            marked = with_final_mark_of(found, text)
+            if applied_terms(marked, required) != applied_terms(found, required):
+                return found  # the full stop belongs to a term
+            return marked.upper() if in_capitals else marked
 
         return with_texts_of(translation, in_form_of_source)
 

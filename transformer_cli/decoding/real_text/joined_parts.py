@@ -28,6 +28,7 @@ def joined(
         pairs,
         unknown_words=tuple(word for part in parts for word in part.unknown_words),
         num_words=sum(part.num_words for part in parts),
+        terms=tuple(term for part in parts for term in part.terms),
         is_cut=any(part.is_cut for part in parts),
         is_partly_copied=any(part.is_partly_copied for part in parts),
     )

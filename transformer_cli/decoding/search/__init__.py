@@ -7,3 +7,6 @@ from transformer_cli.decoding.search.hypotheses import Hypotheses as Hypotheses
 from transformer_cli.decoding.search.sampling import sample_search as sample_search
 from transformer_cli.decoding.search.scorer import AttendingScorer as AttendingScorer
 from transformer_cli.decoding.search.scorer import Scorer as Scorer
+from transformer_cli.decoding.search.terms.constrained import (
+    constrained_search as constrained_search,
+)

@@ -101,11 +101,22 @@ class Beams:
             places = F.pad(places, (0, num_missing))
         parents = places // vocabulary
         tokens = places - parents * vocabulary
+        scores = totals / self._penalties[len(self._steps) + 1]
+        self._append(parents, tokens, totals, self._is_in_beam(scores), eos_id)
+
+    def _append(
+        self, parents: Tensor, tokens: Tensor, totals: Tensor, is_kept: Tensor, eos_id: int
+    ) -> None:
+        """Append the chosen tokens to their parents; all tensors (b, W).
+
+        Args:
+            totals: the log-probabilities of the hypotheses with these tokens.
+            is_kept: whether these hypotheses are in the beam.
+        """
         self._steps.append(Step(self._sentences, parents, tokens))
         length = len(self._steps)
         is_end = (self._max_lengths <= length).unsqueeze(1) | (tokens == eos_id)
         scores = totals / self._penalties[length]
-        is_kept = self._is_in_beam(scores)
         self._newest = scores, is_kept
         self._keep_finished(scores.where(is_kept & is_end, -torch.inf))
         self._totals = totals.where(is_kept & ~is_end, -torch.inf)

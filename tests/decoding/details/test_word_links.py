@@ -4,7 +4,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.decoding.word_links import Link, linked_words, pharaoh, word_spans, words_at
+from transformer_cli.decoding.details.word_links import (
+    Link,
+    linked_words,
+    pharaoh,
+    word_spans,
+    words_at,
+)
 
 texts = st.text(alphabet="ab \t\u00a0\u2003\x1c.", max_size=20)
 

@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from transformer_cli.decoding.engine import ExplainingEngine, Hypothesis, Request, TokenIds
-from transformer_cli.decoding.line_details import LineDetails, PartDetails
-from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline
-from transformer_cli.decoding.word_links import (
+from transformer_cli.decoding.details.line_details import LineDetails, PartDetails
+from transformer_cli.decoding.details.word_links import (
     Link,
     Span,
     linked_words,
@@ -13,6 +11,8 @@ from transformer_cli.decoding.word_links import (
     word_spans,
     words_at,
 )
+from transformer_cli.decoding.engine import ExplainingEngine, Hypothesis, Request, TokenIds
+from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline
 from transformer_cli.text import Tokenizer
 
 # The span of a token that stands nowhere in a text: it overlaps no word.
@@ -109,9 +109,9 @@ def _words_of_target(
     """For each part and each of its tokens, the indices of its words in the translation."""
     tokenizer, translation = pipeline.target_tokenizer, ""
     spans: list[list[Span]] = []
-    parts = zip(prepared.texts, prepared.parts, best, prepared.gaps, strict=True)
-    for source, request, hypothesis, gap in parts:
-        for_unknown = pipeline.words_for_unknown(source, request, hypothesis)
+    parts = zip(prepared.texts, prepared.parts, prepared.terms, best, prepared.gaps, strict=True)
+    for source, request, terms, hypothesis, gap in parts:
+        for_unknown = pipeline.words_for_unknown(source, request, terms, hypothesis)
         text = tokenizer.decode(hypothesis.ids, for_unknown)
         translation += gap if text and translation else ""
         place = len(translation)

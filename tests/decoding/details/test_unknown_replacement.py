@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from transformer_cli.decoding import Request, Translator
-from transformer_cli.decoding.unknown_replacement import UnknownReplacement
-from transformer_cli.decoding.word_links import Link
+from transformer_cli.decoding.details.unknown_replacement import UnknownReplacement
+from transformer_cli.decoding.details.word_links import Link
 
 from .test_details_of_lines import copier, tokenizer_of, words_of_characters
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from transformer_cli.decoding.details.word_links import Link
 from transformer_cli.decoding.engine import Explanation, TokenIds
-from transformer_cli.decoding.word_links import Link
 
 
 class PartDetails(NamedTuple):

@@ -18,12 +18,12 @@ from transformer_cli.decoding import (
     TokenIds,
     Translator,
 )
-from transformer_cli.decoding.word_links import Link
+from transformer_cli.decoding.details.word_links import Link
 from transformer_cli.errors import UsageError
 from transformer_cli.text.spelling.known_spellings import KnownSpellings
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
-from .small_translators import tokenizer_of_words, translator
+from ..small_translators import tokenizer_of_words, translator
 
 TEXTS = [
     "Il gatto dorme. Dov'è l'acqua? C'è un po' di caffè (forse)!",

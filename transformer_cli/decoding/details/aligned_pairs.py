@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from transformer_cli.decoding.details_of_lines import kept_words, spans_in_line
-from transformer_cli.decoding.engine import ExplainingEngine, Explanation, Request, TokenIds
-from transformer_cli.decoding.text_pipeline import TextPipeline
-from transformer_cli.decoding.translator import WINDOW_LINES
-from transformer_cli.decoding.word_links import (
+from transformer_cli.decoding.details.details_of_lines import kept_words, spans_in_line
+from transformer_cli.decoding.details.word_links import (
     Link,
     linked_words,
     places_of,
     word_spans,
     words_at,
 )
+from transformer_cli.decoding.engine import ExplainingEngine, Explanation, Request, TokenIds
+from transformer_cli.decoding.text_pipeline import TextPipeline
+from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.text.normalization import is_blank
 from transformer_cli.text.sentences import split_sentences
 
