@@ -101,7 +101,6 @@ class PyTorchEngine:
     ) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
         found: list[list[Hypothesis]] = [[] for _ in requests]
-        all_logits = max_logits(self.machine.device.type)
         with self._inference():
             for of_group, indices in beam_groups(requests, options):
                 logits_per_sentence = of_group.num_hypotheses * self.model.output.out_features
