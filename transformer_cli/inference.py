@@ -119,6 +119,8 @@ def load_run(
         files = read_files(folder)
         config = override_settings(_with_own_paths(files), overrides)
         _check_precision(config, is_possible=len(runs) == 1 and command != "next")
+        if len(runs) > 1 and "decoding.engine" in overridden:
+            _require_pytorch(config)
         loaded = _loaded(files, config, alone=takes_engine)
         configs.append(config)
         return loaded
@@ -137,6 +139,15 @@ class _Loaded(NamedTuple):
     translator: Translator
     described: str
     """The engine and the machine in words."""
+
+
+def _require_pytorch(config: Config) -> None:
+    """Refuse another engine for an ensemble if the user asks for it."""
+    if config.decoding.engine != "torch":
+        raise ConfigError(
+            f"decoding.engine: {config.decoding.engine} translates with one model, not with an ensemble",
+            hint="leave decoding.engine out, or name one run",
+        )
 
 
 def _check_precision(config: Config, *, is_possible: bool) -> None:

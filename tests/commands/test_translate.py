@@ -332,7 +332,7 @@ def test_prefixes_come_from_an_option_or_line_by_line_from_a_file(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("sei\n", r"prefixes\.txt: 1 lines, but the input has more"),
+        ("sei\n", r"prefixes\.txt: it ends after line 1, but the input has more lines"),
         ("sei\n" * 3, r"prefixes\.txt: 3 lines, but the input has 2"),
         ("\x00" * 100, r"prefixes\.txt: .*binary"),
     ],

@@ -28,8 +28,8 @@ def combine_translators(translators: Sequence[Translator], names: Sequence[str])
         for difference in _differences(first.pipeline, other.pipeline):
             raise UsageError(
                 f"{names[0]} and {name} cannot form an ensemble: {difference}",
-                hint="an ensemble needs runs with the same tokenizers and languages, such as runs of one config "
-                "with other values of seed",
+                hint="an ensemble needs runs with the same tokenizers and languages, such as runs on the same corpus files "
+                "that differ only in seed",
             )
     engines = [each.engine for each in translators if isinstance(each.engine, PyTorchEngine)]
     if len(engines) < len(translators):

@@ -1,5 +1,6 @@
 """A file that grows piece by piece; notes beside it say which of its bytes are valid after a crash."""
 
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,8 @@ from transformer_cli.storage.json_lines import append_json_line, read_json_lines
 from transformer_cli.storage.lock import try_lock
 
 NOTES_SUFFIX = ".notes.jsonl"
+
+logger = logging.getLogger(__name__)
 
 
 class GrowingFile:
@@ -80,5 +83,11 @@ class GrowingFile:
         if not self.notes and self.notes_path.exists():
             with errors_explained(self.notes_path, fs=self._fs):
                 self._fs.remove_file(self.notes_path)
+        if not self.notes and self.num_bytes:
+            logger.warning(
+                "%s: it does not fit its notes in %s, so it begins again",
+                self.path,
+                self.notes_path,
+            )
         with errors_explained(self.path, fs=self._fs):
             os.ftruncate(self._file, self.notes[-1]["num_bytes"] if self.notes else 0)

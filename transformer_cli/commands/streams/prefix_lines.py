@@ -43,7 +43,8 @@ class PrefixLines:
         self._num_taken += num_lines
         if len(taken) < num_lines:
             raise DataError(
-                f"{self._path}: {len(self._prefixes)} lines, but the input has more", hint=_HINT
+                f"{self._path}: it ends after line {len(self._prefixes)}, but the input has more lines",
+                hint=_HINT,
             )
         return taken
 

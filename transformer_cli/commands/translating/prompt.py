@@ -40,7 +40,7 @@ def talk(task: Task, output: Path | None) -> None:
     with opened_output_of_typing(output) as write:
         for window in input_lines(([line] for line in prompt.texts()), task.wishes):
             translations = prompt.task.translations(window)
-            prompt.last = window[0]
+            prompt.last, prompt.last_text = window[0], translations[0].text
             data = prompt.task.output(window, translations, is_standard=output is None)
             if output is None:
                 conversation.announce_answer()
@@ -60,6 +60,7 @@ class Prompt:
     def __init__(self, task: Task) -> None:
         self.task = task
         self.last: InputLine | None = None
+        self.last_text = ""
         self.conversation = Conversation(task.translator.pipeline)
         self._commands: dict[str, Callable[[str], None]] = {
             "beam": self._set_beam,
@@ -98,14 +99,14 @@ class Prompt:
         translator = self.task.translator
         if not (value.isascii() and value.isdigit()):
             raise UsageError(
-                f":beam {value}: a whole number is expected",
+                f"{f':beam {value}'.rstrip()}: a whole number is expected",
                 hint="such as :beam 8; 1 is greedy search",
             )
         changed = translator.decoding.model_dump() | {"beam_size": int(value)}
         try:
             decoding = DecodingConfig.model_validate(changed)
         except ValidationError as error:
-            problem = error.errors()[0]["msg"]
+            problem = error.errors()[0]["msg"].removeprefix("Value error, ")
             raise UsageError(f":beam {value}: {problem}", hint="such as :beam 8") from error
         self._use(replace(translator, decoding=decoding))
         self.conversation.tell(
@@ -127,6 +128,14 @@ class Prompt:
         decoding = translator.decoding.model_copy(update={"num_best": num_best})
         task = replace(self.task, translator=replace(translator, decoding=decoding))
         for translation in task.translations([self.last], with_details=True):
+            if translation.text != self.last_text:
+                self.conversation.tell(
+                    [
+                        "the last line was translated in pieces, to keep its layout or its protected spans; "
+                        "this is the line as one text:",
+                        translation.text,
+                    ]
+                )
             self.conversation.tell(reason_lines(translation, translator.pipeline))
 
     def _tell_help(self, value: str) -> None:

@@ -30,8 +30,8 @@ class AlignedPair(NamedTuple):
     target: str
     links: tuple[Link, ...]
     """The words that belong together, counted through the whole lines; none if one of them is blank."""
-    log_probability: float
-    """log P(target | source) in nats, the sum over all tokens of the target; 0 if one of the lines is blank."""
+    log_probability: float | None
+    """log P(target | source) in nats, the sum over all tokens of the target; None if one of the lines is blank."""
 
 
 class _Part(NamedTuple):
@@ -125,4 +125,4 @@ class PairAligner:
             )
             links |= {Link(of_source[one.source], of_target[one.target]): None for one in found}
         total = sum(float(one.explanation.token_log_probs.sum()) for one in parts)
-        return AlignedPair(source, target, tuple(links), total)
+        return AlignedPair(source, target, tuple(links), total if parts else None)

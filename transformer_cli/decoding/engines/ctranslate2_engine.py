@@ -145,7 +145,7 @@ class CTranslate2Engine:
         for name in sorted(set(DecodingConfig.model_fields) - _KNOWN):
             if getattr(options, name) != getattr(default, name):
                 raise ConfigError(
-                    f"decoding.{name}: {getattr(options, name)}, but CTranslate2 does not know this setting",
+                    f"decoding.{name}: CTranslate2 does not know this setting",
                     hint=f"leave decoding.{name} out, or set decoding.engine=torch",
                 )
         if (options.max_length or 0) > self.max_positions:
