@@ -18,9 +18,7 @@ from transformer_cli.config import (
     load_config,
 )
 from transformer_cli.config.loading import override_settings
-from transformer_cli.config.overridable import INSTEAD, OVERRIDABLE, Command, commands_that_take
-from transformer_cli.config.overrides import overridden_setting
-from transformer_cli.config.refusal import setting_paths, similar_setting
+from transformer_cli.config.overridable import Command, commands_that_take, overridable_setting
 from transformer_cli.decoding import ExplainingEngine, SpecialIds, TextPipeline, Translator
 from transformer_cli.errors import ConfigError
 from transformer_cli.text import SequenceFormat, Tokenizer
@@ -111,7 +109,7 @@ def load_run(
         ConfigError: an override names a setting that a trained model cannot change, or that has no effect.
         UsageError: the models of the ensemble have different vocabularies, languages or formats.
     """
-    overridden = frozenset(_checked_setting(override, command) for override in overrides)
+    overridden = frozenset(overridable_setting(override, command) for override in overrides)
     runs: Sequence[str | None] = [run] if isinstance(run, str) else run or [None]
     # Other commands, and ensembles, compute what only PyTorch can.
     takes_engine = len(runs) == 1 and command in commands_that_take("decoding.engine")
@@ -209,38 +207,6 @@ def _pytorch_engine(files: TrainedFiles, config: Config) -> ExplainingEngine:
     engine = _loaded(files, changed).translator.engine
     assert isinstance(engine, ExplainingEngine)
     return engine
-
-
-def _checked_setting(override: str, command: Command) -> str:
-    """The name of the setting that an override changes; it must have an effect on the command."""
-    setting = overridden_setting(override)
-    commands = commands_that_take(setting)
-    if command in commands:
-        return setting
-    sections = [name for name in OVERRIDABLE if "." not in name and command in OVERRIDABLE[name]]
-    single = [
-        name
-        for name, takers in OVERRIDABLE.items()
-        if command in takers and name.partition(".")[0] not in sections
-    ]
-    taken = ", ".join([*(f"{section}.*" for section in sections), *single])
-    hint = f"tfm {command} takes {taken}"
-    if setting in INSTEAD:
-        problem = "this setting is for the validations during training"
-        if command in commands_that_take(INSTEAD[setting]):
-            hint = f"tfm {command} takes {INSTEAD[setting]} instead"
-    elif commands:
-        problem = f"this setting has no effect on tfm {command}"
-        others = [name for name in commands if not ("validate" in commands and " " in name)]
-        hint = f"it has one on tfm {' and tfm '.join(others)}; {hint}"
-    else:
-        problem = "this setting cannot be changed for a trained model"
-        if setting not in {*setting_paths(), *setting_paths({"source": "files"})}:
-            problem = "this is not a setting"
-            known = [path for path in setting_paths() if command in commands_that_take(path)]
-            meant = similar_setting(setting.split("."), known)
-            hint = f"did you mean {meant}?" if meant else hint
-    raise ConfigError(f"--set {override}: {problem}", hint=hint)
 
 
 def build_translator(

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -78,14 +78,8 @@ SETTINGS = [
     for path in setting_paths({"source": "files"})
     if path.startswith(("decoding.", "runtime.", "validation.")) or path == "data.root"
 ]
-COMMANDS: tuple[Command, ...] = (
-    "translate",
-    "validate",
-    "validate --source",
-    "next",
-    "likelihood",
-    "align",
-)
+# The benchmark takes long, and has tests of its own.
+COMMANDS = tuple(command for command in get_args(Command) if command != "benchmark --decode")
 
 
 @pytest.fixture

@@ -1,6 +1,10 @@
 """The settings that `--set` can change for a trained model, and the commands on which they have an effect."""
 
-from typing import Literal
+from typing import Literal, get_args
+
+from transformer_cli.config.overrides import overridden_setting
+from transformer_cli.config.refusal import setting_paths, similar_setting
+from transformer_cli.errors import ConfigError
 
 Command = Literal[
     "translate",
@@ -11,15 +15,7 @@ Command = Literal[
     "align",
     "benchmark --decode",
 ]
-_ALL: tuple[Command, ...] = (
-    "translate",
-    "validate",
-    "validate --source",
-    "next",
-    "likelihood",
-    "align",
-    "benchmark --decode",
-)
+_ALL: tuple[Command, ...] = get_args(Command)
 # What `--set` can change for a trained model: settings, or sections of them, and the commands on which they have
 # an effect. For each setting the longest matching name counts. Settings without a match are for training only.
 OVERRIDABLE: dict[str, tuple[Command, ...]] = {
@@ -54,3 +50,39 @@ def commands_that_take(setting: str) -> tuple[Command, ...]:
     known = [name for name in OVERRIDABLE if f"{setting}.".startswith(f"{name}.")]
     # A whole section is refused: the settings that it does not name would get their defaults.
     return OVERRIDABLE[max(known, key=len)] if known and "." in setting else ()
+
+
+def overridable_setting(override: str, command: Command) -> str:
+    """The name of the setting that an override such as decoding.beam_size=8 changes.
+
+    Raises:
+        ConfigError: it is no setting, a trained model cannot change it, or it has no effect on the command.
+    """
+    setting = overridden_setting(override)
+    commands = commands_that_take(setting)
+    if command in commands:
+        return setting
+    sections = [name for name in OVERRIDABLE if "." not in name and command in OVERRIDABLE[name]]
+    single = [
+        name
+        for name, takers in OVERRIDABLE.items()
+        if command in takers and name.partition(".")[0] not in sections
+    ]
+    taken = ", ".join([*(f"{section}.*" for section in sections), *single])
+    hint = f"tfm {command} takes {taken}"
+    if setting in INSTEAD:
+        problem = "this setting is for the validations during training"
+        if command in commands_that_take(INSTEAD[setting]):
+            hint = f"tfm {command} takes {INSTEAD[setting]} instead"
+    elif commands:
+        problem = f"this setting has no effect on tfm {command}"
+        others = [name for name in commands if not ("validate" in commands and " " in name)]
+        hint = f"it has one on tfm {' and tfm '.join(others)}; {hint}"
+    else:
+        problem = "this setting cannot be changed for a trained model"
+        if setting not in {*setting_paths(), *setting_paths({"source": "files"})}:
+            problem = "this is not a setting"
+            known = [path for path in setting_paths() if command in commands_that_take(path)]
+            meant = similar_setting(setting.split("."), known)
+            hint = f"did you mean {meant}?" if meant else hint
+    raise ConfigError(f"--set {override}: {problem}", hint=hint)

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-import torch
-
 # The largest number of logits of a batch. Each position has one logit per token of the vocabulary. A GPU gets few, large
 # kernels, with 256 MiB of logits in float32. On a CPU, 16 MiB are enough for its speed, and memory stays small.
 MAX_LOGITS = 2**26
@@ -13,9 +11,9 @@ MAX_LOGITS_ON_CPU = 2**22
 Item = TypeVar("Item")
 
 
-def max_logits(device: torch.device) -> int:
-    """The largest number of logits of a batch on a device."""
-    return MAX_LOGITS_ON_CPU if device.type == "cpu" else MAX_LOGITS
+def max_logits(device_type: str) -> int:
+    """The largest number of logits of a batch on a device of this type, such as cpu or cuda."""
+    return MAX_LOGITS_ON_CPU if device_type == "cpu" else MAX_LOGITS
 
 
 def length_batches(

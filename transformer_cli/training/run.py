@@ -94,10 +94,8 @@ def train(
         InterruptedBySignal: a signal asked to stop; the state is saved.
     """
     callbacks, time_limit = _checked(callbacks), TimeLimit(config.training.max_minutes)
-    for name in config.validation.scores:
-        metric_of(name)  # raises now, and not at the first validation, if a package is missing
+    _require_means(config)
     launch = read_launch()
-    require_training_precision(config.runtime)
     machine = place_on_device(prepare_machine(config.runtime), launch, config.runtime)
     # Before the corpus is read: with any vocabulary, the model is at least this large.
     require_memory_for_training(config, (1, 1), machine.device)
@@ -144,6 +142,13 @@ def _end(
         how = "finished" if is_done else f"stopped by {', '.join(limits) or 'a callback'}"
         step = session.progress.step
         logger.info("%s after %d step%s: %s", how, step, "" if step == 1 else "s", folder.path)
+
+
+def _require_means(config: Config) -> None:
+    """Refuse now what would fail later: a precision that cannot train, a score whose package is missing."""
+    require_training_precision(config.runtime)
+    for name in config.validation.scores:
+        metric_of(name)
 
 
 def _checked(callbacks: Callback | Iterable[Callback]) -> tuple[Callback, ...]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import example, given
+from hypothesis import example, given, reject
 from hypothesis import strategies as st
 
 from transformer_cli.commands.streams import input_lines
@@ -43,7 +43,13 @@ def decode(data: bytes) -> list[str]:
 @example(b"\n")
 @example(b"no last newline")
 def test_there_are_as_many_lines_as_line_feeds_say(data: bytes) -> None:
-    lines = decode(data)
+    try:
+        lines = decode(data)
+    except (
+        DataError
+    ) as error:  # bytes with which compressed files begin, and others that are no text
+        assert "text" in error.message
+        reject()
     assert len(lines) == data.count(b"\n") + (data != b"" and not data.endswith(b"\n"))
     expected = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     for line, raw in zip(lines, expected, strict=False):

@@ -1,9 +1,6 @@
 """The options of `tfm align`. As in `cli.py`, the command is imported only when it runs."""
 
-from pathlib import Path
 from typing import Annotated
-
-import typer
 
 from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.options import (
@@ -12,20 +9,16 @@ from transformer_cli.commands.arguments.options import (
     JsonOption,
     Overrides,
     RunOption,
+    SourceFileOption,
+    TargetFileOption,
     ToOption,
     set_option,
 )
 
 
 def align(
-    source: Annotated[
-        Path,
-        typer.Option("--source", help="A text file, one sentence per line; - is standard input."),
-    ],
-    target: Annotated[
-        Path,
-        typer.Option("--target", help="The translations: line N belongs to line N of --source."),
-    ],
+    source: SourceFileOption,
+    target: TargetFileOption,
     run: RunOption = None,
     overrides: Annotated[
         Overrides, set_option("runtime.device=cpu", completion.settings_of_the_machine)

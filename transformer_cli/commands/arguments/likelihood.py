@@ -1,9 +1,6 @@
 """The options of `tfm likelihood`. As in `cli.py`, the command is imported only when it runs."""
 
-from pathlib import Path
 from typing import Annotated
-
-import typer
 
 from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.options import (
@@ -12,20 +9,16 @@ from transformer_cli.commands.arguments.options import (
     JsonOption,
     Overrides,
     RunsOption,
+    SourceFileOption,
+    TargetFileOption,
     ToOption,
     set_option,
 )
 
 
 def likelihood(
-    source: Annotated[
-        Path,
-        typer.Option("--source", help="A text file in the source language; - is standard input."),
-    ],
-    target: Annotated[
-        Path,
-        typer.Option("--target", help="Its translations: line N belongs to line N of --source."),
-    ],
+    source: SourceFileOption,
+    target: TargetFileOption,
     run: RunsOption = None,
     overrides: Annotated[
         Overrides, set_option("runtime.device=cpu", completion.settings_of_likelihoods)

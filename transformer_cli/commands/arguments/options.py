@@ -1,6 +1,7 @@
 """The options that several commands share; `cli.py` and the commands import them before they run."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -81,3 +82,9 @@ ScoresOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+SourceFileOption = Annotated[
+    Path, typer.Option("--source", help="A text file, one sentence per line; - is standard input.")
+]
+TargetFileOption = Annotated[
+    Path, typer.Option("--target", help="Its translations: line N belongs to line N of --source.")
+]

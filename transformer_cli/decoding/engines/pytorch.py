@@ -108,7 +108,7 @@ class PyTorchEngine:
                     indices,
                     lambda index: len(requests[index].ids),
                     max_tokens=options.batch_tokens,
-                    max_items=max(1, max_logits(self.machine.device) // logits_per_sentence),
+                    max_items=max(1, max_logits(self.machine.device.type) // logits_per_sentence),
                 )
                 for batch in batches:
                     of_batch = [requests[index] for index in batch]
@@ -126,7 +126,7 @@ class PyTorchEngine:
             list(zip(sources, targets, strict=True)),
             lambda pair: max(map(len, pair)),
             max_tokens=min(
-                batch_tokens, max_logits(self.machine.device) // self.model.output.out_features
+                batch_tokens, max_logits(self.machine.device.type) // self.model.output.out_features
             ),
         )
         pad_id = self.special_ids.pad_id

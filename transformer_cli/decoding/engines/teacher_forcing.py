@@ -53,7 +53,7 @@ class TeacherForcing:
             range(len(pairs)),
             lambda index: max(1, *map(len, pairs[index])),
             max_tokens=min(
-                batch_tokens, max_logits(self.device) // self.models[0].output.out_features
+                batch_tokens, max_logits(self.device.type) // self.models[0].output.out_features
             ),
         )
         for batch in batches:
