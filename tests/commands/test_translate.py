@@ -297,9 +297,9 @@ def test_the_json_has_tokens_and_attention_only_if_they_are_asked_for(
 def test_wishes_that_do_not_fit_together_are_refused() -> None:
     given: dict[str, Any] = {"run": None, "overrides": (), "as_json": False}
     for wishes, problem in (
-        (Wishes(details=True), "--details is for --json"),
-        (Wishes(attention=True), "--attention is for --json"),
-        (Wishes(alignment=True, num_best=2), "--alignment is of the best translation only"),
+        (Wishes(details=True), "--details works only with --json"),
+        (Wishes(attention=True), "--attention works only with --json"),
+        (Wishes(alignment=True, num_best=2), "--alignment shows only the best translation"),
     ):
         with pytest.raises(UsageError, match=problem):
             run_translation(["uno"], None, wishes=wishes, **given)

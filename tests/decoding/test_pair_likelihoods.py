@@ -59,7 +59,9 @@ def test_a_pair_that_is_too_long_is_shortened_with_a_warning(
         [found] = pair_likelihoods(of_words, [("uno", long)])
     assert found.num_tokens == 12
     assert math.isfinite(found.log_probability)
-    assert caplog.messages == ["pairs of more than 12 tokens, shortened to be scored: 1"]
+    assert caplog.messages == [
+        "pairs of more than 12 tokens, of which only the beginning was scored: 1"
+    ]
 
 
 def test_without_an_end_symbol_a_blank_pair_has_no_token() -> None:

@@ -77,10 +77,10 @@ def test_a_translation_that_is_killed_again_and_again_comes_to_its_end(trained: 
     for _ in range(2):
         killed = trained(*COMMAND, faults=[("at", "translation", 2, "signal", "SIGKILL")])
         assert killed.exit_code == -9
-        going_on.append("going on after line" in killed.talk)
+        going_on.append("continuing after line" in killed.talk)
     assert going_on == [False, True]
     finished = trained(*COMMAND)
-    assert "out.txt.unfinished: going on after line 4000" in finished.talk
+    assert "out.txt.unfinished: continuing after line 4000" in finished.talk
     assert_whole(trained, finished)
 
 
@@ -88,7 +88,7 @@ def test_a_signal_keeps_the_output_so_far(trained: Tfm) -> None:
     stopped = trained(*COMMAND, faults=[("at", "translation", 3, "signal", "SIGTERM")])
     assert stopped.exit_code == 143
     finished = trained(*COMMAND)
-    assert "going on after line 4000" in finished.talk
+    assert "continuing after line 4000" in finished.talk
     assert_whole(trained, finished)
 
 
@@ -111,8 +111,8 @@ def interrupted(trained: Tfm) -> None:
     ("lines", "problem"),
     [
         (LINES[:1999], "it has 1999 lines, but 2000 were translated"),
-        ([b"9", *LINES[1:]], "its first 2000 lines are not those that were translated"),
-        ([*LINES[:1999], b"9", *LINES[2000:]], "its first 2000 lines are not those"),
+        ([b"9", *LINES[1:]], "its first 2000 lines are not the lines that were translated"),
+        ([*LINES[:1999], b"9", *LINES[2000:]], "its first 2000 lines are not the lines"),
     ],
 )
 def test_an_input_that_has_changed_is_refused(

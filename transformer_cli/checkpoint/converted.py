@@ -1,4 +1,4 @@
-"""A model in the format of another library, kept beside its checkpoint so that it is converted only once."""
+"""Converted models: a model in the format of another library, stored beside its checkpoint for further use."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ def converted_files(
     except TfmError as error:
         logger.warning("the converted model was not kept: %s", error.message)
     else:
-        logger.info("%s: the model was converted, and is kept for the next time", folder)
+        logger.info("%s: the converted model is stored here for further use", folder)
     return files
 
 

@@ -1,4 +1,4 @@
-"""The files of a trained model without its weights, and which checkpoint of a run is used; without PyTorch."""
+"""The files of a trained model except its weights, and the choice of a checkpoint of a run; needs no PyTorch."""
 
 import logging
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""`tfm align`: which words of given pairs belong together."""
+"""`tfm align`: word alignment of given pairs, that is, which words of source and target belong together."""
 
 import json
 import sys
@@ -47,7 +47,7 @@ def run_alignment(
     engine = translator.engine
     if not isinstance(engine, ExplainingEngine):
         raise UsageError(
-            "this engine tells no attention", hint="use the engine that runs on PyTorch"
+            "this engine gives no attention weights", hint="use the engine that runs on PyTorch"
         )
     aligner = PairAligner(translator.pipeline, engine, translator.decoding.batch_tokens)
     for aligned in aligner.align(_pairs(source, target)):

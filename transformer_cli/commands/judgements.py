@@ -1,4 +1,4 @@
-"""What `tfm validate` measures beside loss and scores: a comparison, groups of sentences, calibration; and its report."""
+"""Further measurements of `tfm validate`: a comparison, groups of sentences, calibration; and the report of all."""
 
 import logging
 from collections.abc import Sequence
@@ -126,7 +126,7 @@ def require_means(
         )
     if wanted.has_calibration and not isinstance(translator.engine, ExplainingEngine):
         raise UsageError(
-            "--calibration needs the probabilities of tokens, which this engine does not tell",
+            "--calibration needs the probabilities of tokens, which this engine does not give",
             hint="use the engine that runs on PyTorch",
         )
 

@@ -1,4 +1,4 @@
-"""Minimum Bayes risk: of several candidates, the one that is most similar to all of them comes first."""
+"""Minimum Bayes risk decoding: sorts candidates by their mean similarity to all candidates, best first."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""How probable given translations are: one log-probability for each pair of a source and a target."""
+"""The likelihood of given translations: one log-probability for each pair of a source and a target."""
 
 import logging
 from collections.abc import Sequence
@@ -43,7 +43,11 @@ def pair_likelihoods(
     targets = [pipeline.target_ids(pipeline.normalize(target).strip()) for _, target in pairs]
     num_cut = sum(max(map(len, sides)) > limit for sides in zip(sources, targets, strict=True))
     if num_cut:
-        logger.warning("pairs of more than %d tokens, shortened to be scored: %d", limit, num_cut)
+        logger.warning(
+            "pairs of more than %d tokens, of which only the beginning was scored: %d",
+            limit,
+            num_cut,
+        )
     # Without [EOS], a blank side has no token at all.
     scored = [index for index in range(len(pairs)) if sources[index] and targets[index]]
     explanations = engine.explain(

@@ -1,4 +1,4 @@
-"""The seeds of samples: each part of each line of an input has its own."""
+"""The seeds of samples: each part of each input line has its own seed."""
 
 import hashlib
 from dataclasses import replace

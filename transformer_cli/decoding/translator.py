@@ -88,7 +88,7 @@ class Translator:
         if isinstance(self.engine, ExplainingEngine):
             return self.engine
         raise UsageError(
-            "this engine tells no probabilities and no attention of its translations",
+            "this engine gives no probabilities and no attention weights of its translations",
             hint="translate without details, or with the engine that runs on PyTorch",
         )
 

@@ -1,4 +1,4 @@
-"""The confidence of a model in its own translation of a line, and whether it ranks translations by their quality.
+"""The confidence of a model in its own translation of a line, and whether confident translations are better.
 
 Source: Fomicheva et al. 2020, "Unsupervised Quality Estimation for Neural Machine Translation", section 3.1 (TP).
 """

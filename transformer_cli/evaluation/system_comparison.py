@@ -1,4 +1,4 @@
-"""Two systems on the same sentences: the difference of each score, and whether chance could make it."""
+"""Compares two systems on the same sentences: the difference of each score, and whether it is significant."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,7 @@
 """A model in the format of CTranslate2: the files of its folder, made from the modules of a `Transformer`.
 
-Both libraries compute the same: the same layers, the same weights, and position encodings as a table. Tokens are
-named by their ids, because CTranslate2 reads and writes names of tokens.
+Both libraries compute the same layers with the same weights, and read position encodings from a table. CTranslate2
+reads and writes the names of tokens, so the name of each token here is its id.
 """
 
 import importlib.util
@@ -62,7 +62,7 @@ def require_convertible(config: ModelConfig) -> None:
     for obstacle, is_in_the_way in obstacles.items():
         if is_in_the_way:
             raise ConfigError(
-                f"decoding.engine: ctranslate2, but CTranslate2 cannot hold a model with {obstacle}",
+                f"decoding.engine: ctranslate2, but CTranslate2 does not support a model with {obstacle}",
                 hint="use the other engine: --set decoding.engine=torch",
             )
 

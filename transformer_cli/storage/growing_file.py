@@ -1,4 +1,4 @@
-"""A file that grows piece by piece, with notes beside it that say which of its bytes count after a crash."""
+"""A file that grows piece by piece; notes beside it say which of its bytes are valid after a crash."""
 
 import os
 from collections.abc import Mapping

@@ -45,11 +45,10 @@ def decode(data: bytes) -> list[str]:
 def test_there_are_as_many_lines_as_line_feeds_say(data: bytes) -> None:
     try:
         lines = decode(data)
-    except (
-        DataError
-    ) as error:  # bytes with which compressed files begin, and others that are no text
-        assert "text" in error.message
-        reject()
+    except DataError as error:
+        if "text" not in error.message:
+            raise
+        reject()  # bytes with which compressed files begin, and others that are no text
     assert len(lines) == data.count(b"\n") + (data != b"" and not data.endswith(b"\n"))
     expected = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     for line, raw in zip(lines, expected, strict=False):

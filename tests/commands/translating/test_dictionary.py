@@ -49,7 +49,7 @@ def test_a_line_without_two_columns_is_refused_with_its_number(tmp_path: Path, l
     ("kind", "wishes", "problem", "error"),
     [
         ("bpe", Wishes(replace_unknown=True), "this model writes every word in pieces", UsageError),
-        ("wordlevel", Wishes(dictionary=Path("a")), "--dictionary is for --replace", UsageError),
+        ("wordlevel", Wishes(dictionary=Path("a")), "--dictionary works only with --replace", UsageError),
         ("wordlevel", Wishes(replace_unknown=True, dictionary=Path("a")), "no such file", MissingInputError),
     ],
 )  # fmt: skip

@@ -89,7 +89,7 @@ def test_the_beam_can_be_changed(typed: Typed, of_words: Translator) -> None:
         (":beam two", ":beam two: a whole number is expected"),
         (":beam 0", ":beam 0: Input should be greater than or equal to 1"),
         (":beam 65", ":beam 65: Input should be less than or equal to 64"),
-        (":to", ":to: which language?"),
+        (":to", ":to: the language is missing"),
         (":to xx", "--to xx: this model translates into it"),
         (":why", ":why: nothing was translated yet"),
     ],

@@ -154,7 +154,7 @@ def test_without_being_asked_nothing_is_explained() -> None:
 def test_an_engine_that_cannot_explain_is_refused() -> None:
     mute = Translator(COPIERS["bpe"].pipeline, MuteEngine(), DecodingConfig())
     assert [one.text for one in mute.translate(["Il gatto"])] == ["Il gatto"]
-    with pytest.raises(UsageError, match="tells no probabilities"):
+    with pytest.raises(UsageError, match="gives no probabilities"):
         mute.translate(["Il gatto"], with_details=True)
 
 

@@ -1,4 +1,4 @@
-"""The options of `tfm translate` about its hypotheses. As in `cli.py`, the command is imported only when it runs."""
+"""The options of `tfm translate` about hypotheses. As in `cli.py`, the command is imported only when it runs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,6 +25,6 @@ PrefixesOption = Annotated[
     Path | None,
     typer.Option(
         "--prefixes",
-        help="A text file: line N is the --prefix of line N of the input; an empty line forces nothing.",
+        help="A text file: line N is the --prefix of line N of the input; an empty line means no prefix.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""The options of `tfm translate` alone. As in `cli.py`, the command is imported only when it runs."""
+"""The options that only `tfm translate` has. As in `cli.py`, the command is imported only when it runs."""
 
 from pathlib import Path
 from typing import Annotated

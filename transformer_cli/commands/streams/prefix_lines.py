@@ -1,4 +1,4 @@
-"""The prefixes that `tfm translate` forces: one text for all lines, or line N of a file for line N of the input."""
+"""Forced prefixes of `tfm translate`: one text for all lines, or line N of a file for line N of the input."""
 
 from itertools import chain, repeat
 from pathlib import Path
@@ -7,7 +7,7 @@ from transformer_cli.commands.streams.input_lines import check_input, opened_lin
 from transformer_cli.commands.streams.open_descriptors import STANDARD
 from transformer_cli.errors import DataError
 
-_HINT = "line N of the prefixes belongs to line N of the input; an empty line forces nothing"
+_HINT = "line N of the prefixes belongs to line N of the input; an empty line means no prefix"
 
 
 class PrefixLines:

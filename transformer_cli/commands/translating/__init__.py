@@ -1,1 +1,1 @@
-"""The parts of `tfm translate`: what a user wants, and how translations are written."""
+"""The parts of `tfm translate`: its options, its prompt, and the form of its output."""

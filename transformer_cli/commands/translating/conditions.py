@@ -1,4 +1,4 @@
-"""What the translations of a file depend on beside its lines: the model, the settings and the options."""
+"""The conditions of a translated file: the model, settings and options that decide its translations."""
 
 import hashlib
 from dataclasses import asdict

@@ -114,7 +114,7 @@ class Prompt:
 
     def _set_target(self, value: str) -> None:
         if not value:
-            raise UsageError(":to: which language?", hint="such as :to it")
+            raise UsageError(":to: the language is missing", hint="such as :to it")
         translator = self.task.translator.towards(value)
         self._use(translator)
         self.conversation.speak(translator.pipeline)

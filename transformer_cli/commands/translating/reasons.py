@@ -1,4 +1,4 @@
-"""Why a translation is as it is: how probable each token was, what else was likely, and the other translations."""
+"""The answer to `:why`: the probability of each token, other probable tokens, and the best translations."""
 
 from collections.abc import Iterator, Sequence
 

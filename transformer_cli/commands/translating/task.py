@@ -1,4 +1,4 @@
-"""What is done with each window of lines: it is translated, and its translations become bytes of output."""
+"""The task for each window of lines: translates it, and makes bytes of output from the translations."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence

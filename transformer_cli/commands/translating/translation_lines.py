@@ -22,11 +22,13 @@ def check_wishes(wishes: Wishes, *, as_json: bool) -> None:
     """
     for is_wished, option in ((wishes.details, "--details"), (wishes.attention, "--attention")):
         if is_wished and not as_json:
-            raise UsageError(f"{option} is for --json", hint=f"add --json, or leave out {option}")
+            raise UsageError(
+                f"{option} works only with --json", hint=f"add --json, or leave out {option}"
+            )
     if wishes.any_details and wishes.protects_spans:
         raise UsageError(
             "--protect cannot be used with --alignment, --details and --attention",
-            hint="these tell how the model translated the whole line, but --protect may translate it in pieces",
+            hint="these options describe a translation of the whole line, but --protect may translate a line in pieces",
         )
     if wishes.glossary is not None and wishes.protects_spans:
         raise UsageError(
@@ -34,10 +36,12 @@ def check_wishes(wishes: Wishes, *, as_json: bool) -> None:
             hint="--protect may translate a line in pieces or copy it, and then its terms may be missing; leave out one",
         )
     if wishes.dictionary is not None and not wishes.replace_unknown:
-        raise UsageError("--dictionary is for --replace-unknown", hint="add --replace-unknown")
+        raise UsageError(
+            "--dictionary works only with --replace-unknown", hint="add --replace-unknown"
+        )
     if wishes.num_best is not None and wishes.alignment and not as_json:
         raise UsageError(
-            "--alignment is of the best translation only, but --n-best prints several",
+            "--alignment shows only the best translation, but --n-best prints several",
             hint="leave out one of the two, or add --json, which shows both",
         )
 

@@ -91,7 +91,7 @@ class UnfinishedOutput:
     def _check_input(self) -> None:
         if self._digest.hexdigest() != self._done_digest:
             self._refuse_input(
-                f"its first {self._num_done} lines are not those that were translated"
+                f"its first {self._num_done} lines are not the lines that were translated"
             )
 
     def _refuse_input(self, problem: str) -> None:
@@ -110,7 +110,7 @@ class UnfinishedOutput:
         ]
         if changed:
             raise ConfigError(
-                f"{self._file.path}: begun under other conditions: {'; '.join(changed)}",
+                f"{self._file.path}: this output was begun with another model, setting or option: {'; '.join(changed)}",
                 hint=f"use the same model and settings; {_FORGET.format(path=self._file.path)}",
             )
 
@@ -128,9 +128,9 @@ def opened_unfinished(output: Path, conditions: Mapping[str, Any]) -> Iterator[U
     with GrowingFile(output.with_name(output.name + SUFFIX)) as file:
         unfinished = UnfinishedOutput(file, conditions)
         if unfinished.num_done:
-            logger.info("%s: going on after line %d", file.path, unfinished.num_done)
+            logger.info("%s: continuing after line %d", file.path, unfinished.num_done)
         else:
-            logger.info("%s holds the output until it is whole", file.path)
+            logger.info("the output is written to %s until it is complete", file.path)
         yield unfinished
         with opened_output(output) as write, file.path.open("rb") as finished:
             while data := finished.read(_COPIED_BYTES):

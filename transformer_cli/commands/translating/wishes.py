@@ -1,4 +1,4 @@
-"""What a user wants of the translations of one command, beside the settings."""
+"""The options of one `tfm translate` command that are not settings of the config."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What a user wants of the translations of one command, beside the settings."""
+    """The options of one `tfm translate` command that are not settings of the config."""
 
     to: str | None = None
     """The target language; None: the only possible one."""

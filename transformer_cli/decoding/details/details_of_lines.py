@@ -1,4 +1,4 @@
-"""From explained hypotheses to the details of a line: which token belongs to which word, and which words are linked."""
+"""Makes the details of a line from explained hypotheses: the words of its tokens, and the links between words."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What is known about the translation of a line beyond its text: tokens, probabilities, attention, word alignment."""
+"""The details of a translated line: tokens, probabilities, attention weights and word alignment."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Replacing [UNK] in a translation by the word of the source that the model read there, or by its dictionary entry."""
+"""Replaces [UNK] in a translation by the source word with most attention, or by the dictionary entry of this word."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,8 @@
 """Word alignment: links between the words of a line and those of its translation, from attention weights.
 
-A word is what stands between two pieces of white space, as `str.split` cuts a text, with its punctuation. A link is
-written in the form of Pharaoh, which fast_align, awesome-align and Marian write, too: `0-0 1-2` links the first word of
-the source with the first of the target, and the second with the third.
+White space separates words, as in `str.split`, so punctuation is part of the word beside it. A link is written in the
+Pharaoh format, which fast_align, awesome-align and Marian write, too: `0-0 1-2` links the first word of the source
+with the first of the target, and the second with the third.
 """
 
 import re
@@ -81,5 +81,5 @@ def linked_words(
 
 
 def pharaoh(links: Iterable[Link]) -> str:
-    """Links in the form of Pharaoh, sorted by the source word and then by the target word."""
+    """Links in the Pharaoh format, sorted by the source word and then by the target word."""
     return " ".join(f"{source}-{target}" for source, target in sorted(links))

@@ -1,4 +1,4 @@
-"""Whether two engines of the same model translate alike."""
+"""Checks that two engines of the same model find the same translations."""
 
 from collections.abc import Sequence
 from itertools import takewhile

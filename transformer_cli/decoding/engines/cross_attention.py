@@ -1,4 +1,4 @@
-"""Cross-attention weights: how much each target position reads from each source position, layer by layer."""
+"""Cross-attention weights: how strongly each target position attends to each source position, for each layer."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The CTranslate2 engine: token ids through a converted model; PyTorch does what CTranslate2 cannot."""
+"""The CTranslate2 engine: translates token ids with a converted model; PyTorch does what CTranslate2 cannot do."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

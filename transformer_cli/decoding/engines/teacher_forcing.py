@@ -1,4 +1,4 @@
-"""Teacher forcing: the model reads a given target, and tells probabilities and attention for all its places at once."""
+"""Teacher forcing: the model reads a given target, and gives probabilities and attention for all positions at once."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Real text: lines with a form of their own, whose protected spans come back unchanged."""
+"""Real text: lines keep their layout, and their protected spans come back unchanged."""

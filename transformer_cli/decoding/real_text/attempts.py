@@ -1,4 +1,4 @@
-"""Attempts to translate a sentence with protected spans: one after the other, until every span comes back."""
+"""Attempts to translate a sentence with protected spans: further ones follow until every span comes back."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

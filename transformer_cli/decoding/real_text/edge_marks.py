@@ -1,4 +1,4 @@
-"""Marks at the edges of a text that a model does not know, such as the quotation marks around a sentence."""
+"""Edge marks: marks at the ends of a text that are not in the vocabulary, such as quotation marks."""
 
 from collections.abc import Callable
 from unicodedata import category

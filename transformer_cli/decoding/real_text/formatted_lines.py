@@ -1,4 +1,4 @@
-"""Lines with a form: their text is translated, and everything around it stays in its place."""
+"""Lines with a layout: their text is translated, and everything around the text stays in its place."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The promise about protected spans: which of them a translation must hold, and whether it does."""
+"""The promise about protected spans: finds the spans that a translation must contain, and checks it."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Many pieces of text in one call: each job asks for translations when it needs them, and all jobs are served at once."""
+"""Batches for many jobs: each job asks for translations, and one call translates the texts of all waiting jobs."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple

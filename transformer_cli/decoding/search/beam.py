@@ -1,4 +1,4 @@
-"""Beam search: the best hypotheses of each sentence, open and finished ones together."""
+"""Beam search: each step keeps the best hypotheses of each sentence, open and finished."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The coverage penalty: a search hook that lowers the score of a translation which leaves source tokens unread."""
+"""The coverage penalty: a search hook that lowers the score of a translation with too little attention to the source."""
 
 from collections.abc import Callable
 

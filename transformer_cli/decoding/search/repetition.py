@@ -1,4 +1,4 @@
-"""A search hook against repetitions: no n tokens in a row stand twice in a hypothesis."""
+"""A search hook against repetitions: no n-gram (n tokens in a row) occurs twice in a hypothesis."""
 
 import torch
 from torch import Tensor

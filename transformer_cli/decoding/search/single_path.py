@@ -1,4 +1,4 @@
-"""Searches without a beam: each hypothesis gets one token at every step, and never turns back."""
+"""Searches without a beam: each hypothesis gets one token at every step, and tokens never change later."""
 
 from collections.abc import Sequence
 from typing import Protocol

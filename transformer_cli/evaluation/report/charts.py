@@ -1,4 +1,4 @@
-"""Charts: numbers to the coordinates of lines and axes in an SVG picture; the page draws them."""
+"""Charts: converts numbers to the coordinates of lines and axes in an SVG picture, which the page draws."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
-"""Bootstrap resampling: confidence intervals, and whether the difference of two systems is significant.
+"""Bootstrap resampling: confidence intervals, and a test whether the difference of two systems is significant.
 
-The numbers are those of sacrebleu with its own seed. Its own functions hold all samples in memory at once, which
-is 1.4 GB for chrF of 20,000 sentences; here one sample at a time is held.
+The numbers are those of sacrebleu with its own seed. The functions of sacrebleu hold all
+samples in memory at once, which takes 1.4 GB for chrF of 20,000 sentences; this module holds one sample at a time.
 
 Source: Koehn 2004, "Statistical significance tests for machine translation evaluation".
 """

@@ -1,6 +1,6 @@
 """Scores that are a share: errors per unit (CER, WER), exact matches per line, and unknown words per word.
 
-They are metrics of sacrebleu's own kind, so that its statistics, references and signatures serve them too.
+They are subclasses of sacrebleu's Metric, so its statistics, references and signatures work for them, too.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,1 +1,1 @@
-"""The form of a line: what stands around its text, such as indentation, list marks and columns."""
+"""The layout of a line: the parts around its text, such as indentation, list marks and columns."""

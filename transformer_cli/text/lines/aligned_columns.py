@@ -1,4 +1,4 @@
-"""Columns: the gaps of a line adjusted, so that what follows a translation stands where it stood in the source."""
+"""Columns: adjusts the gaps of a line, so that each column begins at the same place as in the source."""
 
 import re
 import unicodedata
