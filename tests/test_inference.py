@@ -183,7 +183,7 @@ def test_the_other_engine_translates_alike_and_its_model_is_kept(
         found = list(loaded.translator.translate(WORDS))
         assert [one.text for one in found] == [one.text for one in expected]
         told.append([record.getMessage() for record in caplog.records])
-    assert "runs/saved/converted-ctranslate2: the model was converted" in "".join(told[0])
+    assert "runs/saved/converted-ctranslate2: the converted model is stored" in "".join(told[0])
     [line] = told[1]
     assert "step 1 (CTranslate2 " in line
     assert line.endswith(" on CPU, float32)")
@@ -202,6 +202,11 @@ def test_a_command_that_needs_pytorch_has_it(run: Path) -> None:
     (run / "config.yaml").write_text(to_yaml(config.model_copy(update={"decoding": decoding})))
     loaded = load_run("saved", [], command="next")
     assert isinstance(loaded.translator.engine, PyTorchEngine)
+
+
+def test_an_ensemble_with_another_engine_is_refused(run: Path) -> None:
+    with pytest.raises(ConfigError, match=r"decoding\.engine: ctranslate2 .* not with an ensemble"):
+        load_run(["saved", "saved"], ["decoding.engine=ctranslate2"])
 
 
 def test_several_runs_are_an_ensemble(run: Path, caplog: pytest.LogCaptureFixture) -> None:

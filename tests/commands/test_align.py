@@ -52,6 +52,11 @@ def test_the_json_tells_the_pair_and_its_probability(capfd: pytest.CaptureFixtur
     assert facts["log_probability"] == pytest.approx(expected, abs=1e-4)
 
 
+def test_a_pair_with_a_blank_line_has_no_probability(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = aligned(capfd, "uno\n\n\n", "\ndue\n\n", as_json=True)
+    assert [json.loads(line)["log_probability"] for line in lines] == [None] * 3
+
+
 def test_sentences_are_aligned_in_pairs_if_both_lines_have_as_many(
     capfd: pytest.CaptureFixture[str],
 ) -> None:

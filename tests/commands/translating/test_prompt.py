@@ -85,7 +85,7 @@ def test_the_beam_can_be_changed(typed: Typed, of_words: Translator) -> None:
 @pytest.mark.parametrize(
     ("command", "problem"),
     [
-        (":beam", ":beam : a whole number is expected"),
+        (":beam", ":beam: a whole number is expected"),
         (":beam two", ":beam two: a whole number is expected"),
         (":beam 0", ":beam 0: Input should be greater than or equal to 1"),
         (":beam 65", ":beam 65: Input should be less than or equal to 64"),
@@ -125,6 +125,17 @@ def test_why_tells_each_token_and_the_best_translations(typed: Typed, of_words: 
         assert row.split()[:2] == [f"{probability:.3f}", name]
     for alternative in told.alternatives:
         assert f"{alternative.score:.3f}  {alternative.text}" in err
+
+
+def test_why_says_that_it_explains_another_text_than_the_one_that_was_printed(
+    typed: Typed, of_words: Translator
+) -> None:
+    out, err = typed("  - uno due", ":why", of=of_words)
+    [whole] = of_words.translate(["  - uno due"], with_details=True)
+    assert out[0] != whole.text, "the mark of the list is not translated"
+    assert f"this is the line as one text:\n{whole.text}" in err
+    _, err = typed("uno due tre", ":why", of=of_words)
+    assert "as one text" not in err
 
 
 def test_why_of_a_blank_line_has_nothing_to_tell(typed: Typed, of_words: Translator) -> None:
