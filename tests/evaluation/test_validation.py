@@ -130,6 +130,18 @@ def test_scores_are_of_decoded_text_against_the_references_as_they_are(
     assert report.scores == score_corpus(texts, references, names, target_language="it")
 
 
+def test_details_do_not_change_the_scores(tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    of = translator(tokenizers)
+    pairs = [SentencePair(f"  - {pair.source}:", pair.target) for pair in PAIRS if pair.source]
+    plain, detailed = (validate(of, pairs, with_details=wanted) for wanted in (False, True))
+    assert detailed.scores == plain.scores
+    assert detailed.samples == plain.samples
+    whole = of.translate([pair.source for pair in pairs], with_details=True)
+    found = detailed.parts[0].translations
+    assert any(one.text != other.text for one, other in zip(found, whole, strict=True))
+    assert all(one.details is not None for one in found)
+
+
 def test_the_score_of_what_the_model_says_is_perfect(
     tokenizers: tuple[Tokenizer, Tokenizer],
 ) -> None:

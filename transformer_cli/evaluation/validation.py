@@ -160,8 +160,10 @@ def validate(
         here = [i - num_before for i in shown if 0 <= i - num_before < len(group)]
         num_before += len(group)
         translated = range(len(group)) if scores else here
-        sources = (group[i].source for i in translated)
-        translations = list(of_direction.translate(sources, with_details=with_details))
+        sources = [group[i].source for i in translated]
+        translations = list(of_direction.translate(sources))
+        if with_details:
+            translations = _detailed(of_direction, sources, translations)
         for translation in translations:
             unknown_words.add(translation)
         texts = [translation.text for translation in translations]
@@ -180,6 +182,19 @@ def validate(
         unknown_words=unknown_words,
         parts=reports,
     )
+
+
+def _detailed(
+    translator: Translator, sources: Sequence[str], translations: Sequence[Translation]
+) -> list[Translation]:
+    """The translations, with the details of the lines as whole texts.
+
+    They are translated again: details know no layout, and the scores must not depend on whether details are wanted.
+    """
+    again = translator.translate(sources, with_details=True)
+    return [
+        replace(one, details=other.details) for one, other in zip(translations, again, strict=True)
+    ]
 
 
 def _by_direction(
