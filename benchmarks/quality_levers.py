@@ -18,11 +18,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+from transformer_cli.config import load_config
+
 CONFIG = "multi30k-en-de.yaml"
 HELD_OUT_SHARE = 1000 / 29_000
 LEVERS: dict[str, tuple[str, ...]] = {
     "baseline": (),
-    "init: xavier": ("model.init=xavier",),
     "init: pytorch": ("model.init=pytorch",),
     "init: small": ("model.init=small",),
     "rotary positions": ("model.positions=rotary",),
@@ -41,10 +42,10 @@ LEVERS: dict[str, tuple[str, ...]] = {
     "AdamW": ("training.optimizer=adamw",),
     "Adafactor": ("training.optimizer=adafactor",),
     "Muon": ("training.optimizer=muon",),
-    "Noam": ("training.schedule=noam",),
+    "Noam": ("training.schedule=noam", "training.learning_rate=null"),
     "inverse square root": ("training.schedule=inverse_sqrt",),
     "linear": ("training.schedule=linear",),
-    "warm-up-stable-decay": ("training.schedule=warmup_stable_decay",),
+    "warm-up-stable-decay": ("training.schedule=warmup_stable_decay", "training.decay_steps=1300"),
     "vocabulary 4,000": ("tokenizer.vocab_size=4000",),
     "vocabulary 10,000": ("tokenizer.vocab_size=10000",),
 }
@@ -73,6 +74,8 @@ def main() -> None:
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     chosen = [name for name in LEVERS if any(text in name for text in arguments.only)]
+    for lever in chosen:
+        load_config(CONFIG, LEVERS[lever])  # raises now, and not after hours of other levers
     lines = [
         "| lever | BLEU, validation | BLEU, held-out captions | minutes of a run |",
         "|---|--:|--:|--:|",

@@ -84,7 +84,7 @@ class DecodingConfig(Section):
     """How translations are found."""
 
     engine: EngineName = "torch"
-    """The library that computes translations. torch: PyTorch; ctranslate2: CTranslate2, which starts faster and is made for CPUs (pip install "transformer-cli[ctranslate2]"). At its first use the model is converted, checked, and kept in the run folder; a likelihood, or a sentence with a constraint that CTranslate2 does not know, is computed by PyTorch. Validations during training use PyTorch."""
+    """The library that computes translations. torch: PyTorch; ctranslate2: CTranslate2, which starts faster and is made for CPUs (pip install ".[ctranslate2]"). At its first use the model is converted, checked, and kept in the run folder; a likelihood, or a sentence with a constraint that CTranslate2 does not know, is computed by PyTorch. Validations during training use PyTorch."""
     beam_size: Annotated[int, Field(strict=True, ge=1, le=64)] = 4
     """Number of hypotheses per sentence in beam search; 1 is greedy search."""
     length_penalty: Annotated[float, Field(strict=True, ge=0.0, le=10.0)] = 0.6

@@ -30,7 +30,8 @@ class Translator:
 
     A blank line stays blank. Indentation, list marks and columns stay as they are (`decoding.keep_layout`). Each
     sentence of a line is translated by itself (`decoding.split_sentences`), and the translations are joined with the
-    white space of the line. A sentence with more tokens than the model can read is cut into parts. `[UNK]` in a translation stands for a word that is not in the vocabulary.
+    white space of the line. A sentence with more tokens than the model can read is cut into parts. `[UNK]` in a
+    translation stands for a word that is not in the vocabulary.
     """
 
     pipeline: TextPipeline

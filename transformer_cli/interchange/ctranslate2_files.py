@@ -42,7 +42,7 @@ def require_ctranslate2(setting: str) -> None:
     if importlib.util.find_spec("ctranslate2") is None:
         raise ConfigError(
             f"{setting}: CTranslate2 is not installed",
-            hint='install it: pip install "transformer-cli[ctranslate2]"; or set decoding.engine=torch',
+            hint='in the folder of this project: pip install ".[ctranslate2]"; or set decoding.engine=torch',
         )
 
 

@@ -59,7 +59,7 @@ def _moses_tokenizer(language: str) -> Callable[[str], str]:
     except ImportError as error:
         raise UsageError(
             "bleu_lc_moses needs the package sacremoses, which is not installed",
-            hint='pip install "transformer-cli[scores]", or in a checkout: pip install ".[scores]"',
+            hint='in the folder of this project: pip install ".[scores]"',
         ) from error
     tokenizer = MosesTokenizer(language)
     return lambda text: tokenizer.tokenize(text, return_str=True)
