@@ -1,0 +1,1 @@
+"""Parallel corpora before training: fetched, converted to plain pairs of lines, checked and cleaned."""

@@ -1,0 +1,1 @@
+"""A translation server: its interfaces, its queue and its page."""
