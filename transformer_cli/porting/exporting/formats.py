@@ -8,8 +8,9 @@ from transformer_cli.porting.exporting.export_format import (
     Obstacle,
     shared_obstacles,
 )
+from transformer_cli.porting.exporting.onnx_format import OnnxFormat
 
-FORMATS: tuple[ExportFormat, ...] = (CTranslate2Format(),)
+FORMATS: tuple[ExportFormat, ...] = (CTranslate2Format(), OnnxFormat())
 
 
 def all_obstacles(config: Config) -> dict[str, list[Obstacle]]:
