@@ -9,6 +9,7 @@ from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.align import align
 from transformer_cli.commands.arguments.average import average
 from transformer_cli.commands.arguments.benchmark import benchmark
+from transformer_cli.commands.arguments.card import card
 from transformer_cli.commands.arguments.export import export
 from transformer_cli.commands.arguments.glossary import GlossaryOption
 from transformer_cli.commands.arguments.hypotheses import (
@@ -30,6 +31,7 @@ from transformer_cli.commands.arguments.options import (
     ToOption,
     set_option,
 )
+from transformer_cli.commands.arguments.push import push
 from transformer_cli.commands.arguments.real_text import ProtectOption, StrictOption
 from transformer_cli.commands.arguments.runs import runs
 from transformer_cli.commands.arguments.score import score
@@ -254,6 +256,8 @@ app.add_typer(runs, name="runs")
 app.command(
     cls=CarefulCommand, epilog="Example: tfm export --run en-it --to ctranslate2 --output en-it.ct2"
 )(export)
+app.command(cls=CarefulCommand, epilog="Example: tfm card --run en-it --license cc-by-4.0")(card)
+app.command(cls=CarefulCommand, epilog="Example: tfm push en-it.hf your-name/en-it")(push)
 app.command(
     cls=CarefulCommand, epilog="Example: tfm benchmark --config en-it.yaml --set runtime.threads=1"
 )(benchmark)
