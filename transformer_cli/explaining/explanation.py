@@ -137,12 +137,14 @@ class Positions:
 
 @dataclass(frozen=True, slots=True)
 class TensorShapes:
-    """A module in the order of the forward pass, and the shapes of what went in and came out."""
+    """A use of a module in the forward pass, and the shapes of what went in and came out."""
 
     name: str
     """The path of the module in the model; empty for the model itself."""
     module: str
     """Its class."""
+    operation: str
+    """forward: the module was called. linear, embedding: a function used its weights."""
     inputs: tuple[tuple[int, ...], ...]
     output: tuple[int, ...]
     parameters: Mapping[str, tuple[int, ...]]

@@ -3,17 +3,22 @@
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 from transformer_cli.explaining.explanation import TensorShapes
 from transformer_cli.model import Transformer
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.masks import Mask
 from transformer_cli.model.precision import at_least_float32
+
+FORWARD = "forward"
+"""The operation of a module that was called."""
 
 
 class AttentionCall(NamedTuple):
@@ -37,6 +42,8 @@ class ForwardTrace:
     """In the order in which the modules began."""
     added_positions: dict[str, Tensor] = field(default_factory=dict)
     """(positions, D) for source_positions and target_positions: their output minus their input."""
+    is_computing_weights: bool = False
+    """Whether attention weights are computed for the trace, which is no part of the forward pass."""
 
     def weights_of(self, kind: str) -> Tensor:
         """(layers, H, Q, C): of all modules whose path matches encoder.self_attention, decoder.cross_attention and so on."""
@@ -71,7 +78,7 @@ def trace_forward(
         raise ValueError("the model is in training mode; call model.eval() first")
     observed = _with_shared_weights(model)
     trace = ForwardTrace(torch.empty(0))
-    with _hooks_on(observed, model, trace):
+    with _hooks_on(observed, model, trace), _UsesOfWeights(observed, trace):
         logits = observed(source_ids, None, decoder_input_ids)
     trace.log_probs = at_least_float32(logits[0]).log_softmax(-1).cpu()
     return trace
@@ -108,7 +115,9 @@ def _attention_hook(name: str, original: nn.Module, trace: ForwardTrace) -> Call
 
     def note(module: nn.Module, args: Any) -> None:
         x, context, mask, *rotation = args
+        trace.is_computing_weights = True
         weights = at_least_float32(original.weights(x, context, mask, *rotation))[0]  # (H, Q, C)
+        trace.is_computing_weights = False
         trace.attention[name] = AttentionCall(weights.cpu(), _visible(mask, weights).cpu())
 
     return note
@@ -133,22 +142,51 @@ def _positions_hook(name: str, trace: ForwardTrace) -> Callable[..., None]:
 def _shape_hooks(name: str, module: nn.Module, trace: ForwardTrace) -> list[Any]:
     """Two hooks: the first one keeps the place in the order, the second one knows the output."""
     places: list[int] = []
+    kind, parameters = type(module).__name__, _parameter_shapes(module)
 
     def begin(module: nn.Module, args: Any) -> None:
         places.append(len(trace.shapes))
-        parameters = {of: tuple(one.shape) for of, one in module.named_parameters(recurse=False)}
-        shapes = TensorShapes(name, type(module).__name__, _shapes_of(args), (), parameters)
-        trace.shapes.append(shapes)
+        trace.shapes.append(TensorShapes(name, kind, FORWARD, _shapes_of(args), (), parameters))
 
     def end(module: nn.Module, args: Any, output: Any) -> None:
         place = places.pop()
-        begun = trace.shapes[place]
-        [shape] = _shapes_of([output])
-        trace.shapes[place] = TensorShapes(
-            begun.name, begun.module, begun.inputs, shape, begun.parameters
-        )
+        trace.shapes[place] = replace(trace.shapes[place], output=tuple(output.shape))
 
     return [module.register_forward_pre_hook(begin), module.register_forward_hook(end)]
+
+
+class _UsesOfWeights(TorchFunctionMode):
+    """Notes linear maps and look-ups whose weights belong to a module that is not called: the model calls functions."""
+
+    def __init__(self, model: nn.Module, trace: ForwardTrace) -> None:
+        super().__init__()
+        self._trace = trace
+        self._owners = {
+            id(module.weight): (name, module)
+            for name, module in model.named_modules()
+            if isinstance(module, nn.Linear | nn.Embedding)
+        }
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Called in place of each function of PyTorch; calls it."""
+        output = func(*args, **(kwargs or {}))
+        if func in (F.linear, F.embedding) and not self._trace.is_computing_weights:
+            self._note(func.__name__, args, tuple(output.shape))
+        return output
+
+    def _note(self, operation: str, args: Any, shape: tuple[int, ...]) -> None:
+        owned = [(self._owners[id(one)], one) for one in args if id(one) in self._owners]
+        for (name, module), weight in owned:
+            shapes = self._trace.shapes
+            is_called = operation == "linear" and shapes and shapes[-1].name == name
+            if not is_called:
+                inputs = _shapes_of(one for one in args if one is not weight)
+                kind, parameters = type(module).__name__, _parameter_shapes(module)
+                shapes.append(TensorShapes(name, kind, operation, inputs[:1], shape, parameters))
+
+
+def _parameter_shapes(module: nn.Module) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(one.shape) for name, one in module.named_parameters(recurse=False)}
 
 
 def _shapes_of(values: Any) -> tuple[tuple[int, ...], ...]:
