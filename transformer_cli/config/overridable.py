@@ -13,20 +13,23 @@ Command = Literal[
     "next",
     "likelihood",
     "align",
+    "explain",
     "benchmark --decode",
 ]
 _ALL: tuple[Command, ...] = get_args(Command)
 # What `--set` can change for a trained model: settings, or sections of them, and the commands on which they have
 # an effect. For each setting the longest matching name counts. Settings without a match are for training only.
 OVERRIDABLE: dict[str, tuple[Command, ...]] = {
-    "decoding": ("translate", "validate", "validate --source", "benchmark --decode"),
+    "decoding": ("translate", "validate", "validate --source", "explain", "benchmark --decode"),
     "decoding.engine": ("translate", "validate", "validate --source"),
-    "decoding.num_best": ("translate",),
+    "decoding.keep_layout": ("translate", "validate", "validate --source", "benchmark --decode"),
+    "decoding.num_best": ("translate", "explain"),
     "decoding.batch_tokens": (
         "translate",
         "validate",
         "validate --source",
         "likelihood",
+        "explain",
         "benchmark --decode",
     ),
     "decoding.sampling": ("translate", "validate", "validate --source"),

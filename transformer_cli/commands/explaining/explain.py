@@ -1,0 +1,68 @@
+"""The work of `tfm explain`: one sentence, as text or JSON, and as a page or a picture beside it."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer_cli.commands.explaining.explanation_lines import explanation_lines
+from transformer_cli.commands.explaining.paint import Paint
+from transformer_cli.commands.streams.output import show
+from transformer_cli.errors import UsageError
+from transformer_cli.explaining.explainer import Explainer
+from transformer_cli.explaining.explanation import LineExplanation
+from transformer_cli.inference import load_run
+from transformer_cli.messages import terminal_width
+from transformer_cli.signals import ended_after
+from transformer_cli.text.normalization import is_blank
+
+_WIDTH_OF_A_FILE = 110
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is explained."""
+
+    sentence: str
+    to: str | None
+    from_: str | None
+    prefix: str
+    num_best: int | None
+    num_alternatives: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Where the explanation goes, beside standard output."""
+
+    html: Path | None
+    png: Path | None
+    as_json: bool
+
+
+def run_explanation(
+    run: str | None, overrides: Sequence[str], asked: Asked, outputs: Outputs
+) -> None:
+    """Translate a sentence, and show how.
+
+    Raises:
+        UsageError: the sentence is blank, or the run cannot be explained: see `Explainer.of`.
+    """
+    if is_blank(asked.sentence):
+        raise UsageError("the sentence is blank", hint='tfm explain "a sentence"')
+    loaded = load_run(run, overrides, command="explain")
+    translator = loaded.translator.towards(asked.to, asked.from_)
+    explainer = Explainer.of(translator, num_alternatives=asked.num_alternatives)
+    explanation = explainer.explain(asked.sentence, num_best=asked.num_best, prefix=asked.prefix)
+    _show(explanation, as_json=outputs.as_json)
+
+
+def _show(explanation: LineExplanation, *, as_json: bool) -> None:
+    if as_json:
+        show(explanation.to_json(), (), as_json=True)
+        return
+    paint = Paint.of(sys.stdout)
+    width = terminal_width(sys.stdout) or _WIDTH_OF_A_FILE
+    with ended_after():
+        for line in explanation_lines(explanation, paint, width):
+            sys.stdout.write(f"{line}\n")
