@@ -34,6 +34,7 @@ from transformer_cli.commands.arguments.real_text import ProtectOption, StrictOp
 from transformer_cli.commands.arguments.runs import runs
 from transformer_cli.commands.arguments.score import score
 from transformer_cli.commands.arguments.sentence_arguments import CarefulCommand, SentenceCommand
+from transformer_cli.commands.arguments.serve import serve
 from transformer_cli.commands.arguments.translate import (
     AlignmentOption,
     AttentionOption,
@@ -254,6 +255,7 @@ app.command(
 )(init)
 app.command(cls=CarefulCommand, epilog="Example: tfm average --run en-it --last 5")(average)
 app.command(cls=CarefulCommand, epilog="Example: tfm align --source in.en --target in.it")(align)
+app.command(cls=CarefulCommand, epilog="Example: tfm serve --run en-it --port 5000")(serve)
 app.add_typer(runs, name="runs")
 app.command(
     cls=CarefulCommand, epilog="Example: tfm benchmark --config en-it.yaml --set runtime.threads=1"
