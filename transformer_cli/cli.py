@@ -10,6 +10,7 @@ from transformer_cli.commands.arguments.align import align
 from transformer_cli.commands.arguments.average import average
 from transformer_cli.commands.arguments.benchmark import benchmark
 from transformer_cli.commands.arguments.explain import explain
+from transformer_cli.commands.arguments.export import export
 from transformer_cli.commands.arguments.glossary import GlossaryOption
 from transformer_cli.commands.arguments.hypotheses import (
     NBestOption,
@@ -257,6 +258,9 @@ app.command(cls=CarefulCommand, epilog="Example: tfm average --run en-it --last 
 app.command(cls=CarefulCommand, epilog="Example: tfm align --source in.en --target in.it")(align)
 app.command(cls=CarefulCommand, epilog="Example: tfm serve --run en-it --port 5000")(serve)
 app.add_typer(runs, name="runs")
+app.command(
+    cls=CarefulCommand, epilog="Example: tfm export --run en-it --to ctranslate2 --output en-it.ct2"
+)(export)
 app.command(
     cls=CarefulCommand, epilog="Example: tfm benchmark --config en-it.yaml --set runtime.threads=1"
 )(benchmark)
