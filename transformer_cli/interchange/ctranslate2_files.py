@@ -132,6 +132,9 @@ def ctranslate2_files(
     spec = TransformerSpec(encoder, decoder)
     with torch.no_grad():
         _fill_embeddings(spec, model)
+        if model.config.embedding_norm:
+            _fill_norm(encoder.layernorm_embedding, model.source_embedding_norm)
+            _fill_norm(decoder.layernorm_embedding, model.target_embedding_norm)
         for ours, theirs in ((model.encoder, encoder), (model.decoder, decoder)):
             for layer, of_spec in zip(ours.layers, theirs.layer, strict=True):
                 _fill_layer(of_spec, layer)
@@ -162,6 +165,7 @@ def _empty_specs(config: ModelConfig) -> tuple[Any, Any]:
     settings = {
         "pre_norm": config.norm_placement == "pre" or config.has_final_norm,
         "no_final_norm": not config.has_final_norm,
+        "layernorm_embedding": config.embedding_norm,
         "activation": getattr(common_spec.Activation, _ACTIVATIONS[config.activation]),
         "ffn_glu": config.is_gated,
         "rms_norm": config.norm == "rmsnorm",
@@ -181,12 +185,7 @@ def _fill_embeddings(spec: Any, model: "Transformer") -> None:
     scale = math.sqrt(width) if model.config.scale_embeddings else 1.0
     sides = (
         (spec.encoder, spec.encoder.embeddings[0], source, model.source_positions),
-        (
-            spec.decoder,
-            spec.decoder.embeddings,
-            target,
-            model.target_positions,
-        ),
+        (spec.decoder, spec.decoder.embeddings, target, model.target_positions),
     )
     for side, embeddings, table, positions in sides:
         embeddings.weight = table.weight.numpy()
