@@ -9,7 +9,6 @@ from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.align import align
 from transformer_cli.commands.arguments.average import average
 from transformer_cli.commands.arguments.benchmark import benchmark
-from transformer_cli.commands.arguments.explain import explain
 from transformer_cli.commands.arguments.export import export
 from transformer_cli.commands.arguments.glossary import GlossaryOption
 from transformer_cli.commands.arguments.hypotheses import (
@@ -17,8 +16,10 @@ from transformer_cli.commands.arguments.hypotheses import (
     PrefixesOption,
     PrefixOption,
 )
+from transformer_cli.commands.arguments.info import info
 from transformer_cli.commands.arguments.init import init
 from transformer_cli.commands.arguments.likelihood import likelihood
+from transformer_cli.commands.arguments.next import show_next
 from transformer_cli.commands.arguments.options import (
     BeamOption,
     ConfigOption,
@@ -26,7 +27,6 @@ from transformer_cli.commands.arguments.options import (
     FromOption,
     JsonOption,
     Overrides,
-    RunOption,
     RunsOption,
     ToOption,
     set_option,
@@ -166,35 +166,11 @@ app.command(cls=CarefulCommand, epilog="Example: tfm validate --split test --jso
 app.command(cls=CarefulCommand, epilog="Example: tfm score out.txt reference.txt")(score)
 
 
-@app.command(
+app.command(
     name="next",
     cls=SentenceCommand,
     epilog="""Example: tfm next "Where is the station?" --prefix "Dov'è la" --top 5""",
-)
-def show_next(
-    source: Annotated[str, typer.Argument(help="The source sentence.")],
-    prefix: Annotated[str, typer.Option("--prefix", help="The beginning of its translation.")] = "",
-    top: Annotated[
-        int, typer.Option("--top", min=1, max=1000, help="How many tokens to show.")
-    ] = 10,
-    run: RunOption = None,
-    overrides: Annotated[
-        Overrides, set_option("runtime.device=cpu", completion.settings_of_the_machine)
-    ] = None,
-    to: ToOption = None,
-    from_: FromOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
-) -> None:
-    """Show the probabilities of the next token; greedy search takes the largest."""
-    _set_up_logging(debug)
-    from transformer_cli.commands.next import show_next as show
-    from transformer_cli.inference import load_run
-
-    translator = load_run(run, overrides or [], command="next").translator.towards(to, from_)
-    show(translator, source, prefix=prefix, top=top, as_json=as_json)
-
-
+)(show_next)
 app.command(
     cls=SentenceCommand,
     epilog='Example: tfm explain "The red cars are here." --html page.html',
@@ -205,30 +181,7 @@ app.command(
 )(likelihood)
 
 
-@app.command(cls=CarefulCommand, epilog="Example: tfm info --run en-it")
-def info(
-    run: RunOption = None,
-    config: Annotated[
-        str | None,
-        typer.Option(
-            "--config",
-            "-c",
-            help="Show a config instead of a run.",
-            autocompletion=completion.configs,
-        ),
-    ] = None,
-    overrides: Annotated[Overrides, set_option("model.d_model=256", completion.settings)] = None,
-    parameters: Annotated[bool, typer.Option("--parameters", help="List every parameter.")] = False,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
-) -> None:
-    """Show a run or a config: parameters, vocabularies, best scores, and where the files are."""
-    if run and config:
-        raise UsageError("give either --run or --config, not both")
-    _set_up_logging(debug)
-    from transformer_cli.commands.info import show_info
-
-    show_info(run, config, overrides or [], parameters=parameters, as_json=as_json)
+app.command(cls=CarefulCommand, epilog="Example: tfm info --run en-it")(info)
 
 
 @app.command(cls=CarefulCommand, epilog="Example: tfm data --config en-it.yaml --split test")
