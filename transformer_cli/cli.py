@@ -9,6 +9,7 @@ from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.align import align
 from transformer_cli.commands.arguments.average import average
 from transformer_cli.commands.arguments.benchmark import benchmark
+from transformer_cli.commands.arguments.explain import explain
 from transformer_cli.commands.arguments.export import export
 from transformer_cli.commands.arguments.glossary import GlossaryOption
 from transformer_cli.commands.arguments.hypotheses import (
