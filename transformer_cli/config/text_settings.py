@@ -35,8 +35,8 @@ class CleaningConfig(Section):
 class TokenizerConfig(Section):
     """How text becomes token ids."""
 
-    kind: Literal["wordlevel", "bpe", "unigram"] = "wordlevel"
-    """wordlevel: whole words and punctuation; bpe (Sennrich et al. 2016) and unigram (Kudo 2018): parts of words."""
+    kind: Literal["wordlevel", "bpe", "unigram", "sentencepiece"] = "wordlevel"
+    """wordlevel: whole words and punctuation; bpe (Sennrich et al. 2016) and unigram (Kudo 2018): parts of words; sentencepiece: a model of the SentencePiece library, which `tfm import` takes over and no training changes; needs training.init_from."""
     vocab_size: Annotated[int, Field(strict=True, ge=8, le=1_000_000)] | None = None
     """Largest number of entries of a vocabulary, special tokens included; absent: no limit for wordlevel, 8,000 for the others."""
     min_frequency: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 1
@@ -48,4 +48,8 @@ class TokenizerConfig(Section):
     def _settings_have_an_effect(self) -> Self:
         if self.kind == "unigram" and self.min_frequency != 1:
             raise ValueError("min_frequency has no effect on a unigram tokenizer; leave it out")
+        if self.kind == "sentencepiece" and self.vocab_size is not None:
+            raise ValueError("vocab_size has no effect on an imported tokenizer; leave it out")
+        if self.kind == "sentencepiece" and self.min_frequency != 1:
+            raise ValueError("min_frequency has no effect on an imported tokenizer; leave it out")
         return self

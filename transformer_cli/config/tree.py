@@ -54,6 +54,11 @@ class Config(Section):
             )
         self._check_regularisation()
         self._check_sharding()
+        if self.tokenizer.kind == "sentencepiece" and self.training.add_words is not None:
+            raise Contradiction(
+                "training.add_words is not for tokenizer.kind: sentencepiece: an imported tokenizer keeps its pieces",
+                hint="leave out training.add_words",
+            )
         metric = self.training.best_metric
         is_trained = bool(info.context and info.context.get("is_trained"))
         if not is_trained and metric not in ("loss", "perplexity", *self.validation.scores):
