@@ -1,6 +1,6 @@
 """The command line `tfm`: its arguments. A command is imported only when it runs."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -9,6 +9,7 @@ from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.align import align
 from transformer_cli.commands.arguments.average import average
 from transformer_cli.commands.arguments.benchmark import benchmark
+from transformer_cli.commands.arguments.data import data
 from transformer_cli.commands.arguments.glossary import GlossaryOption
 from transformer_cli.commands.arguments.hypotheses import (
     NBestOption,
@@ -32,7 +33,11 @@ from transformer_cli.commands.arguments.options import (
 from transformer_cli.commands.arguments.real_text import ProtectOption, StrictOption
 from transformer_cli.commands.arguments.runs import runs
 from transformer_cli.commands.arguments.score import score
-from transformer_cli.commands.arguments.sentence_arguments import CarefulCommand, SentenceCommand
+from transformer_cli.commands.arguments.sentence_arguments import (
+    CarefulCommand,
+    CarefulGroup,
+    SentenceCommand,
+)
 from transformer_cli.commands.arguments.translate import (
     AlignmentOption,
     AttentionOption,
@@ -224,31 +229,12 @@ def info(
     show_info(run, config, overrides or [], parameters=parameters, as_json=as_json)
 
 
-@app.command(cls=CarefulCommand, epilog="Example: tfm data --config en-it.yaml --split test")
-def data(
-    config: ConfigOption,
-    overrides: Annotated[
-        Overrides, set_option("tokenizer.vocab_size=4000", completion.settings)
-    ] = None,
-    split: Annotated[
-        Literal["train", "validation", "test"],
-        typer.Option("--split", help="Which part of the corpus: train, validation or test."),
-    ] = "train",
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
-) -> None:
-    """Preview a corpus: sentence pairs, what cleaning drops, and tokenizer statistics; trains no model."""
-    _set_up_logging(debug)
-    from transformer_cli.commands.data import show_data
-
-    show_data(config, overrides or [], split=split, as_json=as_json)
-
-
 app.command(
     cls=CarefulCommand, epilog="Example: tfm init phrases.csv, or: tfm init train.en train.it"
 )(init)
 app.command(cls=CarefulCommand, epilog="Example: tfm average --run en-it --last 5")(average)
 app.command(cls=CarefulCommand, epilog="Example: tfm align --source in.en --target in.it")(align)
+app.add_typer(data, name="data", cls=CarefulGroup)
 app.add_typer(runs, name="runs")
 app.command(
     cls=CarefulCommand, epilog="Example: tfm benchmark --config en-it.yaml --set runtime.threads=1"
