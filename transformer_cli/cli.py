@@ -1,25 +1,28 @@
 """The command line `tfm`: its arguments. A command is imported only when it runs."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from transformer_cli import __version__
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.align import align
-from transformer_cli.commands.arguments.average import average
 from transformer_cli.commands.arguments.benchmark import benchmark
+from transformer_cli.commands.arguments.corpora.align import align
+from transformer_cli.commands.arguments.corpora.data import data
+from transformer_cli.commands.arguments.corpora.init import init
+from transformer_cli.commands.arguments.corpora.likelihood import likelihood
+from transformer_cli.commands.arguments.corpora.score import score
 from transformer_cli.commands.arguments.explain import explain
-from transformer_cli.commands.arguments.export import export
 from transformer_cli.commands.arguments.glossary import GlossaryOption
 from transformer_cli.commands.arguments.hypotheses import (
     NBestOption,
     PrefixesOption,
     PrefixOption,
 )
-from transformer_cli.commands.arguments.info import info
-from transformer_cli.commands.arguments.init import init
-from transformer_cli.commands.arguments.likelihood import likelihood
+from transformer_cli.commands.arguments.models.average import average
+from transformer_cli.commands.arguments.models.export import export
+from transformer_cli.commands.arguments.models.info import info
+from transformer_cli.commands.arguments.models.runs import runs
 from transformer_cli.commands.arguments.next import show_next
 from transformer_cli.commands.arguments.options import (
     BeamOption,
@@ -33,9 +36,11 @@ from transformer_cli.commands.arguments.options import (
     set_option,
 )
 from transformer_cli.commands.arguments.real_text import ProtectOption, StrictOption
-from transformer_cli.commands.arguments.runs import runs
-from transformer_cli.commands.arguments.score import score
-from transformer_cli.commands.arguments.sentence_arguments import CarefulCommand, SentenceCommand
+from transformer_cli.commands.arguments.sentence_arguments import (
+    CarefulCommand,
+    CarefulGroup,
+    SentenceCommand,
+)
 from transformer_cli.commands.arguments.serve import serve
 from transformer_cli.commands.arguments.translate import (
     AlignmentOption,
@@ -185,32 +190,13 @@ app.command(
 app.command(cls=CarefulCommand, epilog="Example: tfm info --run en-it")(info)
 
 
-@app.command(cls=CarefulCommand, epilog="Example: tfm data --config en-it.yaml --split test")
-def data(
-    config: ConfigOption,
-    overrides: Annotated[
-        Overrides, set_option("tokenizer.vocab_size=4000", completion.settings)
-    ] = None,
-    split: Annotated[
-        Literal["train", "validation", "test"],
-        typer.Option("--split", help="Which part of the corpus: train, validation or test."),
-    ] = "train",
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
-) -> None:
-    """Preview a corpus: sentence pairs, what cleaning drops, and tokenizer statistics; trains no model."""
-    _set_up_logging(debug)
-    from transformer_cli.commands.data import show_data
-
-    show_data(config, overrides or [], split=split, as_json=as_json)
-
-
 app.command(
     cls=CarefulCommand, epilog="Example: tfm init phrases.csv, or: tfm init train.en train.it"
 )(init)
 app.command(cls=CarefulCommand, epilog="Example: tfm average --run en-it --last 5")(average)
 app.command(cls=CarefulCommand, epilog="Example: tfm align --source in.en --target in.it")(align)
 app.command(cls=CarefulCommand, epilog="Example: tfm serve --run en-it --port 5000")(serve)
+app.add_typer(data, name="data", cls=CarefulGroup)
 app.add_typer(runs, name="runs")
 app.command(
     cls=CarefulCommand, epilog="Example: tfm export --run en-it --to ctranslate2 --output en-it.ct2"
