@@ -67,7 +67,12 @@ class ServedRuns:
     @property
     def languages(self) -> list[str]:
         """The languages of both sides."""
-        return list(dict.fromkeys([*self.sources, *(one.target for one in self.directions)]))
+        return list(dict.fromkeys([*self.sources, *self.targets]))
+
+    @property
+    def targets(self) -> list[str]:
+        """The languages into which these runs translate."""
+        return list(dict.fromkeys(direction.target for direction in self.directions))
 
     def targets_of(self, source: str) -> list[str]:
         """The languages into which a language is translated."""
@@ -85,7 +90,11 @@ class ServedRuns:
 
 
 def load_served_runs(
-    runs: Sequence[str | None], overrides: Sequence[str], *, cache_bytes: int
+    runs: Sequence[str | None],
+    overrides: Sequence[str],
+    *,
+    cache_bytes: int,
+    protects_spans: bool = False,
 ) -> ServedRuns:
     """Load runs for a server.
 
@@ -93,14 +102,18 @@ def load_served_runs(
         runs: names or folders, as in `load_run`; None: the run that saved last.
         overrides: settings as in `--set`, for all runs.
         cache_bytes: about the memory for translations that are kept.
+        protects_spans: see `Translator.protects_spans`.
 
     Raises:
         UsageError: two runs have the same name, or no direction is left for one of them.
     """
-    return served_runs([load_run(run, overrides, command="serve") for run in runs], cache_bytes)
+    loaded = [load_run(run, overrides, command="serve") for run in runs]
+    return served_runs(loaded, cache_bytes, protects_spans=protects_spans)
 
 
-def served_runs(loaded_runs: Sequence[LoadedRun], cache_bytes: int) -> ServedRuns:
+def served_runs(
+    loaded_runs: Sequence[LoadedRun], cache_bytes: int, *, protects_spans: bool = False
+) -> ServedRuns:
     """The directions of loaded runs; of two runs with the same direction, the first one translates."""
     cache = ResultCache(cache_bytes)
     directions: dict[Direction, ServedDirection] = {}
@@ -110,7 +123,7 @@ def served_runs(loaded_runs: Sequence[LoadedRun], cache_bytes: int) -> ServedRun
         if name in names:
             raise UsageError(f"--run: two of the runs have the name {name}")
         names.add(name)
-        translator = loaded.translator
+        translator = replace(loaded.translator, protects_spans=protects_spans)
         batcher = Batcher(name)
         shared = SharedEngine(translator.engine, _digest(loaded), batcher, cache)
         for number, languages in enumerate(translator.pipeline.data.directions):

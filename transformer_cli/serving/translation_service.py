@@ -35,6 +35,8 @@ class TranslationService:
         self.num_active = 0
         """The number of requests that are translated, or wait for it."""
         self.num_refused = 0
+        self.num_characters = 0
+        """The number of characters of texts that were translated."""
         self._runs: ServedRuns | None = None
         self._threads = ThreadPoolExecutor(limits.max_requests, thread_name_prefix="request")
 
@@ -101,6 +103,7 @@ class TranslationService:
         Raises:
             RefusedRequest: no run translates so, or as of `translate`.
         """
+        self.num_characters += sum(len(text) for text, _ in texts)
         translated = [TranslatedText(text) for text, _ in texts]
         sources = dict.fromkeys(source for _, source in texts if source != target)
         directions = [self.direction(source, target) for source in sources]
