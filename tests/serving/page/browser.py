@@ -35,9 +35,7 @@ def chromium(downloads: Path | None = None) -> Iterator["webdriver.Chrome"]:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     if downloads is not None:
-        options.add_experimental_option(
-            "prefs", {"download.default_directory": str(downloads)}
-        )
+        options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
     driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
     try:
         yield driver
