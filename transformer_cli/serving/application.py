@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from transformer_cli.serving.interfaces.api_keys import ApiKeys
 from transformer_cli.serving.interfaces.libretranslate_api import LibreTranslateApi
+from transformer_cli.serving.interfaces.stream_api import StreamApi
 from transformer_cli.serving.language_detection import LanguageDetector
 from transformer_cli.serving.limits import Limits
 from transformer_cli.serving.refusals import RefusedRequest
@@ -40,7 +41,8 @@ def build_application(service: TranslationService, options: ServerOptions) -> AS
     """
     languages = SourceLanguages(service, LanguageDetector())
     api = LibreTranslateApi(service, languages, options.keys)
-    routes = [*_state_routes(service), *api.routes()]
+    stream = StreamApi(service, languages, options.keys)
+    routes = [*_state_routes(service), *api.routes(), *stream.routes()]
     application: ASGIApp = Starlette(
         routes=routes, exception_handlers={RefusedRequest: _refused, HTTPException: _failed}
     )

@@ -10,10 +10,11 @@ from transformer_cli.config import Direction
 from transformer_cli.decoding import Translator
 from transformer_cli.errors import UsageError
 from transformer_cli.inference import LoadedRun, load_run
-from transformer_cli.serving.batching.batched_engine import SharedEngine
+from transformer_cli.serving.batching.batched_engine import SharedEngine, search_conditions
 from transformer_cli.serving.batching.batcher import Batcher
 from transformer_cli.serving.batching.jobs import Job
-from transformer_cli.serving.batching.result_cache import ResultCache
+from transformer_cli.serving.batching.result_cache import ResultCache, key_of
+from transformer_cli.serving.sentences.sentence_details import DetailedSentence, detailed_sentences
 from transformer_cli.storage import MANIFEST_NAME
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,20 @@ class ServedDirection:
         """The translator with which the thread of a job translates."""
         with self.shared.batcher.preparing() as ready:
             yield replace(self.translator, engine=self.shared.for_job(job, ready))
+
+    def detailed(self, job: Job, sentences: Sequence[str]) -> list[DetailedSentence]:
+        """The translations of sentences with their words, in order; those of the cache are not computed again."""
+        shared = self.shared
+        conditions = search_conditions(shared.model_digest, self.translator.decoding)
+        keys = {text: key_of(conditions, (*self.languages, text)) for text in sentences}
+        found = {text: shared.cache.get(key) for text, key in keys.items()}
+        missing = [text for text, result in found.items() if result is None]
+        if missing:
+            with self.translator_for(job) as translator:
+                for detailed in detailed_sentences(translator, missing):
+                    found[detailed.source] = detailed
+                    shared.cache.put(keys[detailed.source], detailed, detailed.num_bytes)
+        return [found[text] for text in sentences]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -110,8 +109,11 @@ class TranslationService:
             return [self._translated(job, direction, texts, options) for direction in directions]
 
         if directions:
-            async with self.admitted() as job:
+            job = self.enter()
+            try:
                 found = await self.run(request, job, work)
+            finally:
+                self.leave(job)
             for direction, of_direction in zip(directions, found, strict=True):
                 own = [
                     place
@@ -150,23 +152,22 @@ class TranslationService:
                 f"Invalid request: request ({longest}) exceeds text limit ({limits.max_characters})"
             )
 
-    @asynccontextmanager
-    async def admitted(self) -> AsyncIterator[Job]:
-        """A block of one of the requests that are translated or wait for it.
+    def enter(self) -> Job:
+        """The job of a new request; `leave` ends it.
 
         Raises:
-            RefusedRequest: there are too many of them.
+            RefusedRequest: too many requests are translated or wait for it.
         """
         if self.num_active >= self.limits.max_requests:
             self.num_refused += 1
             raise try_later(429, "Slowdown: too many requests are waiting")
         self.num_active += 1
-        job = Job(self.limits.deadline_seconds)
-        try:
-            yield job
-        finally:
-            job.cancel()
-            self.num_active -= 1
+        return Job(self.limits.deadline_seconds)
+
+    def leave(self, job: Job) -> None:
+        """End a job; what it has not computed yet is cancelled."""
+        job.cancel()
+        self.num_active -= 1
 
     async def run(self, request: Request, job: Job, work: Callable[[Job], Result]) -> Result:
         """The result of work in a thread of its own; the job is cancelled when the client disconnects.

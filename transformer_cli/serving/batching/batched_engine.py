@@ -58,8 +58,8 @@ class EngineOfJob:
         self, requests: Sequence[Request], options: DecodingConfig
     ) -> list[list[Hypothesis]]:
         """See `Engine.translate`."""
-        shared, conditions = self.shared, _conditions(self.shared.model_digest, options)
-        keys = [key_of(conditions, request) for request in requests]
+        shared, conditions = self.shared, search_conditions(self.shared.model_digest, options)
+        keys = [key_of(conditions, tuple(request)) for request in requests]
         found: dict[Key, Sequence[Hypothesis]] = {}
         missing: dict[Key, Request] = {}
         for key, request in zip(keys, requests, strict=True):
@@ -80,7 +80,7 @@ class EngineOfJob:
             self.ready()
             results = shared.batcher.results(kind, missing, self.job)
             for key, hypotheses in results.items():
-                shared.cache.put(key, hypotheses)
+                shared.cache.put(key, hypotheses, _num_bytes(hypotheses))
             found |= results
         self.job.check()
         return [list(found[key]) for key in keys]
@@ -127,8 +127,13 @@ class EngineOfJob:
         return [results[pair] for pair in pairs]
 
 
+def _num_bytes(hypotheses: Sequence[Hypothesis]) -> int:
+    """About the memory of hypotheses."""
+    return 300 + sum(200 + 40 * len(hypothesis.ids) for hypothesis in hypotheses)
+
+
 @lru_cache(maxsize=1024)
-def _conditions(model_digest: str, options: DecodingConfig) -> bytes:
+def search_conditions(model_digest: str, options: DecodingConfig) -> bytes:
     """The hash of a model and of settings of decoding."""
     return hashlib.blake2b(
         f"{model_digest}\n{options.model_dump_json()}".encode(), digest_size=16
