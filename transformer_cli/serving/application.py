@@ -11,10 +11,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from transformer_cli.serving.interfaces.api_keys import ApiKeys
+from transformer_cli.serving.interfaces.choices_api import ChoicesApi
 from transformer_cli.serving.interfaces.libretranslate_api import LibreTranslateApi
 from transformer_cli.serving.interfaces.stream_api import StreamApi
 from transformer_cli.serving.language_detection import LanguageDetector
 from transformer_cli.serving.limits import Limits
+from transformer_cli.serving.page.page_routes import page_routes
 from transformer_cli.serving.refusals import RefusedRequest
 from transformer_cli.serving.request_guard import RequestGuard, error_response
 from transformer_cli.serving.source_languages import SourceLanguages
@@ -42,7 +44,14 @@ def build_application(service: TranslationService, options: ServerOptions) -> AS
     languages = SourceLanguages(service, LanguageDetector())
     api = LibreTranslateApi(service, languages, options.keys)
     stream = StreamApi(service, languages, options.keys)
-    routes = [*_state_routes(service), *api.routes(), *stream.routes()]
+    choices = ChoicesApi(service, options.keys)
+    routes = [
+        *page_routes(),
+        *_state_routes(service),
+        *api.routes(),
+        *stream.routes(),
+        *choices.routes(),
+    ]
     application: ASGIApp = Starlette(
         routes=routes, exception_handlers={RefusedRequest: _refused, HTTPException: _failed}
     )
