@@ -9,6 +9,7 @@ from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.align import align
 from transformer_cli.commands.arguments.average import average
 from transformer_cli.commands.arguments.benchmark import benchmark
+from transformer_cli.commands.arguments.explain import explain
 from transformer_cli.commands.arguments.glossary import GlossaryOption
 from transformer_cli.commands.arguments.hypotheses import (
     NBestOption,
@@ -193,6 +194,10 @@ def show_next(
     show(translator, source, prefix=prefix, top=top, as_json=as_json)
 
 
+app.command(
+    cls=SentenceCommand,
+    epilog='Example: tfm explain "The red cars are here." --html page.html',
+)(explain)
 app.command(
     cls=CarefulCommand,
     epilog="Example: tfm likelihood --run en-it --source in.en --target out.it",

@@ -116,6 +116,11 @@ def settings_of_the_machine(incomplete: str) -> list[Offer]:
     return _settings(incomplete, "next")
 
 
+def settings_of_explaining(incomplete: str) -> list[Offer]:
+    """The settings that change an explanation."""
+    return _settings(incomplete, "explain")
+
+
 def settings_of_likelihoods(incomplete: str) -> list[Offer]:
     """The settings of the machine, and the size of a batch."""
     return _settings(incomplete, "likelihood")

@@ -11,7 +11,9 @@ from starlette.types import ASGIApp
 
 from transformer_cli.serving.glossaries import Glossaries
 from transformer_cli.serving.interfaces.api_keys import ApiKeys
+from transformer_cli.serving.interfaces.choices_api import ChoicesApi
 from transformer_cli.serving.interfaces.deepl_api import DeepLApi
+from transformer_cli.serving.interfaces.explain_api import ExplainApi
 from transformer_cli.serving.interfaces.libretranslate_api import LibreTranslateApi
 from transformer_cli.serving.interfaces.opus_cat_api import OpusCatApi
 from transformer_cli.serving.interfaces.state_api import StateApi
@@ -49,8 +51,10 @@ def build_application(service: TranslationService, options: ServerOptions) -> AS
     interfaces = (
         LibreTranslateApi(service, languages, keys),
         StreamApi(service, languages, keys),
+        ChoicesApi(service, keys),
         DeepLApi(service, languages, keys, options.glossaries),
         OpusCatApi(service, keys),
+        ExplainApi(service, keys),
     )
     routes = [*page_routes(), *(route for each in interfaces for route in each.routes())]
     state = StateApi(service, keys)
