@@ -120,13 +120,11 @@ class BeamRecorder:
         return node.node
 
 
-def unfinished_branches(tree: BeamTree, eos_id: int) -> dict[int, TokenIds]:
-    """The nodes without children that do not end a hypothesis, and their tokens from the root on."""
+def branches(tree: BeamTree) -> dict[int, TokenIds]:
+    """The nodes without children, and their tokens from the root on."""
     parents = {node.parent for node in tree.nodes}
     return {
-        node.node: tokens_of(tree, node.node)
-        for node in tree.nodes[1:]
-        if node.node not in parents and node.state in ("kept", "dropped") and node.id != eos_id
+        node.node: tokens_of(tree, node.node) for node in tree.nodes[1:] if node.node not in parents
     }
 
 

@@ -15,7 +15,7 @@ from transformer_cli.errors import DataError
 from transformer_cli.escaping import on_one_line
 from transformer_cli.explaining.beam_tree import (
     BeamRecorder,
-    unfinished_branches,
+    branches,
     with_continuations,
 )
 from transformer_cli.explaining.explained_tokens import (
@@ -104,18 +104,19 @@ class SentenceExplainer:
         return piece
 
     def _continuations(self, request: Request, tree: BeamTree) -> dict[int, str]:
-        """For each branch that was left, the text that greedy search makes of it."""
+        """The text of each branch: as it ends, or as greedy search goes on."""
         tokenizer = self.pipeline.target_tokenizer
-        branches = unfinished_branches(tree, tokenizer.eos_id)
+        endings = branches(tree)
+        is_complete = {node.node for node in tree.nodes if node.state in ("finished", "chosen")}
+        is_complete |= {node.node for node in tree.nodes if node.id == tokenizer.eos_id}
+        left = [node for node in endings if node not in is_complete]
         engine = replace(self.engine, continuing_ids=())  # a branch may end inside a word
         greedy = self.options.best_of_beam(1)
-        requests = [request._replace(prefix=ids) for ids in branches.values()]
+        requests = [request._replace(prefix=endings[node]) for node in left]
         found = engine.translate(requests, greedy)
-        return {
-            node: tokenizer.decode(of_branch[0].ids).translate(LINE_BREAKS)
-            for node, of_branch in zip(branches, found, strict=True)
-            if of_branch
-        }
+        for node, of_branch in zip(left, found, strict=True):
+            endings[node] = of_branch[0].ids if of_branch else endings[node]
+        return {node: tokenizer.decode(ids).translate(LINE_BREAKS) for node, ids in endings.items()}
 
     def _hypotheses(
         self, request: Request, source: Source, found: Sequence[Hypothesis], tree: BeamTree

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 needs_chromium = pytest.mark.skipif(
@@ -14,11 +16,8 @@ needs_chromium = pytest.mark.skipif(
 
 
 @contextmanager
-def chromium(downloads: Path | None = None) -> Iterator["webdriver.Chrome"]:
+def chromium(downloads: Path | None = None) -> Iterator[webdriver.Chrome]:
     """A browser that asks nobody but the server of the test."""
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
     options = webdriver.ChromeOptions()
     options.binary_location = str(CHROMIUM)
     for argument in (

@@ -19,7 +19,7 @@ from transformer_cli.serving.page.page_routes import page_routes
 
 NAMES = {"en": "English", "it": "Italian", "de": "German", "ar": "Arabic"}
 _SENTENCE = re.compile(r"\S[^.!?\n]*[.!?]*")
-_WORD = re.compile(r"[\w'-]+|[^\w\s]")
+_MARKS = '.,;:!?()"«»'
 
 
 @dataclass
@@ -33,6 +33,8 @@ class PretendServer:
     delay_seconds: float = 0.0
     refusals: list[tuple[int, str, int]] = field(default_factory=list)
     """Status, message and Retry-After of the next requests for translations."""
+    break_after: int = 0
+    """After this many sentences a stream ends with an error; 0: never."""
     is_loading: bool = False
     has_files: bool = True
     key: str = ""
@@ -47,6 +49,7 @@ class PretendServer:
                 Route("/languages", self.languages),
                 Route("/frontend/settings", self.settings),
                 Route("/translate_stream", self.stream, methods=["POST"]),
+                Route("/alternatives", self.alternatives, methods=["POST"]),
                 Route("/likely_words", self.likely_words, methods=["POST"]),
                 Route("/translate_file", self.file, methods=["POST"]),
                 Route("/download_file/{name}", self.download),
@@ -101,58 +104,93 @@ class PretendServer:
         return StreamingResponse(self.events(body), media_type="application/x-ndjson")
 
     async def events(self, body: dict[str, Any]) -> AsyncIterator[str]:
+        text = body["q"]
+        matches = list(_SENTENCE.finditer(text))
+        start: dict[str, Any] = {
+            "type": "start",
+            "source": body["source"],
+            "target": body["target"],
+        }
         if body["source"] == "auto":
-            yield json.dumps({"detectedLanguage": {"language": "en", "confidence": 97.0}}) + "\n"
-        for match in _SENTENCE.finditer(body["q"]):
+            start["detectedLanguage"] = {"language": self.pairs[0][0], "confidence": 97.0}
+        yield _line({**start, "numSentences": len(matches)})
+        translated, done = "", 0
+        for number, match in enumerate(matches):
             await asyncio.sleep(self.delay_seconds)
-            sentence = self.sentence(match[0].rstrip(), body)
-            sentence |= {"start": match.start(), "end": match.start() + len(sentence["source"])}
-            yield json.dumps({"sentence": sentence}, ensure_ascii=False) + "\n"
+            if number and self.break_after == number:
+                yield _line({"type": "error", "error": "The translation took too long"})
+                return
+            source, before = match[0].rstrip(), text[done : match.start()]
+            translated += before
+            target = self.target(source, body["target"])
+            details = self.details(source, target)
+            places = {
+                "source": {"start": match.start(), "end": match.start() + len(source), "text": source, "words": spans(source)},
+                "target": {"start": len(translated), "end": len(translated + target), **details},
+            }  # fmt: skip
+            links = places["target"].pop("links")
+            yield _line(
+                {"type": "sentence", "index": number, "before": before, **places, "links": links}
+            )
+            translated, done = translated + target, match.start() + len(source)
+        yield _line({"type": "end", "after": text[done:], "translatedText": translated})
 
-    def sentence(self, source: str, body: dict[str, Any]) -> dict[str, Any]:
-        prefix = body.get("prefix", "")
-        found = [match.span() for match in _WORD.finditer(source)]
-        pieces = [self.word(source[start:end], body["target"]) for start, end in found]
-        target = prefix
-        begun = len(_WORD.findall(prefix))
-        words, links = [list(match.span()) + [0.95] for match in _WORD.finditer(prefix)], []
-        for number, piece in enumerate(pieces):
-            links.append([number, number])
-            if number < begun:
-                continue
-            gap = " " if target and (piece[0].isalnum()) else ""
-            start = len(target + gap)
-            target += gap + piece
-            words.append([start, len(target), self.shares.get(piece, 0.95)])
-        alternatives = [{"text": target, "score": -0.4}]
-        for number in range(1, body.get("alternatives", 0) + 1):
-            alternatives.append({"text": f"{target} {number}", "score": -0.4 - 0.5 * number})
+    def target(self, source: str, language: str, prefix: str = "") -> str:
+        """The translation word by word; a prefix stands for as many words as it has."""
+        words = [self.word(word, language) for word in source.split()]
+        return " ".join([prefix, *words[len(prefix.split()) :]]) if prefix else " ".join(words)
+
+    def details(self, source: str, target: str) -> dict[str, Any]:
+        """Words, their probabilities, and links between words in the same place."""
+        words = [word.strip(_MARKS) for word in target.split()]
+        num_links = min(len(source.split()), len(words))
         return {
-            "source": source,
-            "target": target,
-            "gap": " ",
-            "words": words,
-            "source_words": [list(span) for span in found],
-            "links": links,
-            "alternatives": alternatives,
+            "text": target,
+            "words": spans(target),
+            "probabilities": [self.shares.get(word, 0.95) for word in words],
+            "links": [[number, number] for number in range(num_links)],
         }
 
-    def word(self, word: str, target: str) -> str:
-        return self.words.get(word, f"{target}-{word}" if word[0].isalnum() else word)
+    async def alternatives(self, request: Request) -> Response:
+        body = await request.json()
+        if refusal := self.refusal(request):
+            return refusal
+        source = body["q"]
+        best = self.target(source, body["target"], body.get("prefix", ""))
+        texts = [best, *(f"{best} {n}" for n in range(1, body["alternatives"] + 1))]
+        return JSONResponse(
+            {
+                "source": {"text": source, "words": spans(source)},
+                "alternatives": [
+                    {"score": -0.4 - 0.5 * rank, **self.details(source, text)}
+                    for rank, text in enumerate(texts)
+                ],
+            }
+        )
+
+    def word(self, word: str, language: str) -> str:
+        bare = word.strip(_MARKS)
+        other = self.words.get(bare, f"{language}-{bare}") if bare else ""
+        return word.replace(bare, other) if bare else word
 
     async def likely_words(self, request: Request) -> Response:
         body = await request.json()
         if refusal := self.refusal(request):
             return refusal
-        sentence = self.sentence(body["q"], {**body, "prefix": ""})
-        place = len(_WORD.findall(body["prefix"]))
-        start, end, share = sentence["words"][place]
-        gap = " " if body["prefix"] and not body["prefix"].endswith(" ") else ""
-        words = [{"text": gap + sentence["target"][start:end], "probability": share}]
-        words += [
-            {"text": f"{gap}other{n}", "probability": (1 - share) / 2**n} for n in range(1, 5)
-        ]
-        return JSONResponse({"words": words})
+        prefix = body["prefix"].strip()
+        words = self.target(body["q"], body["target"]).split()
+        now = words[len(prefix.split())].strip(_MARKS)
+        share = self.shares.get(now, 0.95)
+        gap = " " if prefix else ""
+        likely = [(now, share), *((f"other{n}", (1 - share) / 2**n) for n in range(1, 5))]
+        return JSONResponse(
+            {
+                "words": [
+                    {"text": gap + text, "prefix": prefix + gap + text, "probability": probability}
+                    for text, probability in likely
+                ]
+            }
+        )
 
     async def file(self, request: Request) -> Response:
         if refusal := self.refusal(request):
@@ -164,6 +202,14 @@ class PretendServer:
 
     async def download(self, request: Request) -> Response:
         return Response(self.content, headers={"content-disposition": "attachment"})
+
+
+def spans(text: str) -> list[tuple[int, int]]:
+    return [match.span() for match in re.finditer(r"\S+", text)]
+
+
+def _line(values: dict[str, Any]) -> str:
+    return json.dumps(values, ensure_ascii=False) + "\n"
 
 
 @contextmanager
