@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from transformer_cli.serving.interfaces.api_keys import ApiKeys
 from transformer_cli.serving.interfaces.choices_api import ChoicesApi
+from transformer_cli.serving.interfaces.explain_api import ExplainApi
 from transformer_cli.serving.interfaces.libretranslate_api import LibreTranslateApi
 from transformer_cli.serving.interfaces.stream_api import StreamApi
 from transformer_cli.serving.language_detection import LanguageDetector
@@ -51,6 +52,7 @@ def build_application(service: TranslationService, options: ServerOptions) -> AS
         *api.routes(),
         *stream.routes(),
         *choices.routes(),
+        *ExplainApi(service, options.keys).routes(),
     ]
     application: ASGIApp = Starlette(
         routes=routes, exception_handlers={RefusedRequest: _refused, HTTPException: _failed}
