@@ -2,16 +2,17 @@
 
 import hashlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from transformer_cli.config import Direction
 from transformer_cli.decoding import Translator
 from transformer_cli.errors import UsageError
 from transformer_cli.inference import LoadedRun, load_run
 from transformer_cli.serving.batching.batched_engine import SharedEngine, search_conditions
-from transformer_cli.serving.batching.batcher import Batcher
+from transformer_cli.serving.batching.batcher import Batcher, Kind
 from transformer_cli.serving.batching.jobs import Job
 from transformer_cli.serving.batching.result_cache import ResultCache, key_of
 from transformer_cli.serving.sentences.sentence_details import DetailedSentence, detailed_sentences
@@ -36,6 +37,26 @@ class ServedDirection:
         """The translator with which the thread of a job translates."""
         with self.shared.batcher.preparing() as ready:
             yield replace(self.translator, engine=self.shared.for_job(job, ready))
+
+    def explained(
+        self, job: Job, line: str, num_alternatives: int, asked: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What the model does with a line, as plain values; see `Explainer.explain`.
+
+        The thread of the batcher computes it, between two batches.
+
+        Args:
+            asked: further arguments of `Explainer.explain`.
+        """
+        from transformer_cli.explaining.explainer import Explainer
+
+        explainer = Explainer.of(self.translator, num_alternatives=num_alternatives)
+
+        def compute(lines: Sequence[str]) -> list[dict[str, Any]]:
+            return [explainer.explain(each, **asked).to_json() for each in lines]
+
+        kind = Kind(("inside", num_alternatives, *asked.values()), compute, len, max_tokens=1)
+        return self.shared.batcher.results(kind, {line: line}, job)[line]
 
     def detailed(self, job: Job, sentences: Sequence[str]) -> list[DetailedSentence]:
         """The translations of sentences with their words, in order; those of the cache are not computed again."""
@@ -67,7 +88,12 @@ class ServedRuns:
     @property
     def languages(self) -> list[str]:
         """The languages of both sides."""
-        return list(dict.fromkeys([*self.sources, *(one.target for one in self.directions)]))
+        return list(dict.fromkeys([*self.sources, *self.targets]))
+
+    @property
+    def targets(self) -> list[str]:
+        """The languages into which these runs translate."""
+        return list(dict.fromkeys(direction.target for direction in self.directions))
 
     def targets_of(self, source: str) -> list[str]:
         """The languages into which a language is translated."""
@@ -85,7 +111,11 @@ class ServedRuns:
 
 
 def load_served_runs(
-    runs: Sequence[str | None], overrides: Sequence[str], *, cache_bytes: int
+    runs: Sequence[str | None],
+    overrides: Sequence[str],
+    *,
+    cache_bytes: int,
+    protects_spans: bool = False,
 ) -> ServedRuns:
     """Load runs for a server.
 
@@ -93,26 +123,46 @@ def load_served_runs(
         runs: names or folders, as in `load_run`; None: the run that saved last.
         overrides: settings as in `--set`, for all runs.
         cache_bytes: about the memory for translations that are kept.
+        protects_spans: see `Translator.protects_spans`.
 
     Raises:
         UsageError: two runs have the same name, or no direction is left for one of them.
     """
-    return served_runs([load_run(run, overrides, command="serve") for run in runs], cache_bytes)
+    loaded_runs = [load_run(run, overrides, command="serve") for run in runs]
+    translators = [
+        NamedTranslator(
+            loaded.config.name,
+            replace(loaded.translator, protects_spans=protects_spans),
+            _digest(loaded),
+        )
+        for loaded in loaded_runs
+    ]
+    return served_runs(translators, cache_bytes=cache_bytes)
 
 
-def served_runs(loaded_runs: Sequence[LoadedRun], cache_bytes: int) -> ServedRuns:
-    """The directions of loaded runs; of two runs with the same direction, the first one translates."""
+class NamedTranslator(NamedTuple):
+    """A translator to serve."""
+
+    name: str
+    translator: Translator
+    digest: str
+    """What tells its model from all other models of the server."""
+
+
+def served_runs(translators: Sequence[NamedTranslator], *, cache_bytes: int) -> ServedRuns:
+    """The directions of translators; of two with the same direction, the first one translates.
+
+    Raises:
+        UsageError: as of `load_served_runs`.
+    """
     cache = ResultCache(cache_bytes)
     directions: dict[Direction, ServedDirection] = {}
     names: set[str] = set()
-    for loaded in loaded_runs:
-        name = loaded.config.name
+    for name, translator, digest in translators:
         if name in names:
             raise UsageError(f"--run: two of the runs have the name {name}")
         names.add(name)
-        translator = loaded.translator
-        batcher = Batcher(name)
-        shared = SharedEngine(translator.engine, _digest(loaded), batcher, cache)
+        shared = SharedEngine(translator.engine, digest, Batcher(name), cache)
         for number, languages in enumerate(translator.pipeline.data.directions):
             if languages in directions:
                 logger.warning(
@@ -125,7 +175,6 @@ def served_runs(loaded_runs: Sequence[LoadedRun], cache_bytes: int) -> ServedRun
             of_direction = translator.in_direction(number)
             directions[languages] = ServedDirection(name, languages, of_direction, shared)
         if name not in {one.run for one in directions.values()}:
-            batcher.close()
             raise UsageError(f"--run: {name} has no language pair that the other runs do not have")
     return ServedRuns(directions, cache)
 

@@ -11,6 +11,7 @@ import uvicorn
 from transformer_cli.errors import CannotCreateError
 from transformer_cli.serving.application import ServerOptions, build_application
 from transformer_cli.serving.served_runs import ServedRuns
+from transformer_cli.serving.slow_clients import protocol_with_deadlines
 from transformer_cli.serving.translation_service import TranslationService
 
 logger = logging.getLogger(__name__)
@@ -33,6 +34,8 @@ def serve(load: Callable[[], ServedRuns], options: ServerOptions, *, host: str, 
     service = TranslationService(options.limits)
     config = uvicorn.Config(
         build_application(service, options),
+        http=protocol_with_deadlines(options.limits.read_seconds),
+        limit_concurrency=4 * options.limits.max_requests,
         log_config=None,
         access_log=False,
         lifespan="off",

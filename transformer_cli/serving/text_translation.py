@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from transformer_cli.decoding import Translation, Translator
+from transformer_cli.decoding import Glossary, Translation, Translator
 from transformer_cli.serving.refusals import bad_request
 
 LineBreaks = Literal["kept", "joined"]
@@ -19,7 +19,8 @@ class TextOptions:
     splits_sentences: bool = True
     """Whether sentences are translated one by one; a run whose config says no never splits."""
     line_breaks: LineBreaks = "kept"
-    protects_spans: bool = False
+    glossary: Glossary | None = None
+    """The terms that the translations contain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ def with_options(translator: Translator, options: TextOptions) -> Translator:
 
     Raises:
         RefusedRequest: the run cannot give alternatives with its settings.
+        UsageError, DataError: it cannot use the glossary; see `Translator.with_glossary`.
     """
     pipeline, decoding = translator.pipeline, translator.decoding
     if not options.splits_sentences:
@@ -46,12 +48,8 @@ def with_options(translator: Translator, options: TextOptions) -> Translator:
             raise bad_request("alternatives are not possible with the settings of this server")
         beam_size = max(decoding.beam_size, num_best)
         decoding = decoding.model_copy(update={"num_best": num_best, "beam_size": beam_size})
-    return replace(
-        translator,
-        pipeline=pipeline,
-        decoding=decoding,
-        protects_spans=options.protects_spans,
-    )
+    changed = replace(translator, pipeline=pipeline, decoding=decoding)
+    return changed if options.glossary is None else changed.with_glossary(options.glossary)
 
 
 def translate_texts(

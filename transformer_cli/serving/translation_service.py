@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -35,6 +36,8 @@ class TranslationService:
         self.num_active = 0
         """The number of requests that are translated, or wait for it."""
         self.num_refused = 0
+        self.num_characters = 0
+        """The number of characters of texts that were translated."""
         self._runs: ServedRuns | None = None
         self._threads = ThreadPoolExecutor(limits.max_requests, thread_name_prefix="request")
 
@@ -101,6 +104,7 @@ class TranslationService:
         Raises:
             RefusedRequest: no run translates so, or as of `translate`.
         """
+        self.num_characters += sum(len(text) for text, _ in texts)
         translated = [TranslatedText(text) for text, _ in texts]
         sources = dict.fromkeys(source for _, source in texts if source != target)
         directions = [self.direction(source, target) for source in sources]
@@ -109,11 +113,8 @@ class TranslationService:
             return [self._translated(job, direction, texts, options) for direction in directions]
 
         if directions:
-            job = self.enter()
-            try:
+            async with self.admitted() as job:
                 found = await self.run(request, job, work)
-            finally:
-                self.leave(job)
             for direction, of_direction in zip(directions, found, strict=True):
                 own = [
                     place
@@ -168,6 +169,19 @@ class TranslationService:
         """End a job; what it has not computed yet is cancelled."""
         job.cancel()
         self.num_active -= 1
+
+    @asynccontextmanager
+    async def admitted(self) -> AsyncIterator[Job]:
+        """A block with the job of a request.
+
+        Raises:
+            RefusedRequest: as of `enter`.
+        """
+        job = self.enter()
+        try:
+            yield job
+        finally:
+            self.leave(job)
 
     async def run(self, request: Request, job: Job, work: Callable[[Job], Result]) -> Result:
         """The result of work in a thread of its own; the job is cancelled when the client disconnects.

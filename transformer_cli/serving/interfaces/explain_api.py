@@ -1,25 +1,23 @@
-"""The inside of a translation: POST /explain, for the drawer of the page; `docs/explaining.md` describes the answer."""
+"""POST /explain: what the model does with one sentence, as JSON; docs/explaining.md describes its fields."""
 
-import asyncio
-import json
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from transformer_cli.explaining.explainer import Explainer
 from transformer_cli.serving.batching.jobs import Job
 from transformer_cli.serving.interfaces.api_keys import ApiKeys
 from transformer_cli.serving.interfaces.libretranslate_api import check_key
-from transformer_cli.serving.interfaces.request_values import RequestValues, read_values
+from transformer_cli.serving.interfaces.request_values import read_values
 from transformer_cli.serving.refusals import bad_request
-from transformer_cli.serving.served_runs import ServedDirection
 from transformer_cli.serving.translation_service import TranslationService
 
-# An explanation holds every attention weight, so its size grows with the square of the length.
+MAX_BEAM = 8
+_NUM_ALTERNATIVES = 5
+_MAX_ALTERNATIVES = 20
+# The attention and the shapes of a text grow with the square of its length.
 _MAX_CHARACTERS = 1000
-_MAX_BEAM_SIZE = 8
 
 
 class ExplainApi:
@@ -28,67 +26,47 @@ class ExplainApi:
     def __init__(self, service: TranslationService, keys: ApiKeys) -> None:
         self._service = service
         self._keys = keys
-        # Explanations take much memory and are computed outside the batches: one at a time.
-        self._turn = asyncio.Lock()
 
     def routes(self) -> list[Route]:
         """The route of this endpoint."""
         return [Route("/explain", self.explain, methods=["POST"])]
 
-    async def explain(self, request: Request) -> Response:
-        """What the model does with a line, from its tokens to the beam search."""
+    async def explain(self, request: Request) -> JSONResponse:
+        """The parameters are q, source and target; and, if wished, beam, nbest, topk, prefix or prefix_ids, continues and attention."""
         values = await read_values(request)
         check_key(self._keys, request, values)
-        direction = self._direction(values)
-        line, options = values.text("q"), _options(values)
-
-        def work(job: Job) -> str:
-            job.check()
-            explainer = Explainer.of(direction.translator)
-            explanation = explainer.explain(line, **options)
-            return json.dumps(explanation.to_json(), ensure_ascii=False, separators=(",", ":"))
-
-        job = self._service.enter()
-        try:
-            async with self._turn:
-                text = await self._service.run(request, job, work)
-        finally:
-            self._service.leave(job)
-        return Response(text, media_type="application/json")
-
-    def _direction(self, values: RequestValues) -> ServedDirection:
-        """The direction of a request.
-
-        Raises:
-            RefusedRequest: a parameter is missing, a language is unknown, or the line is too long.
-        """
-        for name in ("q", "source", "target"):
-            if not values.text(name):
+        text, prefix = values.text("q"), values.text("prefix")
+        source, target = values.text("source"), values.text("target")
+        for name, value in (("q", text), ("source", source), ("target", target)):
+            if not value:
                 raise bad_request(f"Invalid request: missing {name} parameter")
-        if (length := len(values.text("q"))) > _MAX_CHARACTERS:
-            raise bad_request(
-                f"Invalid request: request ({length}) exceeds text limit ({_MAX_CHARACTERS})"
-            )
-        source = self._service.language(values.text("source"))
-        return self._service.direction(source, self._service.language(values.text("target")))
-
-
-def _options(values: RequestValues) -> dict[str, Any]:
-    """The arguments of `Explainer.explain`.
-
-    Raises:
-        RefusedRequest: a value is impossible.
-    """
-    options: dict[str, Any] = {
-        "prefix": values.text("prefix"),
-        "prefix_ids": tuple(values.counts("prefix_ids")),
-        "continues": values.switch("continues"),
-    }
-    for name in ("beam_size", "num_best"):
-        if number := values.count(name):
-            if number > _MAX_BEAM_SIZE:
+        limits = {"beam": MAX_BEAM, "nbest": MAX_BEAM, "topk": _MAX_ALTERNATIVES}
+        counts = {name: values.count(name) for name in limits}
+        for name, most in limits.items():
+            if counts[name] > most:
                 raise bad_request(
-                    f"Invalid request: {name} ({number}) exceeds the limit ({_MAX_BEAM_SIZE})"
+                    f"Invalid request: {name} ({counts[name]}) exceeds the limit ({most})"
                 )
-            options[name] = number
-    return options
+        if max(len(text), len(prefix)) > _MAX_CHARACTERS or "\n" in text + prefix:
+            raise bad_request(
+                f"Invalid request: q must be one line of at most {_MAX_CHARACTERS} characters"
+            )
+        service = self._service
+        direction = service.direction(service.language(source), service.language(target))
+        asked = {
+            "beam_size": counts["beam"] or None,
+            "num_best": counts["nbest"] or None,
+            "prefix": prefix,
+            "prefix_ids": tuple(values.counts("prefix_ids")),
+            "continues": values.switch("continues"),
+        }
+
+        def work(job: Job) -> dict[str, Any]:
+            return direction.explained(job, text, counts["topk"] or _NUM_ALTERNATIVES, asked)
+
+        async with service.admitted() as job:
+            explained = await service.run(request, job, work)
+        if not values.switch("attention", default=True):
+            for sentence in explained["sentences"]:
+                del sentence["attention"]
+        return JSONResponse(explained)

@@ -71,6 +71,7 @@ class StreamApi:
         placed = placed_sentences(direction.translator, text)
         start["numSentences"] = len(placed.sentences)
         job = self._service.enter()
+        self._service.num_characters += len(text)
         return _StreamOfJob(self._service, job, self._lines(request, job, direction, placed, start))
 
     async def _lines(
