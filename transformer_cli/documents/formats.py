@@ -4,11 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
 from transformer_cli.documents.segments import Document
 from transformer_cli.errors import UsageError
 from transformer_cli.extras import require_extra
 
-Read = Callable[[bytes], Document]
+Read = Callable[[bytes, ReadingOptions], Document]
+LINES = "txt"
+"""The format of lines: `tfm translate` itself reads it line by line, however large it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ def _read_html() -> Read:
 
 
 FORMATS = (
-    Format("txt", (".txt",), _read_txt),
+    Format(LINES, (".txt",), _read_txt),
     Format("html", (".html", ".htm", ".xhtml"), _read_html),
 )
 NAMES = tuple(each.name for each in FORMATS)
@@ -62,7 +65,9 @@ def format_named(name: str) -> Format:
     raise UsageError(f"there is no document format {name}", hint=f"one of {', '.join(NAMES)}")
 
 
-def read_document(data: bytes, document_format: Format) -> Document:
+def read_document(
+    data: bytes, document_format: Format, options: ReadingOptions = DEFAULTS
+) -> Document:
     """A document from the bytes of its file.
 
     Raises:
@@ -72,4 +77,5 @@ def read_document(data: bytes, document_format: Format) -> Document:
     require_extra(
         "documents", document_format.modules, purpose=f"the document format {document_format.name}"
     )
-    return document_format.load()(data)
+    options.limits.check_size(data)
+    return document_format.load()(data, options)

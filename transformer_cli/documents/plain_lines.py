@@ -4,13 +4,14 @@ import re
 
 from transformer_cli.documents.character_encoding import decoded
 from transformer_cli.documents.line_numbers import LineNumbers
+from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
 from transformer_cli.documents.segments import Segment, has_letter
 from transformer_cli.documents.spliced import Slot, SplicedDocument
 
 _LINE = re.compile(r"[^\r\n]+")
 
 
-def read_plain_text(data: bytes) -> SplicedDocument:
+def read_plain_text(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
     """A plain text; line ends, blank lines and the layout of each line stay."""
     content = decoded(data)
     lines = LineNumbers(content.text)

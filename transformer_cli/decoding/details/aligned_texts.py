@@ -92,9 +92,10 @@ def _links(
     texts: tuple[str, str], source: _Side, target: _Side, weights: NDArray[np.float32]
 ) -> list[PlacedLink]:
     of_targets = linked_words(weights, source.words_of_tokens, target.words_of_tokens)
-    from_targets = {link.target: link.source for link in of_targets}
-    for source_word, target_word in _words_of_spans(texts, source.words, target.words):
-        from_targets[target_word] = source_word
+    # A word that came back unchanged translates nothing else.
+    unchanged = dict(_words_of_spans(texts, source.words, target.words))
+    from_targets = {link.target: link.source for link in of_targets if link.source not in unchanged}
+    from_targets |= {target_word: source_word for source_word, target_word in unchanged.items()}
     linked = set(from_targets.values())
     of_sources = linked_words(weights.T, target.words_of_tokens, source.words_of_tokens)
     pairs = [(number, target_number) for target_number, number in from_targets.items()]

@@ -16,6 +16,7 @@ from transformer_cli.documents.markup.html_tokens import (
     html_tokens,
 )
 from transformer_cli.documents.markup.nested_ranges import InlinePart, nested_runs
+from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
 from transformer_cli.documents.segments import (
     Languages,
     Markup,
@@ -59,7 +60,7 @@ _BEGINNING = 4096
 _CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
 
 
-def read_html(data: bytes) -> SplicedDocument:
+def read_html(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
     """An HTML page or fragment.
 
     The content of <script>, <style>, <pre> and <code> stays, and so does that of elements with translate="no", with the
