@@ -5,7 +5,6 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from transformer_cli.config.data import Text
-from transformer_cli.config.noise import NoiseConfig
 from transformer_cli.config.section import (
     Contradiction,
     Count,
@@ -14,6 +13,7 @@ from transformer_cli.config.section import (
     Section,
     Share,
 )
+from transformer_cli.config.text_settings import NoiseConfig
 
 OptimizerName = Literal["adam", "adamw", "adafactor", "muon"]
 ScheduleName = Literal[
