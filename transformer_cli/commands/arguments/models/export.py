@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from transformer_cli.commands.arguments.card import (
+from transformer_cli.commands.arguments.models.card import (
     BaseModelOption,
     DatasetsOption,
     LicenseOption,
