@@ -16,6 +16,7 @@ from transformer_cli.commands.arguments.hypotheses import (
     PrefixesOption,
     PrefixOption,
 )
+from transformer_cli.commands.arguments.import_model import import_model
 from transformer_cli.commands.arguments.init import init
 from transformer_cli.commands.arguments.likelihood import likelihood
 from transformer_cli.commands.arguments.options import (
@@ -250,6 +251,9 @@ app.command(
 )(init)
 app.command(cls=CarefulCommand, epilog="Example: tfm average --run en-it --last 5")(average)
 app.command(cls=CarefulCommand, epilog="Example: tfm align --source in.en --target in.it")(align)
+app.command(
+    name="import", cls=CarefulCommand, epilog="Example: tfm import opus-mt-en-fr --name en-fr"
+)(import_model)
 app.add_typer(runs, name="runs")
 app.command(
     cls=CarefulCommand, epilog="Example: tfm export --run en-it --to ctranslate2 --output en-it.ct2"
