@@ -8,8 +8,9 @@ from transformer_cli.porting.exporting.export_format import (
     Obstacle,
     shared_obstacles,
 )
+from transformer_cli.porting.exporting.hugging_face_format import HuggingFaceFormat
 
-FORMATS: tuple[ExportFormat, ...] = (CTranslate2Format(),)
+FORMATS: tuple[ExportFormat, ...] = (CTranslate2Format(), HuggingFaceFormat())
 
 
 def all_obstacles(config: Config) -> dict[str, list[Obstacle]]:
