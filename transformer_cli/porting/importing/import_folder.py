@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
-from transformer_cli.checkpoint.run_folder import RUNS
+from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RUNS
 from transformer_cli.errors import DataError, UsageError
+from transformer_cli.porting.exporting.hugging_face_format import OWN_FOLDER
+from transformer_cli.porting.importing.exported_import import import_exported
 from transformer_cli.porting.importing.hugging_face_import import import_hugging_face
 from transformer_cli.porting.importing.imported_model import ImportedModel, Wishes
 from transformer_cli.porting.importing.imported_run import ImportedRun, require_new, write_run
@@ -35,13 +37,15 @@ def import_folder(
             hint="letters, digits, '.', '_' and '-', of which a letter or a digit is the first; at most 100",
         )
     require_new(name, runs_folder)
-    imported = _read(ModelFolder(path), wishes)
-    return imported, write_run(imported, name, runs_folder)
+    imported = _read(ModelFolder(path), name, wishes)
+    return imported, write_run(imported, runs_folder)
 
 
-def _read(folder: ModelFolder, wishes: Wishes) -> ImportedModel:
+def _read(folder: ModelFolder, name: str, wishes: Wishes) -> ImportedModel:
+    if folder.has("config.json", f"{OWN_FOLDER}/{CONFIG_FILE}"):
+        return import_exported(folder, name, wishes)
     if folder.has("config.json"):
-        return import_hugging_face(folder, wishes)
+        return import_hugging_face(folder, name, wishes)
     raise DataError(
         f"{folder}: not a model folder that can be imported: there is no config.json",
         hint="docs/importing.md lists what can be imported",
