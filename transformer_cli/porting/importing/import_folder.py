@@ -5,6 +5,7 @@ from pathlib import Path
 
 from transformer_cli.checkpoint.run_folder import RUNS
 from transformer_cli.errors import DataError, UsageError
+from transformer_cli.porting.importing.exported_folder import import_exported, is_exported
 from transformer_cli.porting.importing.hugging_face_import import import_hugging_face
 from transformer_cli.porting.importing.imported_model import ImportedModel, Wishes
 from transformer_cli.porting.importing.imported_run import ImportedRun, require_new, write_run
@@ -40,6 +41,8 @@ def import_folder(
 
 
 def _read(folder: ModelFolder, wishes: Wishes) -> ImportedModel:
+    if is_exported(folder):
+        return import_exported(folder)
     if folder.has("config.json"):
         return import_hugging_face(folder, wishes)
     raise DataError(
