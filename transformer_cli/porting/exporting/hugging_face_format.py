@@ -50,14 +50,14 @@ class HuggingFaceFormat:
                 f"--quantize {quantization}: --to hf stores weights in float32 only",
                 hint="formats with --quantize: --to ctranslate2 and --to onnx",
             )
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         from transformer_cli.interchange.hugging_face.to_hugging_face import hugging_face_tensors
 
         vocabularies = _vocabularies(trained)
         state = trained.model.state_dict()
         tensors = hugging_face_tensors(trained.config.model, vocabularies, state)
-        save_file(tensors, path / MODEL_FILE, metadata={"format": "pt"})
+        (path / MODEL_FILE).write_bytes(save(tensors, metadata={"format": "pt"}))
         own = path / OWN_FOLDER
         own.mkdir()
         files = trained.config, trained.source_tokenizer, trained.target_tokenizer

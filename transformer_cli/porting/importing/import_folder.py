@@ -3,10 +3,9 @@
 import re
 from pathlib import Path
 
-from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RUNS
+from transformer_cli.checkpoint.run_folder import RUNS
 from transformer_cli.errors import DataError, UsageError
-from transformer_cli.porting.exporting.hugging_face_format import OWN_FOLDER
-from transformer_cli.porting.importing.exported_import import import_exported
+from transformer_cli.porting.importing.exported_folder import import_exported, is_exported
 from transformer_cli.porting.importing.hugging_face_import import import_hugging_face
 from transformer_cli.porting.importing.imported_model import ImportedModel, Wishes
 from transformer_cli.porting.importing.imported_run import ImportedRun, require_new, write_run
@@ -42,7 +41,7 @@ def import_folder(
 
 
 def _read(folder: ModelFolder, name: str, wishes: Wishes) -> ImportedModel:
-    if folder.has("config.json", f"{OWN_FOLDER}/{CONFIG_FILE}"):
+    if is_exported(folder):
         return import_exported(folder, name, wishes)
     if folder.has("config.json"):
         return import_hugging_face(folder, name, wishes)
