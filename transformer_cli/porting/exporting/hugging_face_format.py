@@ -18,6 +18,8 @@ from transformer_cli.porting.exporting.export_format import (
     Quantization,
     add_to_folder,
 )
+from transformer_cli.text import Tokenizer
+from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers
 
 if TYPE_CHECKING:  # the import of PyTorch takes seconds
     from transformer_cli.checkpoint import TrainedModel
@@ -49,14 +51,14 @@ class HuggingFaceFormat:
                 f"--quantize {quantization}: --to hf stores weights in float32 only",
                 hint="formats with --quantize: --to ctranslate2 and --to onnx",
             )
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         from transformer_cli.interchange.hugging_face.to_hugging_face import hugging_face_tensors
 
         vocabularies = _vocabularies(trained)
         state = trained.model.state_dict()
         tensors = hugging_face_tensors(trained.config.model, vocabularies, state)
-        save_file(tensors, path / MODEL_FILE, metadata={"format": "pt"})
+        (path / MODEL_FILE).write_bytes(save(tensors, metadata={"format": "pt"}))
         own = path / OWN_FOLDER
         own.mkdir()
         files = trained.config, trained.source_tokenizer, trained.target_tokenizer
@@ -94,9 +96,11 @@ class TransformersFolder:
             self._tokenizer: Any = tokenizers.from_pretrained(folder, local_files_only=True)
             self._model: Any = models.from_pretrained(folder, local_files_only=True)
         self._name = f"transformers {transformers.__version__}"
+        source, _ = own_tokenizers(folder)
         # The tokens of a source follow those of the target, unless both have the same ids.
-        [first_end] = self._tokenizer("")["input_ids"]
-        self._source_offset = first_end - self._tokenizer.eos_token_id
+        end = self._tokenizer("")["input_ids"][-1]
+        self._our_ids = range(end - source.eos_id, end - source.eos_id + source.vocab_size)
+        self._unk_id = source.unk_id
 
     def describe(self) -> str:
         return self._name
@@ -126,8 +130,21 @@ class TransformersFolder:
             end = self._tokenizer.eos_token_id
             ids = ids[: ids.index(end) + 1] if end in ids else ids
             text = self._tokenizer.decode(ids, skip_special_tokens=True)
-            source_ids = tuple(index - self._source_offset for index in source[:length])
-            yield Decoded(source_ids, tuple(ids), text)
+            yield Decoded(tuple(map(self._our_id, source[:length])), tuple(ids), text)
+
+    def _our_id(self, source_id: int) -> int:
+        """Our id of a source token; unlisted pieces are unknown."""
+        is_listed = source_id in self._our_ids
+        return source_id - self._our_ids.start if is_listed else self._unk_id
+
+
+def own_tokenizers(folder: Path) -> Tokenizers:
+    """The tokenizers of the run from which a folder was made."""
+
+    def load(name: str) -> Tokenizer:
+        return Tokenizer.from_json((folder / OWN_FOLDER / name).read_text(encoding="utf-8"))
+
+    return load_tokenizers(lambda name: (folder / OWN_FOLDER / name).is_file(), load)
 
 
 def _settings(trained: "TrainedModel") -> dict[str, dict[str, Any]]:
@@ -146,19 +163,22 @@ def _settings(trained: "TrainedModel") -> dict[str, dict[str, Any]]:
     config, vocabularies = trained.config, _vocabularies(trained)
     form = TableForm.of(config.model, vocabularies, fitting_class(config.model))
     tokenizers = trained.source_tokenizer, trained.target_tokenizer
+    most = num_positions(config.model)
     return {
         "config.json": hugging_face_config(config.model, vocabularies),
         "generation_config.json": generation_config(config.model, config.decoding, tokenizers[1]),
         "tokenizer.json": tokenizer_json(*tokenizers, form, config.data.cleaning),
-        "tokenizer_config.json": tokenizer_config(num_positions(config.model)),
+        "tokenizer_config.json": tokenizer_config(tokenizers[0], most),
     }
 
 
 def _vocabularies(trained: "TrainedModel") -> Any:
     from transformer_cli.interchange.hugging_face.embedding_tables import Vocabularies
+    from transformer_cli.interchange.hugging_face.tokenizer_json import num_unlisted
 
     source, target = trained.source_tokenizer, trained.target_tokenizer
-    return Vocabularies(source.vocab_size, target.vocab_size, are_shared=source is target)
+    sizes = source.vocab_size, target.vocab_size
+    return Vocabularies(*sizes, are_shared=source is target, num_unlisted=num_unlisted(source))
 
 
 def _json(content: dict[str, Any]) -> bytes:
