@@ -40,8 +40,15 @@ def _read_html() -> Read:
     return read_html
 
 
+def _read_md() -> Read:
+    from transformer_cli.documents.markup.markdown_pages import read_markdown
+
+    return read_markdown
+
+
 FORMATS = (
     Format(LINES, (".txt",), _read_txt),
+    Format("md", (".md", ".markdown"), _read_md, ("markdown_it",)),
     Format("html", (".html", ".htm", ".xhtml"), _read_html),
 )
 NAMES = tuple(each.name for each in FORMATS)
