@@ -40,9 +40,51 @@ def _read_html() -> Read:
     return read_html
 
 
+def _read_md() -> Read:
+    from transformer_cli.documents.markup.markdown_pages import read_markdown
+
+    return read_markdown
+
+
+def _read_docx() -> Read:
+    from transformer_cli.documents.office.docx import read_docx
+
+    return read_docx
+
+
+def _read_odt() -> Read:
+    from transformer_cli.documents.office.odt import read_odt
+
+    return read_odt
+
+
+def _read_epub() -> Read:
+    from transformer_cli.documents.office.epub import read_epub
+
+    return read_epub
+
+
+def _read_xliff() -> Read:
+    from transformer_cli.documents.xml.xliff import read_xliff
+
+    return read_xliff
+
+
+def _read_tmx() -> Read:
+    from transformer_cli.documents.xml.tmx import read_tmx
+
+    return read_tmx
+
+
 FORMATS = (
     Format(LINES, (".txt",), _read_txt),
+    Format("md", (".md", ".markdown"), _read_md, ("markdown_it",)),
     Format("html", (".html", ".htm", ".xhtml"), _read_html),
+    Format("docx", (".docx",), _read_docx),
+    Format("odt", (".odt", ".ott"), _read_odt),
+    Format("epub", (".epub",), _read_epub),
+    Format("xliff", (".xlf", ".xliff"), _read_xliff),
+    Format("tmx", (".tmx",), _read_tmx),
 )
 NAMES = tuple(each.name for each in FORMATS)
 
