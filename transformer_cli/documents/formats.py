@@ -46,9 +46,44 @@ def _read_md() -> Read:
     return read_markdown
 
 
+def _read_po() -> Read:
+    from transformer_cli.documents.strings.message_catalogues import read_po
+
+    return read_po
+
+
+def _read_csv() -> Read:
+    from transformer_cli.documents.strings.table_columns import read_csv
+
+    return read_csv
+
+
+def _read_tsv() -> Read:
+    from transformer_cli.documents.strings.table_columns import read_tsv
+
+    return read_tsv
+
+
+def _read_json() -> Read:
+    from transformer_cli.documents.strings.json_values import read_json
+
+    return read_json
+
+
+def _read_yaml() -> Read:
+    from transformer_cli.documents.strings.yaml_values import read_yaml
+
+    return read_yaml
+
+
 FORMATS = (
     Format(LINES, (".txt",), _read_txt),
     Format("md", (".md", ".markdown"), _read_md, ("markdown_it",)),
+    Format("po", (".po", ".pot"), _read_po, ("polib",)),
+    Format("csv", (".csv",), _read_csv),
+    Format("tsv", (".tsv",), _read_tsv),
+    Format("json", (".json", ".jsonl"), _read_json),
+    Format("yaml", (".yaml", ".yml"), _read_yaml),
     Format("html", (".html", ".htm", ".xhtml"), _read_html),
 )
 NAMES = tuple(each.name for each in FORMATS)
