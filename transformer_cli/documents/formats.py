@@ -76,10 +76,24 @@ def _read_yaml() -> Read:
     return read_yaml
 
 
+def _read_srt() -> Read:
+    from transformer_cli.documents.subtitles.subtitle_files import read_srt
+
+    return read_srt
+
+
+def _read_vtt() -> Read:
+    from transformer_cli.documents.subtitles.subtitle_files import read_vtt
+
+    return read_vtt
+
+
 FORMATS = (
     Format(LINES, (".txt",), _read_txt),
     Format("md", (".md", ".markdown"), _read_md, ("markdown_it",)),
     Format("po", (".po", ".pot"), _read_po, ("polib",)),
+    Format("srt", (".srt",), _read_srt),
+    Format("vtt", (".vtt",), _read_vtt),
     Format("csv", (".csv",), _read_csv),
     Format("tsv", (".tsv",), _read_tsv),
     Format("json", (".json", ".jsonl"), _read_json),

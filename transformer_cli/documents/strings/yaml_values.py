@@ -52,7 +52,7 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
             if event.anchor is not None or event.tag is not None:
                 properties = _PROPERTIES.match(text, start, end)
                 start = properties.end() if properties else start
-            segment = tagged_segment(event.value, f"line {event.start_mark.line + 1}")
+            segment = tagged_segment(event.value, _line(event))
             slots.append(Slot(start, end, segment, partial(_written, scalar, text[start:end])))
     return SplicedDocument(content, tuple(slots))
 
@@ -74,17 +74,21 @@ def _scalars(text: str, options: ReadingOptions) -> Iterator[_Scalar]:
             _begin_value(path)
             path.append(None if isinstance(event, yaml.MappingStartEvent) else 0)
             flows.append(bool(event.flow_style))
-            options.limits.check_depth(len(path), f"line {event.start_mark.line + 1}")
+            options.limits.check_depth(len(path), _line(event))
         elif isinstance(event, yaml.NodeEvent):
             is_key = bool(path) and path[-1] is None
             is_scalar = isinstance(event, yaml.ScalarEvent)
             if is_key:
-                path[-1] = event.value if is_scalar else ""
+                path[-1] = getattr(event, "value", "")
                 continue
             if is_scalar and _is_string(event):
                 keys = tuple("" if key is None else key for key in path)
                 yield _Scalar(event, keys, any(flows))
             _finish(path)
+
+
+def _line(event: Any) -> str:
+    return f"line {event.start_mark.line + 1}"
 
 
 def _begin_value(path: list[str | int | None]) -> None:
