@@ -24,6 +24,9 @@ if TYPE_CHECKING:  # the import of PyTorch takes seconds
 LAYOUT = "ctranslate2-1"
 """Changes when a converted model of this version would differ from that of an older one."""
 
+NEVER = -1e4
+"""The bias of a token that is never written: exp(-1e4) is 0, and float16 can hold the number."""
+
 _ACTIVATIONS = {
     "relu": "RELU",
     "gelu": "GELU",
@@ -109,6 +112,7 @@ def ctranslate2_files(
     *,
     quantization: Literal["int8"] | None = None,
     adds_source_end: bool = False,
+    never_written: Sequence[int] = (),
 ) -> dict[str, bytes]:
     """The files of a converted model.
 
@@ -118,6 +122,7 @@ def ctranslate2_files(
         names: of the tokens; None: their ids.
         quantization: the type of the matrices; None: float32.
         adds_source_end: whether CTranslate2 adds [EOS] to each source.
+        never_written: target ids that get a probability of 0, for programs that do not ban them when they translate.
 
     Raises:
         ConfigError: as for `require_convertible`.
@@ -141,6 +146,8 @@ def ctranslate2_files(
             if model.config.has_final_norm:
                 _fill_norm(theirs.layer_norm, ours.norm)
         _fill_linear(decoder.projection, [model.output])
+        if never_written:
+            decoder.projection.bias = _bias_without(model, never_written)
     sizes = [len(table.weight) for table in _tables(model)]
     names = names or TokenNames.of_ids(sizes[0], sizes[1], target_tokenizer)
     spec.register_source_vocabulary([*names.source])
@@ -194,6 +201,14 @@ def _fill_embeddings(spec: Any, model: "Transformer") -> None:
             # Always as a table: the sinusoids of CTranslate2 have other frequencies.
             zeros = table.weight.new_zeros(1, num_positions(model.config), width)
             side.position_encodings.encodings = positions(zeros)[0].numpy()
+
+
+def _bias_without(model: "Transformer", never_written: Sequence[int]) -> Any:
+    output = model.output
+    zeros = output.weight.new_zeros(len(output.weight))
+    bias = zeros if output.bias is None else zeros + output.bias
+    bias[list(never_written)] = NEVER
+    return bias.numpy()
 
 
 def _tables(model: "Transformer") -> tuple[Any, Any]:
