@@ -29,6 +29,7 @@ class OnnxFormat:
     name: str = "onnx"
     modules: tuple[str, ...] = ("onnx", "onnxscript", "onnxruntime")
     suffix: str = ""
+    library: str = "transformers.js"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         return []
