@@ -1,5 +1,6 @@
 """The arguments and options of `tfm data` and its subcommands. As in `cli.py`, the work is imported only when it is done."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -102,6 +103,43 @@ def check(
         files or [], config, overrides or [], languages=(source_language, target_language)
     )
     check_corpus(corpus, all_languages=all_languages, as_json=as_json)
+
+
+@data.command(
+    cls=CarefulCommand,
+    epilog="Example: tfm data clean train.en train.it --output clean --set drop_near_duplicates=false",
+)
+def clean(
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="A new folder for the corpus that is left."),
+    ],
+    files: Files = None,
+    config: OptionalConfig = None,
+    overrides: Annotated[
+        Overrides,
+        typer.Option(
+            "--set",
+            metavar="RULE=VALUE",
+            help="Change a rule, such as max_length_ratio=2.0 or drop_equal=false; may be repeated.",
+            autocompletion=completion.cleaning_rules,
+        ),
+    ] = None,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the folder of an earlier cleaning.")
+    ] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Write a corpus without the pairs that harm a training, and list what was removed and why."""
+    _set_up_logging(debug)
+    from transformer_cli.commands.corpora.clean import write_cleaned
+    from transformer_cli.commands.corpora.given_corpus import given_corpus
+
+    corpus = given_corpus(files or [], config, [], languages=(source_language, target_language))
+    write_cleaned(corpus, overrides or [], output, force=force, as_json=as_json)
 
 
 def _set_up_logging(debug: bool) -> None:
