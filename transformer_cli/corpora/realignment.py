@@ -7,6 +7,8 @@ from transformer_cli.corpora.alignment.drift import MAX_OFFSET, Stretch
 from transformer_cli.corpora.numbered_pairs import NumberedPair
 
 WITHOUT_TRANSLATION = "no translation near this line"
+# The place where the offset changes is known to a few lines only.
+_UNSURE_LINES = 4
 
 
 def realigned(
@@ -24,6 +26,11 @@ def realigned(
         yield from pairs
         return
     remaining = deque(stretches)
+    unsure = {
+        line
+        for stretch in stretches[1:]
+        for line in range(stretch.first_line - _UNSURE_LINES, stretch.first_line + _UNSURE_LINES)
+    }
     window: deque[NumberedPair] = (
         deque()
     )  # the pairs from MAX_OFFSET before the current to as many after it
@@ -34,7 +41,9 @@ def realigned(
         while current < len(window) and (is_end or current + MAX_OFFSET < len(window)):
             while remaining[0].last_line < window[current].line and len(remaining) > 1:
                 remaining.popleft()
-            yield _with_target(window, current, remaining[0].offset)
+            is_unsure = window[current].line in unsure
+            offset = None if is_unsure else remaining[0].offset
+            yield _with_target(window, current, offset)
             current += 1
             if current > MAX_OFFSET:
                 window.popleft()

@@ -142,6 +142,52 @@ def clean(
     write_cleaned(corpus, overrides or [], output, force=force, as_json=as_json)
 
 
+@data.command(
+    name="import",
+    cls=CarefulCommand,
+    epilog="Example: tfm data import memory.tmx --output corpus --source-language en --target-language it",
+)
+def import_(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="TMX, XLIFF 1.2, XLSX, TSV, CSV or another table, a zip of such files; or two text files.",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Where to write: NAME makes NAME.en and NAME.it; NAME.tsv makes one table.",
+        ),
+    ],
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
+    source_field: Annotated[
+        str | None,
+        typer.Option("--source-field", help="Column of the source: a name, or a number from 0."),
+    ] = None,
+    target_field: Annotated[
+        str | None, typer.Option("--target-field", help="Column of the target.")
+    ] = None,
+    sheet: Annotated[
+        str | None,
+        typer.Option("--sheet", help="Sheet of a spreadsheet, by its name. Default: the first."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output.")] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Turn a translation memory, a spreadsheet or an archive into text files that a config reads."""
+    _set_up_logging(debug)
+    from transformer_cli.commands.corpora.import_pairs import import_corpus
+    from transformer_cli.data.survey import Wishes
+
+    wishes = Wishes(source_field, target_field, source_language, target_language)
+    import_corpus(files, wishes, output, sheet=sheet, force=force, as_json=as_json)
+
+
 def _set_up_logging(debug: bool) -> None:
     from transformer_cli.messages import talk_on_stderr
 

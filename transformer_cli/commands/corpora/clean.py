@@ -1,9 +1,9 @@
 """`tfm data clean`: writes what the rules leave of a corpus, and what they removed."""
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from transformer_cli.commands.corpora.config_lines import WrittenCorpus, config_lines
 from transformer_cli.commands.corpora.given_corpus import GivenCorpus
 from transformer_cli.commands.streams.output import fitting, show
 from transformer_cli.corpora.cleaned_files import REPORT, CleanedPart, clean_corpus
@@ -75,21 +75,5 @@ def _lines(part: CleanedPart) -> list[str]:
 
 def _next(parts: Sequence[CleanedPart], folder: Path) -> list[str]:
     """The lines of a config that read the cleaned corpus."""
-    direction = parts[0].part.direction
-    lines = [
-        "in a config:",
-        "data:",
-        "  source: files",
-        f"  root: {shlex.quote(str(folder))}",
-        f"  source_language: {direction.source}",
-        f"  target_language: {direction.target}",
-        "  corpora:",
-    ]
-    for part in parts:
-        split = f", split: {part.part.split}" if part.part.split else ""
-        if len(part.files) == 2:
-            paths = f"source_path: {part.files[0]}, target_path: {part.files[1]}"
-        else:
-            paths = f"path: {part.files[0]}, source_field: 0, target_field: 1, has_header: false"
-        lines.append(f"    - {{{paths}{split}}}")
-    return lines
+    corpora = [WrittenCorpus(part.files, part.part.split) for part in parts]
+    return config_lines(folder, parts[0].part.direction, corpora)
