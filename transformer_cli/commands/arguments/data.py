@@ -188,6 +188,57 @@ def import_(
     import_corpus(files, wishes, output, sheet=sheet, force=force, as_json=as_json)
 
 
+@data.command(
+    cls=CarefulCommand,
+    epilog="Example: tfm data get --list tatoeba --source-language en --target-language it",
+)
+def get(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Names of corpora; none: all of the lock file. With --list: words in their names.",
+        ),
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder for the corpora and their lock file.")
+    ] = Path("corpora"),
+    lists: Annotated[
+        bool, typer.Option("--list", help="List names of corpora, and fetch nothing.")
+    ] = False,
+    catalogue: Annotated[
+        Path | None,
+        typer.Option(
+            "--catalogue",
+            help="A list of corpora of your own (JSON Lines). Default: the list of mtdata.",
+        ),
+    ] = None,
+    source_language: Annotated[
+        str | None, typer.Option("--source-language", help="Only corpora with this source.")
+    ] = None,
+    target_language: Annotated[
+        str | None, typer.Option("--target-language", help="Only corpora with this target.")
+    ] = None,
+    accept_change: Annotated[
+        bool,
+        typer.Option(
+            "--accept-data-change", help="Take a remote file that has changed since it was fetched."
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Fetch public corpora by name, with their licences, citations and checksums in a lock file."""
+    _set_up_logging(debug)
+    from transformer_cli.commands.corpora.get import Request, get_corpora, list_corpora
+
+    request = Request(names or [], folder, catalogue, (source_language, target_language))
+    if lists:
+        list_corpora(request, as_json=as_json)
+    else:
+        get_corpora(request, accept_change=accept_change, as_json=as_json)
+
+
 def _set_up_logging(debug: bool) -> None:
     from transformer_cli.messages import talk_on_stderr
 

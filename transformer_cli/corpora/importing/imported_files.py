@@ -44,7 +44,9 @@ class Imported:
     report: ImportReport
 
 
-class _Segments(NamedTuple):
+class OpenSegments(NamedTuple):
+    """The pairs of a file, which are read when they are iterated."""
+
     segments: Iterator[Segment]
     direction: Direction
 
@@ -73,21 +75,21 @@ def import_pairs(
             raise MissingInputError(f"{path.absolute()}: no such file")
     report = ImportReport()
     with scratch_folder() as scratch:
-        segments, direction = _segments(paths, wishes, sheet, report, scratch)
+        segments, direction = open_segments(paths, wishes, sheet, report, scratch)
         files = output(direction)
-        _write(segments, files, report, ", ".join(map(str, paths)))
+        write_segments(segments, files, report, ", ".join(map(str, paths)))
     return Imported(files, direction, report)
 
 
-def _segments(
+def open_segments(
     paths: Sequence[Path], wishes: Wishes, sheet: str | None, report: ImportReport, scratch: Path
-) -> _Segments:
+) -> OpenSegments:
     kind = _kind(paths[0]) if len(paths) == 1 else "text"
     if sheet is not None and kind != "xlsx":
         raise UsageError(f"--sheet is for spreadsheets (.xlsx); {paths[0]} is none")
     if kind == "zip":
         languages = (wishes.source_language, wishes.target_language)
-        return _segments(unpacked(paths[0], scratch, languages), wishes, sheet, report, scratch)
+        return open_segments(unpacked(paths[0], scratch, languages), wishes, sheet, report, scratch)
     if kind in _ROOTS:
         require_extra("corpora", ("lxml",), purpose="tfm data import")
         return _memory(paths[0], kind, wishes, report)
@@ -112,12 +114,12 @@ def _kind(path: Path) -> str:
     return root
 
 
-def _memory(path: Path, kind: str, wishes: Wishes, report: ImportReport) -> _Segments:
+def _memory(path: Path, kind: str, wishes: Wishes, report: ImportReport) -> OpenSegments:
     read, languages_of = _ROOTS[kind]
     wanted = wishes.source_language, wishes.target_language
     source, target = wanted if None not in wanted else _chosen(languages_of(path), wanted, path)
     direction = Direction(str(source), str(target))
-    return _Segments(read(path, *direction, report), direction)
+    return OpenSegments(read(path, *direction, report), direction)
 
 
 def _chosen(
@@ -143,7 +145,9 @@ def _chosen(
     return source, target
 
 
-def _table(paths: Sequence[Path], wishes: Wishes, report: ImportReport, *, name: str) -> _Segments:
+def _table(
+    paths: Sequence[Path], wishes: Wishes, report: ImportReport, *, name: str
+) -> OpenSegments:
     data = find_corpus([str(path) for path in paths], wishes).data
     [part] = corpus_parts(data)
 
@@ -158,10 +162,10 @@ def _table(paths: Sequence[Path], wishes: Wishes, report: ImportReport, *, name:
         if pairs.unequal is not None:
             raise pairs.unequal
 
-    return _Segments(segments(), part.direction)
+    return OpenSegments(segments(), part.direction)
 
 
-def _write(
+def write_segments(
     segments: Iterator[Segment], files: Sequence[Path], report: ImportReport, name: str
 ) -> None:
     with ExitStack() as stack:
