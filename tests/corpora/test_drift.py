@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.corpora.alignment.drift import MAX_OFFSET, DriftFinder, Stretch
+from transformer_cli.corpora.alignment.drift import DriftFinder, Stretch
 from transformer_cli.corpora.alignment.offset_path import COST_OF_CHANGE, OffsetPath
 
 from .phrases import clean_lines
@@ -86,7 +86,7 @@ def test_the_end_of_a_window_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_empty_lines_and_an_empty_corpus_are_no_drift() -> None:
     assert stretches([], []) == []
-    assert all(one.offset is not None for one in stretches([""] * 50, [""] * 50)) or True
+    assert stretches([""] * 50, [""] * 50) == [Stretch(1, 50, 0)]
     source, target = clean_lines(NUM_LINES)
     source[200:400] = [""] * 200
     assert [stretch.offset for stretch in stretches(source, target)] == [0]
@@ -110,4 +110,3 @@ def test_the_path_is_the_best_of_all_paths(seed: int, num_parts: int) -> None:
     if num_parts <= 2:
         assert states.tolist() == list(best)
     assert len(states) == num_lines
-    assert MAX_OFFSET > 0
