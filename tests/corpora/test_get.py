@@ -292,7 +292,7 @@ def test_a_file_that_was_edited_here_is_not_overwritten(books: Tfm) -> None:
 def test_other_formats_and_directions_are_fetched_too(tfm: Tfm, server: Server) -> None:
     server.files |= {
         "/t.tgz": tarred({"x/a.en": "A dog.\n", "x/a.it": "Un cane.\n"}),
-        "/a.tsv": b"1\tThe sea\tIl mare\n2\tThe sky\tIl cielo\n",
+        "/a.tsv": b"1\tThe sea\tIl mare\nonly this\n2\tThe sky\tIl cielo\n3\t\xff\tx\n",
         "/m.zip": zipped({"m.tmx": '<tmx version="1.4"><header/><body><tu><tuv xml:lang="en"><seg>Yes.</seg></tuv><tuv xml:lang="it"><seg>Sì.</seg></tuv></tu></body></tmx>'}),
         "/b.en": b"One.\n", "/b.it": b"Uno.\n",
     }  # fmt: skip

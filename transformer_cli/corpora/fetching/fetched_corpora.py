@@ -19,9 +19,10 @@ from transformer_cli.corpora.fetching.lock_file import (
     write_lock,
 )
 from transformer_cli.corpora.importing.imported_files import open_segments, write_segments
-from transformer_cli.corpora.importing.segments import ImportReport, Segment
-from transformer_cli.corpora.numbered_pairs import scratch_folder
+from transformer_cli.corpora.importing.segments import ImportReport, Segment, one_line
+from transformer_cli.corpora.numbered_pairs import NOT_UTF_8, scratch_folder
 from transformer_cli.data.sources.decompression import COMPRESSIONS, compression_of, file_digest
+from transformer_cli.data.sources.lines import TOO_LONG, read_lines
 from transformer_cli.data.survey import Wishes
 from transformer_cli.errors import DataError
 from transformer_cli.storage import replace_file
@@ -160,20 +161,39 @@ def _groups(
 def _segments_of(
     group: list[Path], entry: CatalogueEntry, report: ImportReport, scratch: Path
 ) -> Iterator[Segment]:
-    """The pairs of files, which get names that tell their formats and languages."""
+    """The pairs of one table or translation memory, or of two text files."""
     scratch.mkdir()
     endings = [entry.source_language, entry.target_language]
     if entry.kind != "txt":
         endings = [entry.kind]
-    named = []
+    named = []  # links whose names tell formats and languages
     for path, ending in zip(group, endings, strict=True):
         link = scratch / f"corpus.{ending}{_compression(path)}"
         link.symlink_to(path.absolute())
         named.append(link)
-    columns = entry.columns or ((0, 1) if entry.kind == "tsv" else None)
-    fields = [str(column) for column in columns] if columns else [None, None]
-    wishes = Wishes(fields[0], fields[1], entry.source_language, entry.target_language)
+    if entry.kind == "tsv":
+        yield from _rows(named[0], entry, report)
+        return
+    wishes = Wishes(None, None, entry.source_language, entry.target_language)
     yield from open_segments(named, wishes, None, report, scratch).segments
+
+
+def _rows(path: Path, entry: CatalogueEntry, report: ImportReport) -> Iterator[Segment]:
+    """The pairs of a table without a header; public tables have damaged rows, which are counted."""
+    source, target = entry.columns or (0, 1)
+    for number, line in enumerate(read_lines(path), start=1):
+        report.num_units += 1
+        place = f"{entry.name}:{number}"
+        cells = [] if line is None else line.split(b"\t")
+        if len(cells) <= max(source, target):
+            report.skip(TOO_LONG if line is None else "fewer columns", place)
+            continue
+        try:
+            texts = cells[source].decode(), cells[target].decode()
+        except UnicodeDecodeError:
+            report.skip(NOT_UTF_8, place)
+            continue
+        yield Segment(number, one_line(texts[0]), one_line(texts[1]))
 
 
 def _compression(path: Path) -> str:

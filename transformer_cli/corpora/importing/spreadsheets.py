@@ -9,7 +9,7 @@ from transformer_cli.errors import DataError
 
 MAX_BYTES = 4 << 30
 """A workbook that unpacks to more than this is refused."""
-_MAX_RATIO = 500
+_MAX_RATIO = 100
 
 
 def sheet_as_tsv(path: Path, output: Path, sheet: str | None) -> None:
@@ -24,8 +24,8 @@ def sheet_as_tsv(path: Path, output: Path, sheet: str | None) -> None:
     import openpyxl
     from openpyxl.utils.exceptions import InvalidFileException
 
-    _refuse_bombs(path)
     try:
+        _refuse_bombs(path)
         workbook = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
         try:
             rows = _sheet(workbook, sheet, path).iter_rows(values_only=True)
