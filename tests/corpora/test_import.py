@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.corpora.importing.segments import ImportReport, best_match, one_line
+from transformer_cli.corpora.importing.imported_segments import ImportReport, best_match, one_line
 from transformer_cli.corpora.importing.translation_memories import read_tmx
 
 from ..launcher import Finished, Tfm

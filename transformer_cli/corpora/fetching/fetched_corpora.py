@@ -19,7 +19,7 @@ from transformer_cli.corpora.fetching.lock_file import (
     write_lock,
 )
 from transformer_cli.corpora.importing.imported_files import open_segments, write_segments
-from transformer_cli.corpora.importing.segments import ImportReport, Segment, one_line
+from transformer_cli.corpora.importing.imported_segments import ImportReport, Segment, one_line
 from transformer_cli.corpora.numbered_pairs import NOT_UTF_8, scratch_folder
 from transformer_cli.data.sources.decompression import COMPRESSIONS, compression_of, file_digest
 from transformer_cli.data.sources.lines import TOO_LONG, read_lines

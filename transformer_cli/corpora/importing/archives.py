@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from transformer_cli.corpora.importing.segments import same_language
+from transformer_cli.corpora.importing.imported_segments import same_language
 from transformer_cli.data.sources.local_files import corpus_format, without_compression
 from transformer_cli.errors import DataError
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from transformer_cli.config import Direction
 from transformer_cli.corpora.importing.archives import unpacked
+from transformer_cli.corpora.importing.imported_segments import ImportReport, Segment, one_line
 from transformer_cli.corpora.importing.secure_xml import elements, local_name
-from transformer_cli.corpora.importing.segments import ImportReport, Segment, one_line
 from transformer_cli.corpora.importing.spreadsheets import sheet_as_tsv
 from transformer_cli.corpora.importing.translation_memories import languages_of_tmx, read_tmx
 from transformer_cli.corpora.importing.xliff_units import languages_of_xliff, read_xliff

@@ -4,7 +4,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.corpora.importing.segments import one_line
+from transformer_cli.corpora.importing.imported_segments import one_line
 from transformer_cli.errors import DataError
 
 MAX_BYTES = 4 << 30

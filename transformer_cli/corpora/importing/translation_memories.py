@@ -5,18 +5,18 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from transformer_cli.corpora.importing.imported_segments import (
+    ImportReport,
+    Segment,
+    best_match,
+    one_line,
+)
 from transformer_cli.corpora.importing.secure_xml import (
     children,
     elements,
     language,
     local_name,
     plain_text,
-)
-from transformer_cli.corpora.importing.segments import (
-    ImportReport,
-    Segment,
-    best_match,
-    one_line,
 )
 from transformer_cli.errors import DataError
 from transformer_cli.text.languages import primary_language

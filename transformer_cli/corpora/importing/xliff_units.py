@@ -4,13 +4,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from transformer_cli.corpora.importing.imported_segments import (
+    ImportReport,
+    Segment,
+    best_match,
+    one_line,
+)
 from transformer_cli.corpora.importing.secure_xml import (
     children,
     elements,
     local_name,
     plain_text,
 )
-from transformer_cli.corpora.importing.segments import ImportReport, Segment, best_match, one_line
 from transformer_cli.errors import DataError
 
 _NOT_TRANSLATED = {"new", "needs-translation"}
