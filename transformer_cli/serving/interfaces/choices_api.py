@@ -99,5 +99,8 @@ class ChoicesApi:
             with direction.translator_for(job) as translator:
                 return work(translator, job)
 
-        async with service.admitted() as job:
+        job = service.enter()
+        try:
             return await service.run(request, job, translated)
+        finally:
+            service.leave(job)

@@ -32,7 +32,7 @@ class ExplainApi:
         return [Route("/explain", self.explain, methods=["POST"])]
 
     async def explain(self, request: Request) -> JSONResponse:
-        """The parameters are q, source and target; and beam, nbest, topk, prefix and attention, if wished."""
+        """The parameters are q, source and target; and, if wished, beam, nbest, topk, prefix or prefix_ids, continues and attention."""
         values = await read_values(request)
         check_key(self._keys, request, values)
         text, prefix = values.text("q"), values.text("prefix")
@@ -57,6 +57,8 @@ class ExplainApi:
             "beam_size": counts["beam"] or None,
             "num_best": counts["nbest"] or None,
             "prefix": prefix,
+            "prefix_ids": tuple(values.counts("prefix_ids")),
+            "continues": values.switch("continues"),
         }
 
         def work(job: Job) -> dict[str, Any]:

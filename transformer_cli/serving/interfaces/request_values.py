@@ -12,6 +12,7 @@ from starlette.requests import Request
 from transformer_cli.serving.refusals import RefusedRequest, bad_request
 
 _MAX_FIELDS = 1000
+_MAX_NUMBERS = 10_000
 
 
 class RequestValues:
@@ -57,6 +58,16 @@ class RequestValues:
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise bad_request(f"Invalid request: {name} must be a whole number from 0")
         return value
+
+    def counts(self, name: str) -> list[int]:
+        """A parameter of JSON that is a list of whole numbers, from 0; empty if it is absent."""
+        value = self._values.get(name)
+        if value is None:
+            return []
+        is_list = isinstance(value, list) and len(value) <= _MAX_NUMBERS
+        if not is_list or any(type(each) is not int or each < 0 for each in value):
+            raise bad_request(f"Invalid request: {name} must be a list of whole numbers from 0")
+        return list(value)
 
     def switch(self, name: str, default: bool = False) -> bool:
         """A parameter that is yes or no."""

@@ -1,4 +1,4 @@
-"""The routes of the page: `/`, with a content security policy that allows its own styles and program only."""
+"""The routes of the page: `/` with a content security policy that allows only its own code, and `/views.js`."""
 
 import base64
 import hashlib
@@ -11,6 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from transformer_cli.explaining.standalone_page import views_script
+
 
 class PageFile(NamedTuple):
     """A file of the page, as it is sent."""
@@ -21,11 +23,18 @@ class PageFile(NamedTuple):
 
 def page_routes() -> list[Route]:
     """The routes of the page."""
-    return [Route("/", _page, methods=["GET"])]
+    return [
+        Route("/", _page, methods=["GET"]),
+        Route("/views.js", _views, methods=["GET"]),
+    ]
 
 
 async def _page(request: Request) -> Response:
     return _answer(request, page_file())
+
+
+async def _views(request: Request) -> Response:
+    return _answer(request, views_file())
 
 
 def _answer(request: Request, file: PageFile) -> Response:
@@ -41,6 +50,12 @@ def page_file() -> PageFile:
     text = resources.files(__package__).joinpath("index.html").read_text(encoding="utf-8")
     headers = {"content-security-policy": content_security_policy(text)}
     return _file(text, "text/html; charset=utf-8", headers)
+
+
+@cache
+def views_file() -> PageFile:
+    """The program that draws explanations; the page loads it when somebody wants to see inside."""
+    return _file(views_script(), "text/javascript; charset=utf-8", {})
 
 
 def content_security_policy(page: str) -> str:
