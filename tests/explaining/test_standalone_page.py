@@ -12,7 +12,7 @@ import pytest
 
 from transformer_cli.explaining.explainer import Explainer
 from transformer_cli.explaining.explanation import LineExplanation
-from transformer_cli.explaining.standalone_page import page_of, views_script
+from transformer_cli.explaining.standalone_page import page_of_line, views_script
 
 from ..decoding.small_translators import tokenizer_of_words, translator
 
@@ -60,7 +60,7 @@ setTimeout(() => {
 @pytest.fixture(scope="module")
 def page() -> str:
     explainer = Explainer.of(translator(tokenizer_of_words()))
-    return page_of(explained(explainer, "uno due tre quattro"), 4)
+    return page_of_line(explained(explainer, "uno due tre quattro"), 4)
 
 
 def explained(explainer: Explainer, line: str) -> dict[int, LineExplanation]:
@@ -98,9 +98,9 @@ def test_the_data_of_the_page_are_the_explanations(page: str) -> None:
 def test_no_text_can_end_the_script_or_fill_a_place_of_the_template() -> None:
     explainer = Explainer.of(translator(tokenizer_of_words()))
     line = "uno </script><script>alert(1)</script> <!-- {{ views }} {{ data }} \ud800 due"
-    page = page_of({4: explainer.explain(line)}, 4)
+    page = page_of_line({4: explainer.explain(line)}, 4)
     assert page.count(views_script()) == 1
-    assert page.count("</script>") == 3
+    assert page.count("</script>") == 4
     assert "<!--" not in page
     match = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
     assert match is not None

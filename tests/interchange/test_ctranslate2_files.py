@@ -28,6 +28,7 @@ MODELS: dict[str, dict[str, object]] = {
     "post-norm with a final norm": {"norm_placement": "post", "final_norm": True},
     "pre-norm without a final norm": {"final_norm": False},
     "rmsnorm": {"norm": "rmsnorm", "attention_bias": False, "feed_forward_bias": False},
+    "a norm of embeddings": {"norm_placement": "post", "embedding_norm": True},
     "rotary and gated": {"positions": "rotary", "activation": "swiglu"},
     "gated gelu": {"activation": "geglu"},
     "gelu": {"activation": "gelu"},

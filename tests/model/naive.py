@@ -71,7 +71,7 @@ def decode(weights: Weights, settings: Settings, ids: Tensor, memory: Tensor) ->
 
 
 def embed(weights: Weights, settings: Settings, side: str, ids: Tensor) -> Tensor:
-    """(T) to (T, D): a row of the table for each token, plus its position, then dropout."""
+    """(T) to (T, D): a row of the table for each token, plus its position, then a norm if there is one, then dropout."""
     tied = {"none": (), "target-output": ("target",), "all": ("source", "target")}
     is_tied = side in tied[settings["tie_embeddings"]]
     table = weights["output.weight" if is_tied else f"{side}_embedding.weight"]
@@ -88,7 +88,10 @@ def embed(weights: Weights, settings: Settings, side: str, ids: Tensor) -> Tenso
         rows.append(row)
     share = settings["embedding_dropout"]
     share = settings["dropout"] if share is None else share
-    return dropped(settings, stack(rows, width, table), share)
+    x = stack(rows, width, table)
+    if settings["embedding_norm"]:
+        x = norm(weights, settings, f"{side}_embedding_norm", x)
+    return dropped(settings, x, share)
 
 
 def sinusoids(position: int, width: int, layout: str) -> Tensor:

@@ -122,6 +122,7 @@ def model_configs(draw: st.DrawFn) -> ModelConfig:
         norm_eps=draw(st.sampled_from([1e-5, 1e-3])),
         norm_placement=draw(st.sampled_from(["pre", "post", "residual_of_normed"])),
         final_norm=draw(st.sampled_from([None, True, False])),
+        embedding_norm=draw(st.booleans()),
         activation=draw(st.sampled_from(["relu", "gelu", "silu", "swiglu", "geglu", "reglu"])),
         attention_bias=draw(st.booleans()),
         feed_forward_bias=draw(st.booleans()),

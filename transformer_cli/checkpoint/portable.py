@@ -12,10 +12,9 @@ def portable_files(
     config: Config, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
 ) -> dict[str, bytes]:
     """File names and contents, for `Snapshot.files`."""
-    tokenizers = source_tokenizer, target_tokenizer
     files = {
         CONFIG_FILE: to_yaml(portable_config(config)),
-        **tokenizer_files(tokenizers, are_shared=config.tokenizer.shared),
+        **tokenizer_files((source_tokenizer, target_tokenizer)),
     }
     return {name: text.encode() for name, text in files.items()}
 

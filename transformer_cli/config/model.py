@@ -62,6 +62,8 @@ class ModelConfig(Section):
     """pre: x + f(norm(x)) (Xiong et al. 2020); post: norm(x + f(x)) (the paper); residual_of_normed: x + norm(f(x))."""
     final_norm: Switch | None = None
     """A norm after the last layer of the encoder and of the decoder; absent: true unless norm_placement is post."""
+    embedding_norm: Switch = False
+    """A norm of the sum of embedding and position, before the first layer of the encoder and of the decoder (BART, Lewis et al. 2020)."""
     activation: Literal["relu", "gelu", "silu", "swiglu", "geglu", "reglu"] = "relu"
     """Activation function of the feed-forward network; swiglu, geglu and reglu multiply it with a second projection, the gate (Shazeer 2020)."""
     attention_bias: Switch = True

@@ -54,6 +54,11 @@ class Config(Section):
             )
         self._check_regularisation()
         self._check_sharding()
+        if self.tokenizer.kind == "sentencepiece" and self.training.add_words is not None:
+            raise Contradiction(
+                "training.add_words is not for tokenizer.kind: sentencepiece: an imported tokenizer keeps its pieces",
+                hint="leave out training.add_words",
+            )
         metric = self.training.best_metric
         is_trained = bool(info.context and info.context.get("is_trained"))
         if not is_trained and metric not in ("loss", "perplexity", *self.validation.scores):
@@ -84,6 +89,11 @@ class Config(Section):
                     f"training.{setting} is for tokenizer.kind: {kind}, but the kind is {self.tokenizer.kind}",
                     hint=f"set tokenizer.kind: {kind}, or leave out training.{setting}",
                 )
+        if self.training.noise is not None and self.tokenizer.kind == "wordlevel":
+            raise Contradiction(
+                "training.noise makes words that a vocabulary of whole words does not have",
+                hint="set tokenizer.kind: bpe or unigram, or leave out training.noise",
+            )
 
     def _check_sharding(self) -> None:
         if self.runtime.sharding == "none":
@@ -140,10 +150,10 @@ def _check_training_on_a_stream(training: TrainingConfig) -> None:
             "data.streaming does not know how many pairs an epoch has, so training.max_epochs cannot end the run",
             hint="set training.max_steps, and leave training.max_epochs out",
         )
-    for setting in ("bpe_dropout", "unigram_alpha"):
+    for setting in ("bpe_dropout", "unigram_alpha", "noise"):
         if getattr(training, setting) is not None:
             raise Contradiction(
-                f"training.{setting} cuts stored pairs anew in each epoch, and data.streaming stores none",
+                f"training.{setting} changes stored pairs anew in each epoch, and data.streaming stores none",
                 hint=f"leave out training.{setting}, or set data.streaming: false",
             )
     if training.batch_tokens == "auto":

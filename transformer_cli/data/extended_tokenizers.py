@@ -29,7 +29,9 @@ def extended_tokenizers(config: Config, text: Path, tokenizers: Tokenizers) -> T
     if (num_added := config.training.add_words) is not None:
         source, target = _with_words(config, text, tokenizers, num_added)
     tagged = with_tags(source, _tags(config))
-    return tagged, tagged if config.tokenizer.shared else target
+    if source is target:
+        return tagged, tagged
+    return tagged, with_tags(target, _tags(config)) if config.tokenizer.shared else target
 
 
 def require_tags(config: Config, tokenizers: Tokenizers) -> None:

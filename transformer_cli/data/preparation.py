@@ -190,7 +190,7 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
     order = epoch_order(train.lengths, train.corpus_sizes, config)
     report.padding_share = padding_share(order)
     write_validation_pairs(folder / VALIDATION, validation)
-    _write_tokenizers(config, folder, tokenizers)
+    _write_tokenizers(folder, tokenizers)
     write_report(folder, report)
 
 
@@ -267,9 +267,8 @@ def _open(config: Config, folder: Path, made_from: Mapping[str, str]) -> Prepare
     )
 
 
-def _write_tokenizers(config: Config, folder: Path, tokenizers: Tokenizers) -> None:
-    files = tokenizer_files(tokenizers, are_shared=config.tokenizer.shared)
-    for name, text in files.items():
+def _write_tokenizers(folder: Path, tokenizers: Tokenizers) -> None:
+    for name, text in tokenizer_files(tokenizers).items():
         (folder / name).write_text(text, encoding="utf-8")
 
 

@@ -1,15 +1,16 @@
 """A model in the format of CTranslate2: the files of its folder, made from the modules of a `Transformer`.
 
 Both libraries compute the same layers with the same weights, and read position encodings from a table. CTranslate2
-reads and writes the names of tokens, so the name of each token here is its id.
+reads and writes the names of tokens: the ids of our tokenizers, or the entries of their vocabularies.
 """
 
+import copy
 import importlib.util
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.errors import ConfigError
@@ -46,12 +47,8 @@ def require_ctranslate2(setting: str) -> None:
         )
 
 
-def require_convertible(config: ModelConfig) -> None:
-    """Check that CTranslate2 has a layer for each part of the model.
-
-    Raises:
-        ConfigError: a setting of the model has no counterpart.
-    """
+def unsupported_settings(config: ModelConfig) -> list[str]:
+    """The settings of the model, with their values, for which CTranslate2 has no layer."""
     obstacles = {
         f"model.num_kv_heads: {config.num_kv_heads}": config.kv_heads != config.num_heads,
         f"model.qk_norm: {str(config.qk_norm).lower()}": config.qk_norm,
@@ -59,12 +56,20 @@ def require_convertible(config: ModelConfig) -> None:
         == "residual_of_normed",
         f"model.norm: {config.norm}": config.norm not in ("layernorm", "rmsnorm"),
     }
-    for obstacle, is_in_the_way in obstacles.items():
-        if is_in_the_way:
-            raise ConfigError(
-                f"decoding.engine: ctranslate2, but CTranslate2 does not support a model with {obstacle}",
-                hint="use the other engine: --set decoding.engine=torch",
-            )
+    return [setting for setting, is_in_the_way in obstacles.items() if is_in_the_way]
+
+
+def require_convertible(config: ModelConfig) -> None:
+    """Check that CTranslate2 has a layer for each part of the model.
+
+    Raises:
+        ConfigError: a setting of the model has no counterpart.
+    """
+    for setting in unsupported_settings(config):
+        raise ConfigError(
+            f"decoding.engine: ctranslate2, but CTranslate2 does not support a model with {setting}",
+            hint="use the other engine: --set decoding.engine=torch",
+        )
 
 
 def num_positions(config: ModelConfig) -> int:
@@ -75,12 +80,44 @@ def num_positions(config: ModelConfig) -> int:
     return config.max_length if config.positions == "learned" else 2 * config.max_length + 32
 
 
-def ctranslate2_files(model: "Transformer", target_tokenizer: Tokenizer) -> dict[str, bytes]:
-    """The files of a converted model, in float32.
+class TokenNames(NamedTuple):
+    """What CTranslate2 calls the tokens, in the order of their ids."""
+
+    source: Sequence[str]
+    target: Sequence[str]
+    special: tuple[str, str, str]
+    """[UNK], [SOS] and [EOS]; both sides have the same names for them."""
+
+    @classmethod
+    def of_entries(cls, source: Tokenizer, target: Tokenizer) -> "TokenNames":
+        """The entries of the vocabularies, for programs that tokenise with a tokenizer.json."""
+        special = (target.unk_id, target.sos_id, target.eos_id)
+        unk, sos, eos = (target.entries[index] for index in special)
+        return cls(source.entries, target.entries, (unk, sos, eos))
+
+    @classmethod
+    def of_ids(cls, num_source: int, num_target: int, target: Tokenizer) -> "TokenNames":
+        """The ids, for the engine of this package."""
+        special = str(target.unk_id), str(target.sos_id), str(target.eos_id)
+        return cls([*map(str, range(num_source))], [*map(str, range(num_target))], special)
+
+
+def ctranslate2_files(
+    model: "Transformer",
+    target_tokenizer: Tokenizer,
+    names: TokenNames | None = None,
+    *,
+    quantization: Literal["int8"] | None = None,
+    adds_source_end: bool = False,
+) -> dict[str, bytes]:
+    """The files of a converted model.
 
     Args:
         model: on the CPU, in float32.
         target_tokenizer: its special tokens are those of the target.
+        names: of the tokens; None: their ids.
+        quantization: the type of the matrices; None: float32.
+        adds_source_end: whether CTranslate2 adds [EOS] to each source.
 
     Raises:
         ConfigError: as for `require_convertible`.
@@ -89,25 +126,31 @@ def ctranslate2_files(model: "Transformer", target_tokenizer: Tokenizer) -> dict
     from ctranslate2.specs import TransformerSpec
 
     require_convertible(model.config)
+    if quantization is not None:
+        model = copy.deepcopy(model)  # the matrices are quantised in place
     encoder, decoder = _empty_specs(model.config)
     spec = TransformerSpec(encoder, decoder)
     with torch.no_grad():
         _fill_embeddings(spec, model)
+        if model.config.embedding_norm:
+            _fill_norm(encoder.layernorm_embedding, model.source_embedding_norm)
+            _fill_norm(decoder.layernorm_embedding, model.target_embedding_norm)
         for ours, theirs in ((model.encoder, encoder), (model.decoder, decoder)):
             for layer, of_spec in zip(ours.layers, theirs.layer, strict=True):
                 _fill_layer(of_spec, layer)
             if model.config.has_final_norm:
                 _fill_norm(theirs.layer_norm, ours.norm)
         _fill_linear(decoder.projection, [model.output])
-    names = [[str(index) for index in range(len(table.weight))] for table in _tables(model)]
-    spec.register_source_vocabulary(names[0])
-    spec.register_target_vocabulary(names[1])
-    spec.config.unk_token = str(target_tokenizer.unk_id)
-    spec.config.bos_token = spec.config.decoder_start_token = str(target_tokenizer.sos_id)
-    spec.config.eos_token = str(target_tokenizer.eos_id)
+    sizes = [len(table.weight) for table in _tables(model)]
+    names = names or TokenNames.of_ids(sizes[0], sizes[1], target_tokenizer)
+    spec.register_source_vocabulary([*names.source])
+    spec.register_target_vocabulary([*names.target])
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = names.special
+    spec.config.decoder_start_token = spec.config.bos_token
+    spec.config.add_source_eos = adds_source_end
     spec.config.layer_norm_epsilon = model.config.norm_eps
     spec.validate()
-    spec.optimize()
+    spec.optimize(quantization=quantization)
     with TemporaryDirectory(prefix="tfm-") as folder:
         spec.save(folder)
         return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
@@ -122,6 +165,7 @@ def _empty_specs(config: ModelConfig) -> tuple[Any, Any]:
     settings = {
         "pre_norm": config.norm_placement == "pre" or config.has_final_norm,
         "no_final_norm": not config.has_final_norm,
+        "layernorm_embedding": config.embedding_norm,
         "activation": getattr(common_spec.Activation, _ACTIVATIONS[config.activation]),
         "ffn_glu": config.is_gated,
         "rms_norm": config.norm == "rmsnorm",
@@ -141,12 +185,7 @@ def _fill_embeddings(spec: Any, model: "Transformer") -> None:
     scale = math.sqrt(width) if model.config.scale_embeddings else 1.0
     sides = (
         (spec.encoder, spec.encoder.embeddings[0], source, model.source_positions),
-        (
-            spec.decoder,
-            spec.decoder.embeddings,
-            target,
-            model.target_positions,
-        ),
+        (spec.decoder, spec.decoder.embeddings, target, model.target_positions),
     )
     for side, embeddings, table, positions in sides:
         embeddings.weight = table.weight.numpy()

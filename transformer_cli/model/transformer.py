@@ -84,6 +84,9 @@ class Transformer(nn.Module):
         self.target_embedding = nn.Embedding(target_vocab_size, width) if tied == "none" else None
         self.source_positions = build_positions(config)
         self.target_positions = build_positions(config)
+        has_norm = config.embedding_norm
+        self.source_embedding_norm = build_norm(config) if has_norm else nn.Identity()
+        self.target_embedding_norm = build_norm(config) if has_norm else nn.Identity()
         # Training sets these two.
         self.source_word_dropout: WordDropout | None = None
         self.target_word_dropout: WordDropout | None = None
@@ -146,12 +149,12 @@ class Transformer(nn.Module):
     def embed_source(self, source_ids: Tensor) -> Tensor:
         """(B, S) int64 to (B, S, D)."""
         x = self._looked_up(source_ids, self.source_embedding, self.source_word_dropout)
-        return self._with_positions(x, self.source_positions, 0)
+        return self._prepared(self.source_positions(x, 0), self.source_embedding_norm)
 
     def embed_target(self, decoder_input_ids: Tensor, start: int = 0) -> Tensor:
         """(B, T) int64 to (B, T, D); the first of the T positions is number `start`."""
         x = self._looked_up(decoder_input_ids, self.target_embedding, self.target_word_dropout)
-        return self._with_positions(x, self.target_positions, start)
+        return self._prepared(self.target_positions(x, start), self.target_embedding_norm)
 
     def rotation(self, x: Tensor, start: int = 0) -> Rotation | None:
         """The rotation of the positions of x (B, T, D); None unless positions are rotary."""
@@ -176,8 +179,9 @@ class Transformer(nn.Module):
             x = x * math.sqrt(self.config.d_model)
         return x if word_dropout is None else word_dropout(x, ids)
 
-    def _with_positions(self, x: Tensor, positions: nn.Module, start: int) -> Tensor:
-        x = positions(x, start)
+    def _prepared(self, x: Tensor, norm: nn.Module) -> Tensor:
+        """What the first layer reads, from the sum of embedding and position."""
+        x = norm(x)
         if trains_on_cpu(x):
             # Activations in the precision of matrix products: half the memory to read, and nothing to convert.
             x = x.to(product_dtype(x))

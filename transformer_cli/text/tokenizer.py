@@ -1,20 +1,23 @@
 """The tokenizer: text to token ids, and token ids to text."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.errors import DataError, TfmError, TryAgainError, is_out_of_memory
+from transformer_cli.errors import DataError
 from transformer_cli.text import tokenizer_file
 from transformer_cli.text.byte_pieces import BytePieces
 from transformer_cli.text.id_lists import IdLists
+from transformer_cli.text.sentencepiece.listed_ids import ListedIds
+from transformer_cli.text.sentencepiece.piece_cache import PieceCache
+from transformer_cli.text.sentencepiece.sentencepiece_layout import SentencePieceLayout
+from transformer_cli.text.tokenizer_file import tokenizer_errors_explained
 from transformer_cli.text.tokenizer_layout import BYTE_TOKENS
 from transformer_cli.text.vocabulary import learn_model
 from transformer_cli.text.whole_words import WordEdges
 from transformer_cli.text.word_cache import WordCache, as_bytes
-from transformer_cli.text.word_split import SPECIALS, UNK, continues_word, is_corpus_tag
+from transformer_cli.text.word_split import SPECIALS, UNK, continues_word
 
 # A text with more characters per token of `max_length` than this counts as too long and is not encoded.
 MAX_CHARACTERS_PER_TOKEN = 64
@@ -31,24 +34,31 @@ class Tokenizer:
         """Build a tokenizer from the parts of a tokenizer.json, which were checked before."""
         self._parts = parts
         self._engine = tokenizer_file.build(parts)
-        self.vocab_size: int = self._engine.get_vocab_size()
-        self._pieces = [self._engine.id_to_token(i) or "" for i in range(self.vocab_size)]
-        self.special_tokens = parts.layout.specials
+        layout, self.vocab_size = parts.layout, len(parts.model["vocab"])
+        names = [self._engine.id_to_token(i) or "" for i in range(self.vocab_size)]
+        self._pieces = list(map(layout.entry_of, names))
+        self.special_tokens = layout.specials
         """[UNK], [PAD], [SOS], [EOS] and the tags of the target languages, in the order of their ids."""
         # [UNK] is shown with a space before it: most unknown tokens are words.
         num_special = len(self.special_tokens)
         corpus_tags = (
-            i for i in range(num_special, self.vocab_size) if is_corpus_tag(self._pieces[i])
+            i for i in range(num_special, self.vocab_size) if layout.is_tag_of_corpus(names[i])
         )
         self.tag_ids = (*range(len(SPECIALS), num_special), *corpus_tags)
         """The ids of all tags, of languages and of corpora; they stand before sources only."""
         hidden = {*self.special_tokens, *(self._pieces[index] for index in self.tag_ids)}
         self._shown = ["" if piece in hidden else piece for piece in self._pieces]
         self._shown[self.unk_id] = f" {UNK}"
-        is_of_words = parts.layout.kind == "WordLevel"
+        is_of_words = layout.kind == "WordLevel"
         self._is_word = [is_of_words and any(map(str.isalnum, piece)) for piece in self._pieces]
         self._is_word[: len(self.special_tokens)] = [False] * len(self.special_tokens)
-        self._words = WordCache(self._encode_whole, self._encode_piece)
+        self._listed: ListedIds | None = None
+        self._words: WordCache | PieceCache
+        if isinstance(layout, SentencePieceLayout):
+            self._listed = ListedIds(layout, parts.model["vocab"])
+            self._words = PieceCache(self._encode_whole)
+        else:
+            self._words = WordCache(self._encode_whole, self._encode_piece)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without special tokens; the string `[EOS]` in a text is ordinary text."""
@@ -117,8 +127,8 @@ class Tokenizer:
 
     def unknown_words(self, text: str) -> list[str]:
         """The words and marks of a text that have no entry in the vocabulary, in order."""
-        unknown = (word for word in self.words(text) if self._engine.token_to_id(word) is None)
-        return [word for word in map(str.strip, unknown) if word]
+        unknown = (word for word in self.words(text) if self._is_unknown(word))
+        return [word for word in map(self._parts.layout.unspelled, unknown) if word]
 
     def words(self, text: str) -> list[str]:
         """The words and marks of a text, in the spelling of the vocabulary, with the space before them."""
@@ -134,7 +144,7 @@ class Tokenizer:
 
     def id_of(self, entry: str) -> int:
         """The id of an entry, which the vocabulary has."""
-        index = self._engine.token_to_id(entry)
+        index = self._pieces.index(entry) if self._listed else self._engine.token_to_id(entry)
         assert index is not None, entry
         return index
 
@@ -180,7 +190,7 @@ class Tokenizer:
         words, layout = self.words(text), self._parts.layout
         if words and not continues_word(text, has_spaced_words=layout.has_spaced_words):
             words[0] = words[0].removeprefix(layout.spelled(" "))
-        return [token.id for word in words for token in self._engine.model.tokenize(word)]
+        return [index for word in words for index in self._ids_of_word(word)]
 
     @cached_property
     def continuing_ids(self) -> tuple[int, ...]:
@@ -228,12 +238,23 @@ class Tokenizer:
 
     def _encode_whole(self, text: str) -> list[int]:
         text = _without_surrogates(text)
-        return self._engine.encode_batch_fast([text], add_special_tokens=False)[0].ids
+        ids = self._engine.encode_batch_fast([text], add_special_tokens=False)[0].ids
+        if self._listed is None or self._listed.are_settled(ids):
+            return ids
+        return self._listed.of(self._engine.encode(text, add_special_tokens=False).tokens, ids)
 
     def _encode_piece(self, piece: str) -> list[int]:
-        return [
-            token.id for token in self._engine.model.tokenize(self._parts.layout.spelled(piece))
-        ]
+        return self._ids_of_word(self._parts.layout.spelled(piece))
+
+    def _ids_of_word(self, word: str) -> list[int]:
+        tokens = self._engine.model.tokenize(word)
+        ids = [token.id for token in tokens]
+        return self._listed.of([token.value for token in tokens], ids) if self._listed else ids
+
+    def _is_unknown(self, word: str) -> bool:
+        if self._listed:
+            return self.unk_id in self._ids_of_word(word)
+        return self._engine.token_to_id(word) is None
 
     def _name(self, index: int) -> str:
         if index < len(self.special_tokens):
@@ -277,18 +298,3 @@ def train_tokenizer(
             hint="check the corpus, and tokenizer.min_frequency against the size of the corpus",
         )
     return tokenizer
-
-
-@contextmanager
-def tokenizer_errors_explained(what: str) -> Iterator[None]:
-    """Turn errors of the `tokenizers` library into `TfmError`; its Rust panics are no `Exception`."""
-    try:
-        yield
-    except TfmError:
-        raise
-    except BaseException as error:
-        if type(error) is not Exception and type(error).__name__ != "PanicException":
-            raise
-        if is_out_of_memory(error):
-            raise TryAgainError(f"{what}: out of memory", hint="close other programs") from error
-        raise DataError(f"{what}: {error}") from error

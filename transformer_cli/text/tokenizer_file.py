@@ -1,25 +1,28 @@
 """A tokenizer as the text of a tokenizer.json, and a check for files from elsewhere.
 
-Only the vocabulary, the merges and the scores may differ between files. Every other part must be equal to
-what this package writes, so a regular expression from elsewhere never runs.
+Only the vocabulary, the merges, the scores and the normalisation table of a SentencePiece model may differ between
+files. Every other part must be equal to what this package writes, so a regular expression from elsewhere never runs.
 """
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 
-from transformer_cli.errors import DataError
+from transformer_cli.errors import DataError, TfmError, TryAgainError, is_out_of_memory
 from transformer_cli.escaping import shortened
 from transformer_cli.storage.manifest import without_duplicates
+from transformer_cli.text.sentencepiece.sentencepiece_layout import UNLISTED, layout_in_file
 from transformer_cli.text.tokenizer_layout import BYTE_TOKENS, KINDS, Layout, layouts_of
 from transformer_cli.text.word_split import SPECIALS, TAG
 
 MAX_CHARACTERS = 150_000_000
 MAX_ENTRIES = 1_000_000
 MAX_PIECE_CHARACTERS = 1_000_000
-LEARNED = frozenset({"vocab", "merges"})
+LEARNED = frozenset({"vocab", "merges", UNLISTED})
 
 
 class TokenizerParts(NamedTuple):
@@ -30,10 +33,27 @@ class TokenizerParts(NamedTuple):
     """The `model` entry of a tokenizer.json."""
 
 
+@contextmanager
+def tokenizer_errors_explained(what: str) -> Iterator[None]:
+    """Turn errors of the `tokenizers` library into `TfmError`; its Rust panics are no `Exception`."""
+    try:
+        yield
+    except TfmError:
+        raise
+    except BaseException as error:
+        if type(error) is not Exception and type(error).__name__ != "PanicException":
+            raise
+        if is_out_of_memory(error):
+            raise TryAgainError(f"{what}: out of memory", hint="close other programs") from error
+        raise DataError(f"{what}: {error}") from error
+
+
 def build(parts: TokenizerParts, *, keeps_marks_with_words: bool = False) -> HuggingFaceTokenizer:
     """A tokenizer of the `tokenizers` library; the model was checked by `read`, or is made here."""
     fixed = parts.layout.components(keeps_marks_with_words=keeps_marks_with_words)
-    tokenizer = HuggingFaceTokenizer.from_str(json.dumps({**fixed, "model": parts.model}))
+    tokenizer = HuggingFaceTokenizer.from_str(
+        json.dumps({**fixed, "model": parts.layout.engine_model(parts.model)})
+    )
     tokenizer.encode_special_tokens = True  # `[EOS]` in a text is plain text; not stored in files
     return tokenizer
 
@@ -69,7 +89,7 @@ def read(text: str) -> TokenizerParts:
     }
     _check_equal(expected, model, "model.")
     if kind == "Unigram":
-        _check_scores(model["vocab"], layout)
+        _check_scores(model["vocab"], layout, model.get(UNLISTED, []))
         pieces = [piece for piece, _ in model["vocab"]]
     else:
         _check_vocabulary(model["vocab"], layout)
@@ -84,6 +104,8 @@ def read(text: str) -> TokenizerParts:
 def _layout_of(kind: str, found: dict[str, Any]) -> Layout:
     """The layout that equals all fixed parts; if none does, the error is about the most similar one."""
     layouts = layouts_of(kind, _tags_in(found.get("added_tokens")))
+    if kind == "Unigram" and UNLISTED in found["model"]:
+        layouts = [layout_in_file(found)]
     fixed = {name: value for name, value in found.items() if name != "model"}
     wanted = [layout.components() for layout in layouts]
     similar = [sum(fixed.get(name) == parts[name] for name in parts) for parts in wanted]
@@ -124,23 +146,24 @@ def _check_vocabulary(vocabulary: Any, layout: Layout) -> None:
     _check_pieces(sorted(vocabulary, key=vocabulary.__getitem__), layout)
 
 
-def _check_scores(vocabulary: Any, layout: Layout) -> None:
-    if not isinstance(vocabulary, list):
+def _check_scores(vocabulary: Any, layout: Layout, unlisted: Any) -> None:
+    if not isinstance(vocabulary, list) or not isinstance(unlisted, list):
         raise _refusal("model.vocab is not a list of pieces with scores")
-    for entry in vocabulary:
+    for entry in vocabulary + unlisted:
         if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str)):
             raise _refusal(f"model.vocab holds {_short(entry)}, not a piece and its score")
         if type(entry[1]) not in (int, float) or not math.isfinite(entry[1]):
             raise _refusal(f"the score of {_short(entry[0])} is not a finite number")
-    pieces = [piece for piece, _ in vocabulary]
-    if len(set(pieces)) != len(pieces):
+    pieces = [piece for piece, _ in vocabulary + unlisted]
+    if len(set(map(layout.entry_of, pieces))) != len(pieces):
         raise _refusal("model.vocab holds a piece twice")
     _check_pieces(pieces, layout)
 
 
 def _check_pieces(pieces: list[str], layout: Layout) -> None:
     """Check the pieces, which are in the order of their ids."""
-    if tuple(pieces[: len(layout.specials)]) != layout.specials:
+    specials = tuple(map(layout.name_of_special, layout.specials))
+    if tuple(pieces[: len(specials)]) != specials:
         raise _refusal(f"the first entries are not {' '.join(layout.specials)}")
     if len(pieces) > MAX_ENTRIES:
         raise _refusal(f"{len(pieces):,} entries are more than the {MAX_ENTRIES:,} allowed")

@@ -8,7 +8,7 @@ Radford et al. 2019, of bytes only.
 from dataclasses import dataclass, replace
 from typing import Any
 
-from transformer_cli.text.word_split import SPECIALS, UNK, SplitPatterns
+from transformer_cli.text.word_split import SPECIALS, UNK, SplitPatterns, is_corpus_tag
 
 KINDS = ("WordLevel", "BPE", "Unigram")
 BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
@@ -53,6 +53,11 @@ class Layout:
         """Whether each token stands for bytes."""
         return self.kind != "WordLevel" and not self.has_byte_fallback
 
+    @property
+    def is_sentencepiece(self) -> bool:
+        """Whether it is the layout of an imported SentencePiece model."""
+        return False
+
     def empty_model(self) -> dict[str, Any]:
         """The model before learning; `vocab` and `merges` are what it learns."""
         if self.kind == "WordLevel":
@@ -73,6 +78,10 @@ class Layout:
             "vocab": {},
             "merges": [],
         }
+
+    def engine_model(self, model: dict[str, Any]) -> dict[str, Any]:
+        """The `model` entry with which the library splits text."""
+        return model
 
     def components(self, *, keeps_marks_with_words: bool = False) -> dict[str, Any]:
         """The entries of a tokenizer.json except the model.
@@ -112,6 +121,18 @@ class Layout:
             "decoder": {"type": "Sequence", "decoders": decoders},
         }
 
+    def entry_of(self, name: str) -> str:
+        """The entry that has this name in the file."""
+        return name
+
+    def name_of_special(self, entry: str) -> str:
+        """The name of a special token or a tag in the file."""
+        return entry
+
+    def is_tag_of_corpus(self, name: str) -> bool:
+        """Whether the entry of this name is the tag of a corpus, such as <BT>."""
+        return is_corpus_tag(name)
+
     def bytes_of(self, piece: str) -> bytes:
         """The bytes for which an entry of the vocabulary stands; special tokens stand for none."""
         if piece in self.specials:
@@ -127,6 +148,10 @@ class Layout:
         if not self.is_byte_level:
             return piece
         return piece.encode().decode("latin-1").translate(_CHARACTERS)
+
+    def unspelled(self, word: str) -> str:
+        """A word as people write it, from one in the spelling of the vocabulary; without the space before it."""
+        return word.strip()
 
     def _joining(self) -> list[dict[str, Any]]:
         """The decoders that make one text of the tokens."""

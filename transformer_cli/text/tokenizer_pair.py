@@ -1,4 +1,4 @@
-"""The tokenizers of source and target as files: one file where both sides share a vocabulary, else two."""
+"""The tokenizers of source and target as files: one file where both sides have the same tokenizer, else two."""
 
 from collections.abc import Callable
 
@@ -8,13 +8,14 @@ SHARED = "tokenizer.json"
 SOURCE, TARGET = "tokenizer.source.json", "tokenizer.target.json"
 
 Tokenizers = tuple[Tokenizer, Tokenizer]
-"""Of source and target; one object twice where the vocabulary is shared."""
+"""Of source and target; one object twice where the vocabulary is shared. Only an imported SentencePiece model
+can have one vocabulary and two tokenizers, which split text differently."""
 
 
-def tokenizer_files(tokenizers: Tokenizers, *, are_shared: bool) -> dict[str, str]:
+def tokenizer_files(tokenizers: Tokenizers) -> dict[str, str]:
     """File names and the content of each file."""
     source, target = tokenizers
-    if are_shared:
+    if source is target:
         return {SHARED: source.to_json()}
     return {SOURCE: source.to_json(), TARGET: target.to_json()}
 

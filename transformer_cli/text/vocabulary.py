@@ -58,6 +58,11 @@ def learn_model(
     """
     if isinstance(texts, Iterator):
         raise TypeError("give a list of texts, or another collection that can be read twice")
+    if config.kind == "sentencepiece":
+        raise ConfigError(
+            "tokenizer.kind: sentencepiece is not learned: it belongs to a model that tfm import takes over",
+            hint="set training.init_from to the imported run, or another tokenizer.kind, such as unigram",
+        )
     plain = Layout("BPE", composes=composes, tags=tuple(tags))
     if config.kind == "wordlevel":
         return _learn_words(texts, config, replace(plain, kind="WordLevel"))

@@ -7,8 +7,12 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from transformer_cli.text.tokenizer import Tokenizer, tokenizer_errors_explained
-from transformer_cli.text.tokenizer_file import MAX_ENTRIES, TokenizerParts
+from transformer_cli.text.tokenizer import Tokenizer
+from transformer_cli.text.tokenizer_file import (
+    MAX_ENTRIES,
+    TokenizerParts,
+    tokenizer_errors_explained,
+)
 from transformer_cli.text.tokenizer_layout import BYTE_TOKENS
 from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
 from transformer_cli.text.word_split import SPECIALS
@@ -64,7 +68,10 @@ def with_tags(tokenizer: Tokenizer, tags: Iterable[str]) -> Tokenizer:
     if not missing:
         return tokenizer
     if layout.kind == "Unigram":
-        vocabulary: Any = [*model["vocab"], *([tag, 0.0] for tag in missing)]
+        vocabulary: Any = [
+            *model["vocab"],
+            *([layout.name_of_special(tag), 0.0] for tag in missing),
+        ]
     else:
         vocabulary = _numbered(model["vocab"], missing)
     with tokenizer_errors_explained("the vocabulary cannot be extended"):

@@ -183,7 +183,9 @@ def _of_the_average(plan: Plan, training: TrainingConfig) -> list[str]:
 
 
 def _of_the_vocabularies(plan: Plan, config: Config) -> list[str]:
-    settings, found = config.tokenizer, []
+    settings, found = config.tokenizer, list[str]()
+    if settings.kind == "sentencepiece":
+        return found
     has_subwords = settings.kind != "wordlevel"
     asked = settings.vocab_size or SUBWORD_VOCAB_SIZE
     for side, size, num_tokens in plan.vocabularies:

@@ -1,0 +1,38 @@
+"""The options of `tfm export`. As in `cli.py`, the command is imported only when it runs."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from transformer_cli.commands.arguments.options import DebugOption, JsonOption, RunOption
+
+
+def export(
+    to: Annotated[Literal["ctranslate2"], typer.Option("--to", help="The format.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder that is made; for argos, the file.")
+    ],
+    run: RunOption = None,
+    quantize: Annotated[
+        Literal["int8"] | None,
+        typer.Option("--quantize", help="Store the matrices in 8 bits: a quarter of the size."),
+    ] = None,
+    input_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--input",
+            "-i",
+            help="Sentences for the check, one per line. Default: the validation split of the run.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Write a run in the format of another program, checked: that program translates the same."""
+    from transformer_cli.messages import talk_on_stderr
+
+    talk_on_stderr(debug=debug)
+    from transformer_cli.commands.porting.export import run_export
+
+    run_export(run, to, output, quantization=quantize, input_file=input_file, as_json=as_json)

@@ -1,0 +1,1 @@
+"""The commands that move runs between this program and others."""

@@ -1,0 +1,40 @@
+"""`tfm export`: a run in the format of another program, checked with that program before it appears."""
+
+import logging
+from pathlib import Path
+
+from transformer_cli.checkpoint import find_run, load_trained
+from transformer_cli.commands.score import lines_of
+from transformer_cli.commands.streams.output import show
+from transformer_cli.porting.exporting.export_format import Quantization
+from transformer_cli.porting.exporting.export_run import export_run
+from transformer_cli.porting.exporting.formats import FORMATS
+
+logger = logging.getLogger(__name__)
+
+
+def run_export(
+    run: str | None,
+    format_name: str,
+    output: Path,
+    *,
+    quantization: Quantization | None,
+    input_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Export a run, and print what was compared."""
+    [wanted] = [one for one in FORMATS if one.name == format_name]
+    lines = None if input_file is None else lines_of(input_file, "--input")
+    trained = load_trained(find_run(run))
+    logger.info("%s, step %d", trained.folder, trained.step)
+    exported = export_run(trained, wanted, output, quantization=quantization, lines=lines)
+    shown = [f"exported   {exported.path} ({exported.num_bytes / 1e6:,.1f} MB)"]
+    facts = {
+        "output": str(exported.path),
+        "format": format_name,
+        "bytes": exported.num_bytes,
+        "checks": [one.as_json() for one in exported.agreements],
+    }
+    for agreement in exported.agreements:
+        shown += agreement.lines()
+    show(facts, shown, as_json=as_json)

@@ -1,0 +1,1 @@
+"""Tokenizers of other programs, as tokenizers of ours, as pure functions."""

@@ -1,0 +1,1 @@
+"""Models and tokenizers in the formats of the library transformers of Hugging Face, as pure functions."""

@@ -1,0 +1,1 @@
+"""A model as ONNX graphs, for onnxruntime and transformers.js."""
