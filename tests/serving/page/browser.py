@@ -58,8 +58,6 @@ class Page:
 
     def open(self, **query: str) -> "Page":
         """Open the page as for the first time, with nothing stored."""
-        # The page before this one must not ask this server any more.
-        self.driver.get("about:blank")
         stored = {"origin": self.address.rstrip("/"), "storageTypes": "local_storage"}
         self.driver.execute_cdp_cmd("Storage.clearDataForOrigin", stored)
         return self.again(**query)

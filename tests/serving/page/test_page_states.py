@@ -133,4 +133,4 @@ def test_a_server_without_files_offers_none(page: Page, server: PretendServer) -
     page.wait_for_output("it-Good.")
     assert not page.by_id("pick-file").is_displayed()
     page.driver.execute_script(DROP, 3, "letter.txt")
-    assert page.by_id("toast").text == "This server translates no files."
+    assert page.by_id("toast").get_attribute("textContent") == "This server translates no files."
