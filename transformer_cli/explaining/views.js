@@ -6,6 +6,7 @@
    tfmViews.beam(element, sentence, {onNode})              the beam search as a tree
    tfmViews.tokens(element, sentence), .positions, .masks, .tensors
    tfmViews.all(element, sentence, temperatures, {onToken, onNode}), all of them with headings
+   tfmViews.film(element, frames)                          one sentence at each validation of a run
 
    onToken(index of the target token, alternative) is called when a person chooses another token for a place;
    onNode(node, path of nodes from the root) when a branch of the tree is chosen.
@@ -74,6 +75,13 @@
 .tfm-view .tfm-mask{display:inline-grid;gap:1px;margin:2px 0 10px}
 .tfm-view .tfm-mask i{width:11px;height:11px;background:var(--soft)}
 .tfm-view .tfm-mask i.tfm-on{background:rgb(var(--ink)/.75)}
+.tfm-view .tfm-film{display:flex;gap:8px;align-items:flex-end;padding:4px 2px 10px}
+.tfm-view .tfm-film button{flex:none;background:var(--bg);border:1px solid var(--line);padding:4px;text-align:left}
+.tfm-view .tfm-film .tfm-frame{display:block;width:128px;height:104px;margin-bottom:4px}
+.tfm-view .tfm-film .tfm-label{font-size:12px;line-height:1.3}
+.tfm-view .tfm-said{font-size:16px;margin:4px 0}
+.tfm-view .tfm-tokens{display:flex;flex-wrap:wrap;gap:4px}
+.tfm-view .tfm-tokens span{border-radius:4px;padding:1px 5px;border:1px solid var(--soft)}
 .tfm-view h3{font-size:17px;margin:28px 0 6px}
 .tfm-view section:first-child h3{margin-top:0}
 `;
@@ -585,6 +593,62 @@
     return details;
   }
 
+  /* ------------------------------------------------------------------ how a model learns */
+
+  /* A film strip: the same sentence at each validation, {step, translation, confidence, source_pieces, tokens, attention}. */
+  function film(element, frames) {
+    begin(element);
+    const strip = make("div", { class: "tfm-scroll tfm-film" });
+    const slider = make("input", { type: "range", min: 0, max: frames.length - 1, value: frames.length - 1, "aria-label": "Validation" });
+    const play = make("button", { type: "button" }, "Play");
+    const shown = make("div", { "aria-live": "polite" });
+    const buttons = frames.map((frame, number) => make("button", { type: "button", onclick: () => choose(number) }, ...frameParts(frame)));
+    strip.append(...buttons);
+    const choose = (number) => {
+      slider.value = number;
+      slider.setAttribute("aria-valuetext", `step ${frames[number].step}`);
+      buttons.forEach((button, other) => button.setAttribute("aria-pressed", other === number));
+      // Only the strip moves, not the page.
+      strip.scrollLeft = buttons[number].offsetLeft - strip.clientWidth / 2;
+      shown.replaceChildren(...frameDetails(frames[number]));
+    };
+    let timer = null;
+    const stop = () => {
+      clearInterval(timer);
+      timer = null;
+      play.textContent = "Play";
+    };
+    play.addEventListener("click", () => {
+      if (timer) return stop();
+      choose(0);
+      play.textContent = "Stop";
+      timer = setInterval(() => (Number(slider.value) + 1 < frames.length ? choose(Number(slider.value) + 1) : stop()), 700);
+    });
+    slider.addEventListener("input", () => choose(Number(slider.value)));
+    element.append(make("div", { class: "tfm-bar-row" }, play, make("label", {}, "Validation ", slider)), strip, shown);
+    choose(frames.length - 1);
+  }
+
+  function frameParts(frame) {
+    const label = make("span", { class: "tfm-label" }, `step ${frame.step}`, make("br", {}), `confidence ${percent(frame.confidence)}`);
+    if (!frame.attention) return [label];
+    const weights = unpack(frame.attention);
+    const [rows, columns] = weights.shape;
+    const holder = make("span", { class: "tfm-frame" }, heatCanvas(rows, columns, (row, column) => weights.at(row, column)));
+    return [holder, label];
+  }
+
+  function frameDetails(frame) {
+    const words = make("p", { class: "tfm-said" }, make("b", {}, `step ${frame.step}: `), frame.translation || "(nothing)");
+    const tokens_ = make("div", { class: "tfm-tokens" });
+    for (const [piece, probability] of frame.tokens) {
+      const chip = make("span", { title: percent(probability) }, piece, make("small", {}, ` ${percent(probability)}`));
+      chip.style.background = heat(probability);
+      tokens_.append(chip);
+    }
+    return [words, tokens_];
+  }
+
   /* ------------------------------------------------------------------ all views */
 
   function all(element, sentence, temperatures, options = {}) {
@@ -606,5 +670,5 @@
     }
   }
 
-  globalThis.tfmViews = { all, attention, beam, links, masks, positions, probabilities, tensors, tokens, unpack };
+  globalThis.tfmViews = { all, attention, beam, film, links, masks, positions, probabilities, tensors, tokens, unpack };
 })();
