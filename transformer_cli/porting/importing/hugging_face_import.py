@@ -218,7 +218,8 @@ def _with_our_ids(
 
 def _decoding(settings: Mapping[str, Any]) -> DecodingConfig:
     """The search that the folder asks for; a score is divided by length^length_penalty, as in transformers."""
-    beam_size, penalty = settings.get("num_beams"), settings.get("length_penalty", 1.0)
+    beam_size, penalty = settings.get("num_beams"), settings.get("length_penalty")
+    penalty = 1.0 if penalty is None else penalty
     found: dict[str, Any] = {"length_normalization": "average", "length_penalty": penalty}
     if isinstance(beam_size, int) and 1 <= beam_size <= 64:
         found["beam_size"] = beam_size
