@@ -197,3 +197,22 @@ def test_a_comparison_without_a_score_is_refused() -> None:
         run_validation(
             "saved", HeldOut("test"), Wanted(has_breakdown=True), overrides=none, as_json=True
         )
+
+
+def test_the_heading_names_every_setting_of_decoding_that_is_not_as_by_default(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    splits = {"train": "train", "test": "test"}
+    write_run(corpora=[{"path": f"{name}.tsv", "split": split} for name, split in splits.items()])
+
+    def heading(*overrides: str) -> str:
+        run_validation("saved", HeldOut("test"), overrides=overrides, as_json=False)
+        return capsys.readouterr().out.splitlines()[0]
+
+    plain = heading()
+    assert plain.endswith("split test  beam_size 1  length_penalty 0.6  split_sentences true")
+    assert heading("decoding.batch_tokens=100") == plain
+    overrides = ["decoding.sampling.top_k=5", "decoding.keep_layout=false"]
+    changed = heading(*overrides)
+    assert changed.startswith(plain)
+    assert {"sampling.top_k 5", "sampling.seed 1", "keep_layout false"} < set(changed.split("  "))

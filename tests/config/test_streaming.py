@@ -53,6 +53,11 @@ def test_a_streamed_corpus_needs_splits_and_a_number_of_steps() -> None:
             "leave out training.unigram_alpha",
         ),
         (
+            settings([TRAIN], {"max_steps": 9, "noise": {"typos": 0.1}})
+            | {"tokenizer": {"kind": "bpe"}},
+            "leave out training.noise",
+        ),
+        (
             settings([TRAIN], {"max_steps": 9, "batch_tokens": "auto", "update_tokens": 99}),
             "set training.batch_tokens to a number",
         ),

@@ -34,6 +34,7 @@ OPTIONS = {
     "weights": [FIRST, SECOND],
     "temperature": ["data.temperature=5"],
     "bpe_dropout": ["training.bpe_dropout=0.2"],
+    "noise": ["training.noise.capitals=0.3", "training.noise.typos=0.2"],
     "word_dropout": ["training.word_dropout=0.3"],
     "directions and tags": [
         "data.both_directions=true",

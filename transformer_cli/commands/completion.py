@@ -101,6 +101,11 @@ def settings_of_translating(incomplete: str) -> list[Offer]:
     return _settings(incomplete, "translate")
 
 
+def settings_of_serving(incomplete: str) -> list[Offer]:
+    """The settings that change the translations of a server."""
+    return _settings(incomplete, "serve")
+
+
 def settings_of_validating(incomplete: str) -> list[Offer]:
     """The settings that change a validation by `tfm validate`."""
     return _settings(incomplete, "validate")
@@ -109,6 +114,11 @@ def settings_of_validating(incomplete: str) -> list[Offer]:
 def settings_of_the_machine(incomplete: str) -> list[Offer]:
     """The settings of device, precision and threads."""
     return _settings(incomplete, "next")
+
+
+def settings_of_explaining(incomplete: str) -> list[Offer]:
+    """The settings that change an explanation."""
+    return _settings(incomplete, "explain")
 
 
 def settings_of_likelihoods(incomplete: str) -> list[Offer]:

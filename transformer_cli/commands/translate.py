@@ -64,7 +64,7 @@ def run_translation(
     check_prefixes(wishes.prefixes, is_input_standard=given is None)
     glossary = None if wishes.glossary is None else read_glossary(wishes.glossary)
     loaded = load_run(run, overrides)
-    translator = with_replacement(_translator(loaded, wishes, glossary), wishes)
+    translator = with_replacement(chosen_translator(loaded, wishes, glossary), wishes)
     if translator.decoding.num_best > 1 and wishes.num_best is None and not as_json:
         logger.warning(
             "showing one translation per line; to see all %d (decoding.num_best), add --n-best %d or --json",
@@ -108,7 +108,7 @@ def _translate_windows(
     counts.report()
 
 
-def _translator(loaded: LoadedRun, wishes: Wishes, glossary: Glossary | None) -> Translator:
+def chosen_translator(loaded: LoadedRun, wishes: Wishes, glossary: Glossary | None) -> Translator:
     """The translator of the chosen direction, with a beam that is wide enough for the n best translations.
 
     Raises:

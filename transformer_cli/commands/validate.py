@@ -1,6 +1,7 @@
 """`tfm validate`: the loss and the scores of a run on a split, or on two given files."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from transformer_cli.commands.held_out_text import HeldOut, pairs_of
 from transformer_cli.commands.judgements import (
@@ -14,8 +15,9 @@ from transformer_cli.commands.judgements import (
 )
 from transformer_cli.commands.score import INTERVALS, score_lines
 from transformer_cli.commands.streams.output import fitting, show
-from transformer_cli.config import SequencesData
+from transformer_cli.config import DecodingConfig, SequencesData
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT
+from transformer_cli.config.section import flat_settings
 from transformer_cli.evaluation import ValidationReport, validate
 from transformer_cli.evaluation.exercises import exact_match_table, exact_matches
 from transformer_cli.evaluation.validation import DirectionReport
@@ -79,9 +81,9 @@ def run_validation(
 
 
 def _facts(loaded: LoadedRun, held_out: HeldOut) -> dict[str, str]:
-    """What was measured, and with which settings."""
+    """What was measured, and with which settings; settings that nobody changes often are told only if changed."""
     decoding = loaded.config.decoding
-    return {
+    facts = {
         "run": " + ".join(member.config.name for member in loaded.members),
         "step": ", ".join(str(member.step) for member in loaded.members),
         "split": held_out.name,
@@ -89,6 +91,17 @@ def _facts(loaded: LoadedRun, held_out: HeldOut) -> dict[str, str]:
         "length_penalty": str(decoding.length_penalty),
         "split_sentences": str(loaded.translator.pipeline.splits_sentences).lower(),
     }
+    given, by_default = map(_settings_of, (decoding, DecodingConfig()))
+    changed = {name: value for name, value in given.items() if by_default.get(name) != value}
+    return facts | {
+        name: str(value).lower()
+        for name, value in changed.items()
+        if name not in facts and name != "batch_tokens"  # it changes no translation
+    }
+
+
+def _settings_of(decoding: DecodingConfig) -> dict[str, Any]:
+    return flat_settings(decoding.model_dump(mode="json", exclude_none=True))
 
 
 def _table(report: ValidationReport) -> list[str]:

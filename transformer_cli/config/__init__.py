@@ -20,6 +20,7 @@ from transformer_cli.config.loading import to_yaml as to_yaml
 from transformer_cli.config.machine import RuntimeConfig as RuntimeConfig
 from transformer_cli.config.model import ModelConfig as ModelConfig
 from transformer_cli.config.text_settings import CleaningConfig as CleaningConfig
+from transformer_cli.config.text_settings import NoiseConfig as NoiseConfig
 from transformer_cli.config.text_settings import TokenizerConfig as TokenizerConfig
 from transformer_cli.config.training import LOWER_IS_BETTER as LOWER_IS_BETTER
 from transformer_cli.config.training import TrainingConfig as TrainingConfig

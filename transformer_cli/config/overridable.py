@@ -8,30 +8,48 @@ from transformer_cli.errors import ConfigError
 
 Command = Literal[
     "translate",
+    "serve",
     "validate",
     "validate --source",
     "next",
     "likelihood",
     "align",
+    "explain",
     "benchmark --decode",
 ]
 _ALL: tuple[Command, ...] = get_args(Command)
 # What `--set` can change for a trained model: settings, or sections of them, and the commands on which they have
 # an effect. For each setting the longest matching name counts. Settings without a match are for training only.
 OVERRIDABLE: dict[str, tuple[Command, ...]] = {
-    "decoding": ("translate", "validate", "validate --source", "benchmark --decode"),
-    "decoding.engine": ("translate", "validate", "validate --source"),
-    "decoding.num_best": ("translate",),
+    "decoding": (
+        "translate",
+        "serve",
+        "validate",
+        "validate --source",
+        "explain",
+        "benchmark --decode",
+    ),
+    "decoding.engine": ("translate", "serve", "validate", "validate --source"),
+    "decoding.keep_layout": (
+        "translate",
+        "serve",
+        "validate",
+        "validate --source",
+        "benchmark --decode",
+    ),
+    "decoding.num_best": ("translate", "explain"),
     "decoding.batch_tokens": (
         "translate",
+        "serve",
         "validate",
         "validate --source",
         "likelihood",
+        "explain",
         "benchmark --decode",
     ),
-    "decoding.sampling": ("translate", "validate", "validate --source"),
-    "decoding.mbr": ("translate", "validate", "validate --source"),
-    "decoding.diversity": ("translate", "validate", "validate --source"),
+    "decoding.sampling": ("translate", "serve", "validate", "validate --source"),
+    "decoding.mbr": ("translate", "serve", "validate", "validate --source"),
+    "decoding.diversity": ("translate", "serve", "validate", "validate --source"),
     "runtime.device": _ALL,
     "runtime.precision": _ALL,
     "runtime.threads": _ALL,

@@ -13,6 +13,7 @@ from transformer_cli.config.section import (
     Section,
     Share,
 )
+from transformer_cli.config.text_settings import NoiseConfig
 
 OptimizerName = Literal["adam", "adamw", "adafactor", "muon"]
 ScheduleName = Literal[
@@ -90,6 +91,8 @@ class TrainingConfig(Section):
     """BPE-dropout: probability with which a merge is left out when training pairs are cut into subwords; they are cut anew in each epoch (Provilkov et al. 2020, who use 0.1); for tokenizer.kind bpe."""
     unigram_alpha: Annotated[float, Field(strict=True, gt=0.0, le=100.0)] | None = None
     """Subword regularisation: in each epoch, the segmentation of each word of the training pairs is drawn anew; its probability is that under the unigram model to the power of this number, divided by the sum over all segmentations (Kudo 2018, who uses 0.1 to 0.5); for tokenizer.kind unigram."""
+    noise: NoiseConfig | None = None
+    """Training noise: changes of the training pairs that make the model robust against typing; for tokenizers of subwords. Absent: no changes."""
     schedule: ScheduleName = "inverse_sqrt"
     """Learning rate after the linear warm-up: noam follows the paper (equation 3), inverse_sqrt falls from the peak as 1 / sqrt(step), cosine and linear fall to min_learning_rate at max_steps, constant stays at the peak, warmup_stable_decay stays there and falls linearly to min_learning_rate in the last decay_steps updates (Hu et al. 2024), plateau is multiplied by plateau_factor each time that best_metric stops improving."""
     learning_rate: Annotated[float, Field(strict=True, gt=0.0, le=100.0)] | None = None
@@ -162,6 +165,12 @@ class TrainingConfig(Section):
     def num_kept_best(self) -> int:
         """Number of best checkpoints that are kept: keep_best, or more for their average."""
         return max(self.keep_best, (self.average_last or 0) if self.average_of == "best" else 0)
+
+    @property
+    def changes_pairs(self) -> bool:
+        """Whether the ids of a training pair are drawn anew in each epoch."""
+        settings = self.bpe_dropout, self.unigram_alpha, self.noise
+        return any(setting is not None for setting in settings)
 
     @property
     def patience_of_plateau(self) -> int | None:

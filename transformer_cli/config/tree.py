@@ -89,6 +89,11 @@ class Config(Section):
                     f"training.{setting} is for tokenizer.kind: {kind}, but the kind is {self.tokenizer.kind}",
                     hint=f"set tokenizer.kind: {kind}, or leave out training.{setting}",
                 )
+        if self.training.noise is not None and self.tokenizer.kind == "wordlevel":
+            raise Contradiction(
+                "training.noise makes words that a vocabulary of whole words does not have",
+                hint="set tokenizer.kind: bpe or unigram, or leave out training.noise",
+            )
 
     def _check_sharding(self) -> None:
         if self.runtime.sharding == "none":
@@ -145,10 +150,10 @@ def _check_training_on_a_stream(training: TrainingConfig) -> None:
             "data.streaming does not know how many pairs an epoch has, so training.max_epochs cannot end the run",
             hint="set training.max_steps, and leave training.max_epochs out",
         )
-    for setting in ("bpe_dropout", "unigram_alpha"):
+    for setting in ("bpe_dropout", "unigram_alpha", "noise"):
         if getattr(training, setting) is not None:
             raise Contradiction(
-                f"training.{setting} cuts stored pairs anew in each epoch, and data.streaming stores none",
+                f"training.{setting} changes stored pairs anew in each epoch, and data.streaming stores none",
                 hint=f"leave out training.{setting}, or set data.streaming: false",
             )
     if training.batch_tokens == "auto":

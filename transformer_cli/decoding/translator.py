@@ -42,6 +42,8 @@ class Translator:
     translation as often as in the line."""
     is_strict: bool = False
     """Whether a sentence with more tokens than the model can read is an error; else it is translated in parts."""
+    reports_lines: bool = True
+    """Whether messages name the lines of which sentences were cut or copied; a document names other places."""
 
     def translate(
         self,
@@ -156,7 +158,8 @@ class Translator:
             translations = formatted_lines.translate(lines)
         else:
             translations = self._translated_texts(lines, explainer)
-        self._report(translations, lines[0].line + 1)
+        if self.reports_lines:
+            self._report(translations, lines[0].line + 1)
         return translations
 
     def _translated_texts(

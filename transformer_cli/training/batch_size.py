@@ -234,7 +234,7 @@ def _trial(config: Config, data: PreparedData, machine: Machine) -> Iterator[_Tr
 def _longest_side(model: ModelConfig, data: PreparedData, config: Config) -> int:
     """The number of tokens of the longest side of a training pair."""
     training = config.training
-    if training.bpe_dropout is not None or training.unigram_alpha is not None:
+    if training.changes_pairs:
         return model.max_length
     longest = 1
     for start in range(0, len(data.train), PAIRS_AT_ONCE):

@@ -3,18 +3,21 @@
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
 
-from transformer_cli.config import Config, load_config
+from transformer_cli.config import Config, NoiseConfig, TokenizerConfig, load_config
 from transformer_cli.data.batches import resampled
+from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.data.batches.grouping import UpdateSize
 from transformer_cli.data.batches.order import EpochOrder
-from transformer_cli.data.batches.resampled import ResampledPairs, training_pairs
+from transformer_cli.data.batches.resampled import PairNoise, ResampledPairs, training_pairs
 from transformer_cli.data.batches.updates import Updates
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.errors import ConfigError
+from transformer_cli.text.tokenizer import train_tokenizer
 
 from .test_updates import content
 
@@ -190,3 +193,66 @@ def test_sampling_that_does_not_fit_the_tokenizer_is_refused(
         refused.value
     )
     assert f"set tokenizer.kind: {right}" in str(refused.value)
+
+
+def test_noise_on_words_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(CONFIG, encoding="utf-8")
+    with pytest.raises(ConfigError) as refused:
+        load_config(tmp_path / "a.yaml", ["training.noise.typos=0.1"])
+    assert "training.noise makes words that a vocabulary of whole words does not have" in str(
+        refused.value
+    )
+    assert "set tokenizer.kind: bpe or unigram" in str(refused.value)
+
+
+def with_settings(prepared: PreparedData, **training: object) -> Config:
+    changed = prepared.config.training.model_copy(update=training)
+    return prepared.config.model_copy(update={"training": changed})
+
+
+def test_noise_changes_the_texts_of_pairs_as_drawn_and_keeps_their_ends(
+    prepared: PreparedData,
+) -> None:
+    noise = NoiseConfig(capitals=0.3, typos=0.3)
+    config = with_settings(prepared, noise=noise, bpe_dropout=None, unigram_alpha=None)
+    pairs, order = training_pairs(prepared.train, prepared.tokenizers, config)
+    assert isinstance(pairs, ResampledPairs)
+    first, second = (epoch_of(pairs, order, epoch) for epoch in (0, 1))
+    num_pairs, num_changed, num_capitals = len(prepared.train), 0, 0
+    source_tokenizer, target_tokenizer = prepared.tokenizers
+    for visit, (source_ids, target_ids) in first.items():
+        ordinary = [ids.tolist() for ids in prepared.train[visit % num_pairs]]
+        source, target = map(source_tokenizer.decode, (source_ids, ordinary[0]))
+        assert source_ids[-1] == source_tokenizer.eos_id
+        assert source_ids == [*source_tokenizer.encode(source), source_tokenizer.eos_id]
+        is_in_capitals = source.isupper()
+        old_target = target_tokenizer.decode(ordinary[1])
+        new_target = target_tokenizer.decode(target_ids)
+        assert new_target == (old_target.upper() if is_in_capitals else old_target)
+        num_changed += source != target
+        num_capitals += is_in_capitals
+    assert num_capitals / len(first) == pytest.approx(0.3, abs=0.06)
+    assert num_changed > 0.5 * len(first)
+    common = first.keys() & second.keys()
+    assert sum(first[visit] != second[visit] for visit in common) > 0.5 * len(common)
+
+
+def test_noise_leaves_the_random_numbers_of_the_subwords_alone(prepared: PreparedData) -> None:
+    rare = with_settings(prepared, noise=NoiseConfig(capitals=1e-9))
+    noisy, order = training_pairs(prepared.train, prepared.tokenizers, rare)
+    assert isinstance(noisy, ResampledPairs)
+    assert epoch_of(noisy, order, 0) == epoch_of(*opened(prepared), 0)
+
+
+def test_noise_keeps_the_tag_of_the_target_language() -> None:
+    config = TokenizerConfig(kind="bpe", vocab_size=300)
+    tokenizer = train_tokenizer(["the lowest house"] * 3, config, tags=["<2it>"])
+    tag, end = tokenizer.tag_id("<2it>"), tokenizer.eos_id
+    noise = PairNoise((tokenizer, tokenizer), NoiseConfig(capitals=1 - 2**-40))
+    pair = TokenPair(
+        np.array([tag, *tokenizer.encode("the house"), end]),
+        np.array([*tokenizer.encode("la casa"), end]),
+    )
+    source_ids, target_ids = noise.changed(pair, Random(1))
+    assert list(source_ids) == [tag, *tokenizer.encode("THE HOUSE"), end]
+    assert list(target_ids) == [*tokenizer.encode("LA CASA"), end]

@@ -5,7 +5,7 @@ import re
 from pathlib import PurePath
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from transformer_cli.errors import UsageError
 
@@ -35,27 +35,46 @@ class CarefulCommand(TyperCommand):
         Raises:
             UsageError: an option is given twice, the name of a file is empty, or an option was left out.
         """
-        if not ctx.resilient_parsing and not set(args) & {"-h", "--help"}:
-            values, others, order = self.make_parser(ctx).parse_args(list(args))
-            parameters: list[Any] = self.get_params(ctx)
-            for option in parameters:
-                if option.param_type_name == "option" and not option.is_flag:
-                    _check_option(option, values.get(option.name), order.count(option))
-            self._check_others(values, others)
+        _check_arguments(self, ctx, args)
         return super().parse_args(ctx, args)
 
-    def _check_others(self, values: dict[str, Any], others: list[str]) -> None:
-        """Say which option stands before an argument, if the command takes options only."""
-        options = {option.name for option in self.params}
-        if not others or any(option.param_type_name == "argument" for option in self.params):
-            return
-        is_config = PurePath(others[0]).suffix in (".yaml", ".yml") or "run" not in options
-        name = "config" if is_config else "run"
-        if name in options and name not in values:
-            raise UsageError(
-                f"{others[0]}: an argument, where an option is expected",
-                hint=f"did you mean --{name} {others[0]}?",
-            )
+
+class CarefulGroup(TyperGroup):
+    """As `CarefulCommand`, for a command that has subcommands and also works without one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line up to the subcommand.
+
+        Raises:
+            UsageError: an option is given twice, the name of a file is empty, or an option was left out.
+        """
+        _check_arguments(self, ctx, args)
+        return super().parse_args(ctx, args)
+
+
+def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
+    if ctx.resilient_parsing or set(args) & {"-h", "--help"}:
+        return
+    values, others, order = command.make_parser(ctx).parse_args(list(args))
+    for option in command.get_params(ctx):
+        if option.param_type_name == "option" and not option.is_flag:
+            _check_option(option, values.get(option.name), order.count(option))
+    if not (others and others[0] in getattr(command, "commands", {})):
+        _check_others(command, values, others)
+
+
+def _check_others(command: Any, values: dict[str, Any], others: list[str]) -> None:
+    """Say which option stands before an argument, if the command takes options only."""
+    options = {option.name for option in command.params}
+    if not others or any(option.param_type_name == "argument" for option in command.params):
+        return
+    is_config = PurePath(others[0]).suffix in (".yaml", ".yml") or "run" not in options
+    name = "config" if is_config else "run"
+    if name in options and name not in values:
+        raise UsageError(
+            f"{others[0]}: an argument, where an option is expected",
+            hint=f"did you mean --{name} {others[0]}?",
+        )
 
 
 def _check_option(option: Any, value: Any, count: int) -> None:

@@ -1,15 +1,36 @@
-"""The options that only `tfm translate` has. As in `cli.py`, the command is imported only when it runs."""
+"""The arguments and options of `tfm translate`. As in `cli.py`, the command is imported only when it runs."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from transformer_cli.commands import completion
+from transformer_cli.commands.arguments.document import ColumnsOption, FormatOption, ValuesOption
+from transformer_cli.commands.arguments.glossary import GlossaryOption
+from transformer_cli.commands.arguments.hypotheses import (
+    NBestOption,
+    PrefixesOption,
+    PrefixOption,
+)
+from transformer_cli.commands.arguments.options import (
+    BeamOption,
+    DebugOption,
+    FromOption,
+    JsonOption,
+    Overrides,
+    RunsOption,
+    ToOption,
+    set_option,
+)
+from transformer_cli.commands.arguments.real_text import ProtectOption, StrictOption
+from transformer_cli.errors import UsageError
+
 InputOption = Annotated[
     Path | None,
     typer.Option(
         "--input",
-        help="A text file, one sentence per line; may be compressed. - is standard input.",
+        help="A text file, one sentence per line, may be compressed; or a document such as page.html. - is standard input.",
     ),
 ]
 OutputOption = Annotated[
@@ -54,3 +75,71 @@ DictionaryOption = Annotated[
         help="With --replace-unknown: a file of lines WORD, tab, TRANSLATION for these words.",
     ),
 ]
+SentencesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(help="Sentences, one per argument. Default: the lines of standard input."),
+]
+SettingsOption = Annotated[
+    Overrides, set_option("decoding.beam_size=8", completion.settings_of_translating)
+]
+
+
+def translate(
+    sentences: SentencesArgument = None,
+    run: RunsOption = None,
+    input_file: InputOption = None,
+    output_file: OutputOption = None,
+    document_format: FormatOption = None,
+    columns: ColumnsOption = None,
+    values: ValuesOption = None,
+    overrides: SettingsOption = None,
+    beam_size: BeamOption = None,
+    protect: ProtectOption = False,
+    strict: StrictOption = False,
+    n_best: NBestOption = None,
+    prefix: PrefixOption = None,
+    prefixes: PrefixesOption = None,
+    glossary: GlossaryOption = None,
+    to: ToOption = None,
+    from_: FromOption = None,
+    alignment: AlignmentOption = False,
+    details: DetailsOption = False,
+    attention: AttentionOption = False,
+    replace_unknown: ReplaceUnknownOption = False,
+    dictionary: DictionaryOption = None,
+    resume: ResumeOption = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Translate sentences: line N of the output is the translation of line N of the input. Or translate a document."""
+    if sentences and input_file:
+        raise UsageError("give either sentences or --input, not both")
+    if prefix and prefixes:
+        raise UsageError("give either --prefix or --prefixes, not both")
+    from transformer_cli.messages import talk_on_stderr
+
+    talk_on_stderr(debug=debug)
+    from transformer_cli.commands.documents.chosen_document import chosen_document
+    from transformer_cli.commands.translate import run_translation
+    from transformer_cli.commands.translating.wishes import Wishes
+
+    settings = _with_beam(overrides, beam_size)
+    flags = {"alignment": alignment, "details": details, "attention": attention, "resume": resume}
+    flags |= {"protects_spans": protect, "is_strict": strict, "replace_unknown": replace_unknown}
+    wishes = Wishes(to, from_, n_best, prefix, prefixes, glossary, dictionary=dictionary, **flags)
+    document = chosen_document(
+        input_file, document_format, columns=columns, values=values or [], has_text=bool(sentences)
+    )
+    if document is not None:
+        from transformer_cli.commands.documents.whole_document import run_document_translation
+
+        run_document_translation(
+            document, output_file, run=run, overrides=settings, wishes=wishes, as_json=as_json
+        )
+        return
+    given = sentences or input_file
+    run_translation(given, output_file, run=run, overrides=settings, wishes=wishes, as_json=as_json)
+
+
+def _with_beam(overrides: list[str] | None, beam_size: int | None) -> list[str]:
+    return [*(overrides or []), *([] if beam_size is None else [f"decoding.beam_size={beam_size}"])]

@@ -12,7 +12,7 @@ def run_import(folder: Path, name: str, wishes: Wishes, *, as_json: bool) -> Non
     """Import a folder, and print what was made of it."""
     imported, run = import_folder(folder, name, wishes)
     source, target = imported.tokenizers
-    directions = [str(direction) for direction in run.config.data.directions]
+    directions = [str(direction) for direction in imported.config.data.directions]
     facts = {
         "run": str(run.path),
         "origin": imported.origin,
@@ -23,10 +23,10 @@ def run_import(folder: Path, name: str, wishes: Wishes, *, as_json: bool) -> Non
         "compared": run.compared,
         "notes": list(imported.notes),
     }
-    shared = " shared by both languages" if run.config.tokenizer.shared else ""
+    shared = " shared by both languages" if imported.config.tokenizer.shared else ""
     sizes = f"{source.vocab_size:,} entries{shared}" if shared else f"{source.vocab_size:,} and {target.vocab_size:,} entries"  # fmt: skip
     shown = directions[:12] + ([f"and {len(directions) - 12} more"] if len(directions) > 12 else [])
-    to = f" --to {run.config.data.directions[0].target}" if len(directions) > 1 else ""
+    to = f" --to {imported.config.data.directions[0].target}" if len(directions) > 1 else ""
     lines = [
         f"imported    {imported.origin}, {run.num_parameters:,} parameters",
         f"run         {run.path}",

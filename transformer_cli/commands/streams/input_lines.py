@@ -42,7 +42,24 @@ def check_input(path: Path, option: str = "--input") -> os.stat_result:
         MissingInputError: there is no such file.
         DataError: the file is damaged, or it holds no text in UTF-8.
     """
-    hint = f"{option} takes a text file, one sentence per line; - is standard input"
+    status = input_status(path, f"{option} takes a text file, one sentence per line; - is standard input")  # fmt: skip
+    if descriptor_of(path) is None and stat.S_ISREG(status.st_mode):
+        beginning = b""
+        for piece in read_chunks(path, by_content=True):
+            beginning += piece
+            if len(beginning) >= _BEGINNING_BYTES:
+                break
+        refuse_utf_16(beginning[:_BEGINNING_BYTES], path)
+        _refuse_binary(beginning[:_BEGINNING_BYTES], str(path))
+    return status
+
+
+def input_status(path: Path, hint: str) -> os.stat_result:
+    """The status of a file, pipe or device that is to be read.
+
+    Raises:
+        MissingInputError: there is no such file, with this hint.
+    """
     number = descriptor_of(path)
     try:
         status = path.stat() if number is None else os.fstat(number)
@@ -52,14 +69,6 @@ def check_input(path: Path, option: str = "--input") -> os.stat_result:
         raise MissingInputError(f"{path}: cannot be read: {error.strerror}", hint=hint) from error
     if stat.S_ISDIR(status.st_mode):
         raise MissingInputError(f"{path}: a folder, where a file is expected", hint=hint)
-    if number is None and stat.S_ISREG(status.st_mode):
-        beginning = b""
-        for piece in read_chunks(path, by_content=True):
-            beginning += piece
-            if len(beginning) >= _BEGINNING_BYTES:
-                break
-        refuse_utf_16(beginning[:_BEGINNING_BYTES], path)
-        _refuse_binary(beginning[:_BEGINNING_BYTES], str(path))
     return status
 
 

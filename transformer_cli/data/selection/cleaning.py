@@ -65,23 +65,23 @@ def clean(
         held_out: digests (`pair_digest`) of validation and test pairs, which are dropped as leakage.
         seen: receives the digests of the pairs, to find duplicates; None: they are kept in memory.
     """
-    alterations = [
-        (alter, report.altered.setdefault(rule, Finding())) for rule, alter in _alterations(rules)
+    altering = [
+        (alter, report.altered.setdefault(rule, Finding())) for rule, alter in alterations(rules)
     ]
-    drops = [
+    dropping = [
         (must_drop, report.dropped.setdefault(rule, Finding()))
-        for rule, must_drop in _drops(rules, held_out, DigestSet() if seen is None else seen)
+        for rule, must_drop in drops(rules, held_out, DigestSet() if seen is None else seen)
     ]
     for pair in pairs:
         report.num_read += 1
-        for alter, finding in alterations:
+        for alter, finding in altering:
             source, target, *numbers = pair
             altered = SentencePair(alter(source), alter(target), *numbers)
             if altered != pair:
                 finding.count += 1
                 finding.example = finding.example or excerpt(pair)
                 pair = altered
-        for must_drop, finding in drops:
+        for must_drop, finding in dropping:
             if must_drop(pair):
                 finding.count += 1
                 finding.example = finding.example or excerpt(pair)
@@ -118,7 +118,8 @@ def check_dropped_share(
     )
 
 
-def _alterations(rules: CleaningConfig) -> Iterator[tuple[str, Callable[[str], str]]]:
+def alterations(rules: CleaningConfig) -> Iterator[tuple[str, Callable[[str], str]]]:
+    """The rules that change texts, each by its name, in the order in which they are applied."""
     # Control characters first: removing one can bring a letter and its accent together, which NFC
     # then joins. In this order, cleaning a second time changes nothing.
     if rules.remove_control_characters:
@@ -127,9 +128,10 @@ def _alterations(rules: CleaningConfig) -> Iterator[tuple[str, Callable[[str], s
         yield "normalize_unicode", compose
 
 
-def _drops(
+def drops(
     rules: CleaningConfig, held_out: Collection[bytes], seen: DigestSet
 ) -> Iterator[tuple[str, Callable[[SentencePair], bool]]]:
+    """The rules that drop pairs, each by its name, with a function that says whether it drops a pair."""
     if rules.drop_empty:
         yield "drop_empty", lambda pair: is_blank(pair.source) or is_blank(pair.target)
     if rules.drop_equal:

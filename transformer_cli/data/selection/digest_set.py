@@ -32,6 +32,12 @@ class DigestSet:
     def __len__(self) -> int:
         return self._size
 
+    def __iter__(self) -> Iterator[bytes]:
+        return _digests(self._table)
+
+    def __contains__(self, digest: object) -> bool:
+        return isinstance(digest, bytes) and self._place(digest)[1]
+
     def add(self, digest: bytes) -> bool:
         """Add a digest; whether it is new."""
         if not self._insert(digest):
@@ -51,15 +57,21 @@ class DigestSet:
         self._table, self._file = bytearray(), None
 
     def _insert(self, digest: bytes) -> bool:
+        place, is_present = self._place(digest)
+        if not is_present:
+            self._table[place : place + DIGEST_BYTES] = digest
+        return not is_present
+
+    def _place(self, digest: bytes) -> tuple[int, bool]:
+        """Where a digest stands or would be put, and whether it stands there."""
         table = self._table
         end = len(table)
         place = int.from_bytes(digest[:8], "little") * DIGEST_BYTES % end
         while (found := table[place : place + DIGEST_BYTES]) != digest:
             if found == _EMPTY:
-                table[place : place + DIGEST_BYTES] = digest
-                return True
+                return place, False
             place = (place + DIGEST_BYTES) % end
-        return False
+        return place, True
 
     def _grow(self) -> None:
         old, old_file = self._table, self._file

@@ -56,6 +56,10 @@ class NotUtf8Error(DataError):
     """A pair of a corpus is not UTF-8."""
 
 
+class UnequalLinesError(DataError):
+    """The two sides of a corpus have different numbers of lines."""
+
+
 def read_lines(path: Path) -> Iterator[bytes | None]:
     """The lines of a file, as `cut_lines` yields them; a file with the line ends of old Macs is a DataError."""
     return cut_lines(_with_line_feeds(read_chunks(path), path), path)

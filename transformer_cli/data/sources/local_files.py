@@ -9,7 +9,12 @@ from transformer_cli.config.data import FilesData, HubData
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.sources.decompression import COMPRESSIONS, beginning_digest, file_digest
 from transformer_cli.data.sources.fields import Fields
-from transformer_cli.data.sources.lines import RawPair, decode_pairs, read_lines
+from transformer_cli.data.sources.lines import (
+    RawPair,
+    UnequalLinesError,
+    decode_pairs,
+    read_lines,
+)
 from transformer_cli.data.sources.paths import expand_path, name_under_root
 from transformer_cli.data.sources.records import read_jsonl, read_parquet
 from transformer_cli.data.sources.saved_datasets import read_saved, saved_files, saved_splits
@@ -70,7 +75,7 @@ def read_file(
 ) -> Iterator[tuple[str, str]]:
     """Yield the pairs of one of the files of `data.corpora[index]`, from row `first` on."""
     places = str(files.source), str(files.target)
-    rows = islice(_raw_pairs(files, data, index), first, None)
+    rows = islice(raw_pairs(files, data, index), first, None)
     return decode_pairs(rows, places, data.undecodable, report)
 
 
@@ -220,7 +225,8 @@ def without_compression(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
 
 
-def _raw_pairs(files: CorpusFiles, data: FilesData, index: int) -> Iterator[RawPair]:
+def raw_pairs(files: CorpusFiles, data: FilesData, index: int) -> Iterator[RawPair]:
+    """The pairs of one of the files of `data.corpora[index]` as bytes, with their line numbers."""
     if files.format == "text":
         return _read_text(files.source, files.target)
     fields = Fields.of(data, index)
@@ -245,14 +251,14 @@ def pair_lines(
     """Line N of the source with line N of the target.
 
     Raises:
-        DataError: the sides have different numbers of lines; it gives both numbers and names.
+        UnequalLinesError: the sides have different numbers of lines; it gives both numbers and names.
     """
     sides = zip_longest(source_lines, target_lines, fillvalue=_ABSENT)
     for number, lines in enumerate(sides, start=1):
         if _ABSENT in lines:
             num_longer = number + sum(1 for _ in sides)
             counts = [number - 1 if line == _ABSENT else num_longer for line in lines]
-            raise DataError(
+            raise UnequalLinesError(
                 f"{names[0]} has {_num_lines(counts[0])}, {names[1]} has {_num_lines(counts[1])}",
                 hint="line N of one must translate line N of the other; empty lines count",
             )

@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields
 from torch import Tensor
 
 from transformer_cli.decoding.engines.mean_probabilities import MeanScorer, mean_log_probs
-from transformer_cli.decoding.engines.pytorch import PyTorchEngine, started_search
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine
+from transformer_cli.decoding.engines.search_start import started_search
 from transformer_cli.decoding.search import AttendingScorer
 from transformer_cli.model import Transformer
 from transformer_cli.model.precision import at_least_float32

@@ -17,7 +17,7 @@ from transformer_cli.decoding.engine import (
     SpecialIds,
     TokenIds,
 )
-from transformer_cli.decoding.engines.cross_attention import aligning_layer
+from transformer_cli.decoding.engines.search_start import started_search
 from transformer_cli.decoding.engines.teacher_forcing import TeacherForcing
 from transformer_cli.decoding.engines.term_search import (
     beam_groups,
@@ -36,6 +36,7 @@ from transformer_cli.decoding.search import (
     greedy_search,
     sample_search,
 )
+from transformer_cli.decoding.search.beam import BeamObserver
 from transformer_cli.decoding.search.coverage import CoveragePenalty
 from transformer_cli.decoding.search.forced_prefix import ForcedPrefix
 from transformer_cli.decoding.search.hooks import (
@@ -49,7 +50,6 @@ from transformer_cli.decoding.search.repetition import NoRepeatedNgrams
 from transformer_cli.memory import to_device
 from transformer_cli.model import Transformer, sum_loss
 from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer
-from transformer_cli.model.decoder_state import DecoderState
 from transformer_cli.model.precision import at_least_float32
 from transformer_cli.runtime import Machine
 from transformer_cli.text import SequenceFormat
@@ -80,6 +80,8 @@ class PyTorchEngine:
     """Returns the word edges of the target tokens, which only terms need; None if each token is a whole word or mark."""
     translating: PreparedTransformer | None = None
     """The same model, prepared for translation; None: the modules translate. See `prepared`."""
+    observer: BeamObserver | None = None
+    """Is told about each step of a beam search, also with a beam of one; None: nobody is."""
 
     def prepared(self) -> "PyTorchEngine":
         """This engine for a model whose weights will not change: on a CPU, it translates faster."""
@@ -213,6 +215,8 @@ class PyTorchEngine:
             return sample_search(*arguments, seeds)
         if options.diversity is not None:
             return diverse_beam_search(*arguments)
+        if self.observer is not None:
+            return beam_search(*arguments, self.observer)
         search = greedy_search if options.beam_size == 1 else beam_search
         return search(*arguments)
 
@@ -284,16 +288,3 @@ class PyTorchEngine:
 
     def _on_device(self, array: NDArray[Any]) -> Tensor:
         return to_device(torch.from_numpy(array), self.machine.device)
-
-
-def started_search(
-    model: Transformer, source_ids: Tensor, source_mask: Tensor | None, *, with_attention: bool
-) -> DecoderState:
-    """The state of a decoder before its first token, one row for each source.
-
-    Args:
-        with_attention: whether the search asks for the attention of the layer that aligns best.
-    """
-    memory = model.encode(source_ids, source_mask)  # (B, S, D)
-    layer = aligning_layer(len(model.decoder.layers)) if with_attention else None
-    return model.start_decoding(memory, source_mask, attended_layer=layer)

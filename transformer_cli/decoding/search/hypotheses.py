@@ -57,6 +57,20 @@ class Step(NamedTuple):
     tokens: Tensor  # (b, W) int64
 
 
+class Candidates(NamedTuple):
+    """The best W continuations of one step, best first, and what became of each; all (b, W).
+
+    A continuation that does not exist has the total -inf.
+    """
+
+    parents: Tensor  # int64: the slot of the previous step to which the token is appended
+    tokens: Tensor  # int64
+    totals: Tensor  # log-probabilities of the hypotheses with these tokens
+    scores: Tensor  # log-probability / length penalty
+    is_kept: Tensor  # bool: whether they are in the beam, open or finished
+    is_end: Tensor  # bool: whether they end here, by [EOS] or at the maximal length
+
+
 class Beams:
     """The beam of each sentence, and its W best finished hypotheses.
 
@@ -69,7 +83,7 @@ class Beams:
         self._penalties = penalties
         self._beam_size = beam_size
         self._steps: list[Step] = []
-        self._newest: tuple[Tensor, Tensor]  # (b, W): scores, and whether they are in the beam
+        self._newest: Candidates
         # From here to `_origins`: for the b sentences still searched.
         self._sentences = torch.arange(len(max_lengths), device=max_lengths.device)
         self._max_lengths = max_lengths
@@ -117,9 +131,13 @@ class Beams:
         length = len(self._steps)
         is_end = (self._max_lengths <= length).unsqueeze(1) | (tokens == eos_id)
         scores = totals / self._penalties[length]
-        self._newest = scores, is_kept
+        self._newest = Candidates(parents, tokens, totals, scores, is_kept, is_end)
         self._keep_finished(scores.where(is_kept & is_end, -torch.inf))
         self._totals = totals.where(is_kept & ~is_end, -torch.inf)
+
+    def length_penalty(self, length: int) -> float:
+        """The divisor of the log-probability of a hypothesis with this number of tokens."""
+        return float(self._penalties[length])
 
     def __len__(self) -> int:
         """B, the number of all sentences."""
@@ -137,8 +155,12 @@ class Beams:
 
     def is_newest_in_beam(self) -> Tensor:
         """(b, W) bool: whether the hypothesis that got each of the newest tokens is in the beam, open or finished."""
-        scores, is_kept = self._newest
-        return is_kept & (scores > -torch.inf)
+        return self._newest.is_kept & (self._newest.scores > -torch.inf)
+
+    @property
+    def newest_candidates(self) -> Candidates:
+        """What the last call of `extend` chose among, and what it decided."""
+        return self._newest
 
     def _is_in_beam(self, scores: Tensor) -> Tensor:
         """(b, W) bool: True for a candidate among the W best, candidates and finished hypotheses together."""

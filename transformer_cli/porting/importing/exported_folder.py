@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE
+from transformer_cli.checkpoint.state_values import MOST
 from transformer_cli.config import Config
 from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings
 from transformer_cli.config.yaml_reader import parse_yaml
-from transformer_cli.errors import DataError
+from transformer_cli.errors import DataError, UsageError
 from transformer_cli.interchange.foreign_tokenizers.marian_tokenizers import ForeignTokenizers
+from transformer_cli.porting.exporting.export_run import RECORD
 from transformer_cli.porting.exporting.hugging_face_format import OWN_FOLDER
-from transformer_cli.porting.importing.imported_model import ImportedModel
+from transformer_cli.porting.importing.imported_model import ImportedModel, Wishes
 from transformer_cli.porting.importing.model_folder import MAX_TOKENIZER_BYTES, ModelFolder
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers
@@ -28,14 +30,22 @@ def is_exported(folder: ModelFolder) -> bool:
     return folder.has("config.json", f"{OWN_FOLDER}/{CONFIG_FILE}")
 
 
-def import_exported(folder: ModelFolder) -> ImportedModel:
+def import_exported(folder: ModelFolder, name: str, wishes: Wishes) -> ImportedModel:
     """The model in such a folder.
 
+    Args:
+        folder: of the model.
+        name: of the new run.
+        wishes: nothing, because the folder knows its languages.
+
     Raises:
+        UsageError: the user names languages.
         MissingInputError: a file is missing.
         DataError: the files do not belong to one model.
         ConfigError: the config is invalid.
     """
+    if wishes != Wishes():
+        raise UsageError("--from and --to are not for an exported run: it knows its languages")
     from transformer_cli.interchange.hugging_face.embedding_tables import TableForm, Vocabularies
     from transformer_cli.interchange.hugging_face.from_hugging_face import restored_state
     from transformer_cli.interchange.hugging_face.model_classes import fitting_class
@@ -59,12 +69,10 @@ def import_exported(folder: ModelFolder) -> ImportedModel:
     their_rows = [first + index for index in range(sizes[0])], [*range(sizes[1])]
     return ImportedModel(
         origin=f"the run {config.name}, exported to transformers",
-        model=config.model,
+        config=_as_new_run(config, name),
         state=state,
         tokenizers=(source, target),
-        tokenizer=config.tokenizer,
-        data=config.data,
-        decoding=config.decoding,
+        step=_step(folder),
         compare=functools.partial(
             compare,
             folder.path,
@@ -87,6 +95,19 @@ def _check_shapes(config: Config, sizes: tuple[int, int], state: "Mapping[str, T
                 f"the weights: {name} has the shape {found}, but {OWN_FOLDER}/{CONFIG_FILE} and the tokenizers ask for {wanted}",
                 hint="copy the whole exported folder again",
             )
+
+
+def _as_new_run(exported: Config, name: str) -> Config:
+    """The config of the exported run; the run from which it was fine-tuned is not here."""
+    without_start = {"init_from": None, "frozen": None, "add_words": None}
+    training = exported.training.model_copy(update=without_start)
+    return exported.model_copy(update={"name": name, "training": training})
+
+
+def _step(folder: ModelFolder) -> int:
+    """The step of the exported checkpoint; 0 if the folder does not say it."""
+    step = folder.json_or_empty(RECORD).get("step")
+    return step if type(step) is int and 0 <= step <= MOST else 0
 
 
 def _config(own: ModelFolder) -> Config:

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from transformer_cli.config import DecodingConfig, TokenizerConfig
+from transformer_cli.config import Config, DecodingConfig, TokenizerConfig
 from transformer_cli.errors import ConfigError, DataError
 from transformer_cli.interchange.foreign_tokenizers.marian_tokenizers import (
     ForeignTokenizers,
@@ -13,7 +13,7 @@ from transformer_cli.interchange.foreign_tokenizers.marian_tokenizers import (
     marian_tokenizers,
 )
 from transformer_cli.interchange.foreign_tokenizers.sentencepiece_file import read_sentencepiece
-from transformer_cli.porting.importing.imported_model import ImportedModel, Wishes
+from transformer_cli.porting.importing.imported_model import FINE_TUNING, ImportedModel, Wishes
 from transformer_cli.porting.importing.languages_of_folder import (
     Languages,
     imported_data,
@@ -36,8 +36,13 @@ _NEVER = -100.0
 that is smoothed over the whole vocabulary stays small."""
 
 
-def import_hugging_face(folder: ModelFolder, wishes: Wishes) -> ImportedModel:
+def import_hugging_face(folder: ModelFolder, name: str, wishes: Wishes) -> ImportedModel:
     """The model in a folder of transformers.
+
+    Args:
+        folder: with config.json.
+        name: of the run.
+        wishes: its languages.
 
     Raises:
         MissingInputError: a file is missing.
@@ -56,14 +61,19 @@ def import_hugging_face(folder: ModelFolder, wishes: Wishes) -> ImportedModel:
     foreign = _with_our_ids(folder, foreign, tokenizers)
     from transformer_cli.porting.importing.comparison_with_transformers import compare
 
+    config = Config(
+        name=name,
+        data=imported_data(languages),
+        tokenizer=TokenizerConfig(kind="sentencepiece", shared=tokenizers.are_shared),
+        model=foreign.config,
+        training=FINE_TUNING,
+        decoding=_decoding(settings),
+    )
     return ImportedModel(
         origin=str((settings.get("architectures") or [settings["model_type"]])[0]),
-        model=foreign.config,
+        config=config,
         state=foreign.state,
         tokenizers=(tokenizers.source, tokenizers.target),
-        tokenizer=TokenizerConfig(kind="sentencepiece", shared=tokenizers.are_shared),
-        data=imported_data(languages),
-        decoding=_decoding(settings),
         compare=functools.partial(compare, folder.path, tokenizers),
     )
 

@@ -36,15 +36,15 @@ def import_folder(
             hint="letters, digits, '.', '_' and '-', of which a letter or a digit is the first; at most 100",
         )
     require_new(name, runs_folder)
-    imported = _read(ModelFolder(path), wishes)
-    return imported, write_run(imported, name, runs_folder)
+    imported = _read(ModelFolder(path), name, wishes)
+    return imported, write_run(imported, runs_folder)
 
 
-def _read(folder: ModelFolder, wishes: Wishes) -> ImportedModel:
+def _read(folder: ModelFolder, name: str, wishes: Wishes) -> ImportedModel:
     if is_exported(folder):
-        return import_exported(folder)
+        return import_exported(folder, name, wishes)
     if folder.has("config.json"):
-        return import_hugging_face(folder, wishes)
+        return import_hugging_face(folder, name, wishes)
     raise DataError(
         f"{folder}: not a model folder that can be imported: there is no config.json",
         hint="docs/importing.md lists what can be imported",

@@ -4,13 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from transformer_cli.config import (
-    DataConfig,
-    DecodingConfig,
-    ModelConfig,
-    TokenizerConfig,
-    TrainingConfig,
-)
+from transformer_cli.config import Config, TrainingConfig
 from transformer_cli.text.tokenizer_pair import Tokenizers
 
 if TYPE_CHECKING:
@@ -31,6 +25,7 @@ FINE_TUNING = TrainingConfig(
     keep_best=1,
     best_metric="chrf",
 )
+"""A proposal for the fine-tuning of a model whose training is not known."""
 
 
 class Wishes(NamedTuple):
@@ -54,14 +49,12 @@ class ImportedModel:
 
     origin: str
     """The kind of the model, such as MarianMTModel."""
-    model: ModelConfig
+    config: Config
+    """Of the run that is made."""
     state: "Mapping[str, Tensor]"
     tokenizers: Tokenizers
-    tokenizer: TokenizerConfig
-    data: DataConfig
-    decoding: DecodingConfig
     compare: Comparison
-    training: TrainingConfig = FINE_TUNING
-    """A proposal for fine-tuning."""
+    step: int = 0
+    """Number of updates of the model; 0 if it is not known."""
     notes: tuple[str, ...] = ()
     """What the user should know."""

@@ -1,0 +1,1 @@
+"""The arguments of commands that read corpora and other pairs of texts."""

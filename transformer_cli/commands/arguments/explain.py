@@ -1,0 +1,75 @@
+"""The arguments and options of `tfm explain`. As in `cli.py`, the command is imported only when it runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transformer_cli.commands import completion
+from transformer_cli.commands.arguments.options import (
+    BeamOption,
+    DebugOption,
+    FromOption,
+    JsonOption,
+    Overrides,
+    RunOption,
+    ToOption,
+    set_option,
+)
+
+
+def explain(
+    sentence: Annotated[str, typer.Argument(help="The sentence that is translated and explained.")],
+    run: RunOption = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Also write an interactive page, one file that needs no network.",
+        ),
+    ] = None,
+    png: Annotated[
+        Path | None,
+        typer.Option(
+            "--png", metavar="FILE", help="Also draw the attention as a picture for slides."
+        ),
+    ] = None,
+    overrides: Annotated[
+        Overrides, set_option("decoding.length_penalty=1.0", completion.settings_of_explaining)
+    ] = None,
+    beam_size: BeamOption = None,
+    n_best: Annotated[
+        int | None,
+        typer.Option(
+            "--n-best",
+            min=1,
+            max=64,
+            metavar="N",
+            help="Number of hypotheses, at most the beam size. Default: decoding.num_best, so 1 unless the run says otherwise.",
+        ),
+    ] = None,
+    top: Annotated[
+        int,
+        typer.Option("--top", min=1, max=50, help="Number of probable tokens for each step."),
+    ] = 5,
+    prefix: Annotated[
+        str, typer.Option("--prefix", help="The beginning of the translation: whole words.")
+    ] = "",
+    to: ToOption = None,
+    from_: FromOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Show how the model translates a sentence: pieces, masks, shapes, attention, and each step of the search."""
+    from transformer_cli.commands.explaining.explain import Asked, Outputs, run_explanation
+    from transformer_cli.messages import talk_on_stderr
+
+    talk_on_stderr(debug=debug)
+    changed = [] if beam_size is None else [f"decoding.beam_size={beam_size}"]
+    run_explanation(
+        run,
+        [*(overrides or []), *changed],
+        Asked(sentence, to, from_, prefix=prefix, num_best=n_best, num_alternatives=top),
+        Outputs(html, png, as_json=as_json),
+    )

@@ -1,0 +1,1 @@
+"""The arguments of commands about runs and the models in them."""

@@ -1,0 +1,114 @@
+"""The options of `tfm serve`. As in `cli.py`, the command is imported only when it runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transformer_cli.commands import completion
+from transformer_cli.commands.arguments.options import (
+    BeamOption,
+    DebugOption,
+    Overrides,
+    set_option,
+)
+from transformer_cli.commands.arguments.real_text import ProtectOption
+
+MaxRequestsOption = Annotated[
+    int,
+    typer.Option(
+        "--max-requests",
+        min=1,
+        max=10_000,
+        help="Requests that are translated or wait; further ones get 429.",
+    ),
+]
+MaxCharactersOption = Annotated[
+    int, typer.Option("--max-characters", min=1, max=1_000_000, help="Characters of one text.")
+]
+MaxTextsOption = Annotated[
+    int, typer.Option("--max-texts", min=1, max=10_000, help="Texts of one request.")
+]
+DeadlineOption = Annotated[
+    float,
+    typer.Option(
+        "--deadline", min=0.1, max=3600.0, help="Seconds for one request; then it gets 503."
+    ),
+]
+CacheOption = Annotated[
+    int,
+    typer.Option(
+        "--cache-mib", min=0, max=1 << 20, help="Memory for translations that are kept, in MiB."
+    ),
+]
+
+
+def serve(
+    run: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--run",
+            help="Name or folder of a run; may be repeated, for other languages. Default: the newest run under runs/.",
+            autocompletion=completion.runs,
+        ),
+    ] = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            help="Address at which the server listens. 0.0.0.0: all addresses of this machine.",
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port; 0: any free one.")
+    ] = 5000,
+    overrides: Annotated[
+        Overrides, set_option("decoding.beam_size=8", completion.settings_of_serving)
+    ] = None,
+    beam_size: BeamOption = None,
+    api_keys: Annotated[
+        Path | None,
+        typer.Option(
+            "--api-keys", help="A file with one key on each line. Default: no key is needed."
+        ),
+    ] = None,
+    cors: Annotated[
+        bool,
+        typer.Option("--cors", help="Pages of other origins may use the server from a browser."),
+    ] = False,
+    glossary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--glossary",
+            metavar="LANGUAGES=FILE",
+            help="A glossary that requests can name, such as en-it=terms.tsv; may be repeated.",
+        ),
+    ] = None,
+    protect: ProtectOption = False,
+    max_requests: MaxRequestsOption = 256,
+    max_characters: MaxCharactersOption = 5000,
+    max_texts: MaxTextsOption = 64,
+    deadline: DeadlineOption = 60.0,
+    cache_mib: CacheOption = 64,
+    debug: DebugOption = False,
+) -> None:
+    """Serve translations over HTTP: a page, and the interfaces of LibreTranslate, DeepL and OPUS-CAT."""
+    from transformer_cli.commands.serving.serve import ServerWishes, run_server
+    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.serving.limits import Limits
+
+    talk_on_stderr(debug=debug)
+    beam = [] if beam_size is None else [f"decoding.beam_size={beam_size}"]
+    run_server(
+        run,
+        [*(overrides or []), *beam],
+        address=(host, port),
+        limits=Limits(
+            max_texts=max_texts,
+            max_characters=max_characters,
+            max_requests=max_requests,
+            deadline_seconds=deadline,
+            cache_bytes=cache_mib << 20,
+        ),
+        wishes=ServerWishes(api_keys, tuple(glossary or ()), cors, protect),
+    )

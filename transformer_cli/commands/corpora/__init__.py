@@ -1,0 +1,1 @@
+"""The subcommands of `tfm data`: corpora before training."""

@@ -1,0 +1,1 @@
+"""`tfm translate` for documents: files in which not everything is text."""

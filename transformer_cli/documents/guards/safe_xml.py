@@ -1,0 +1,69 @@
+"""XML that is read without harm: entities, external references and deep nesting are refused before it is parsed."""
+
+from typing import Any
+from xml.parsers import expat
+
+from transformer_cli.documents.guards.reading_limits import LIMITS, ReadingLimits
+from transformer_cli.errors import DataError
+
+_OTHER_FILE = "open it in the program that made it, and save it again"
+
+
+def check_xml(data: bytes, limits: ReadingLimits = LIMITS) -> None:
+    """Refuse XML that is not well-formed, declares entities, or is nested too deeply.
+
+    A DOCTYPE that names an external DTD is allowed, but this DTD is never read.
+
+    Raises:
+        DataError: with the line of the problem.
+    """
+    limits.check_size(data)
+    parser = expat.ParserCreate()
+    depth = 0
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        limits.check_depth(depth, f"line {parser.CurrentLineNumber}")
+
+    def end(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    def refuse_entity(name: str, *_: Any) -> None:
+        raise DataError(
+            f"line {parser.CurrentLineNumber}: the XML declares an entity {name}",
+            hint="documents with entities of their own are not read, because they can grow without limit or name other files",
+        )
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.EntityDeclHandler = refuse_entity
+    parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        message = expat.ErrorString(error.code)
+        raise DataError(f"line {error.lineno}: no well-formed XML: {message}", hint=_OTHER_FILE) from error  # fmt: skip
+    except (LookupError, ValueError) as error:
+        raise DataError(f"no readable XML: {error}", hint=_OTHER_FILE) from error
+
+
+def parsed_xml(data: bytes, limits: ReadingLimits = LIMITS) -> Any:
+    """The root element of XML, by lxml, after `check_xml`."""
+    from lxml import etree
+
+    check_xml(data, limits)
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        dtd_validation=False,
+        huge_tree=False,
+        remove_blank_text=False,
+        strip_cdata=False,
+    )
+    try:
+        return etree.fromstring(data, parser)
+    except etree.XMLSyntaxError as error:
+        raise DataError(f"no readable XML: {error}", hint=_OTHER_FILE) from error

@@ -1,0 +1,117 @@
+"""Checks that translations keep the protected spans of their texts, and translates around those that are lost."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from transformer_cli.decoding.real_text.promise import Promise
+from transformer_cli.documents.segments import has_letter
+from transformer_cli.documents.text_translator import (
+    AnsweredText,
+    AskedText,
+    Extent,
+    LinkedWords,
+    TextTranslator,
+    links_by_position,
+)
+from transformer_cli.text.protected.spans import find_spans
+
+COPIED = "a sentence was left as it is, because the model loses the protected parts of it"
+IN_PIECES = "a sentence was translated in pieces, because the model loses the protected parts of it"
+CUT = "a sentence was too long for the model, and was translated in parts"
+
+
+class CheckedAnswer(NamedTuple):
+    """A translation with all protected spans of its text, and why a person should look at it."""
+
+    text: str
+    links: tuple[LinkedWords, ...]
+    doubts: tuple[str, ...]
+
+
+def with_kept_spans(
+    answers: Mapping[AskedText, AnsweredText], translator: TextTranslator
+) -> dict[AskedText, CheckedAnswer]:
+    """The answers, in which each protected span stands as often as in its text.
+
+    Where an answer has lost one, the text between the spans is translated again, piece by piece. Where a piece
+    invents a span, the text stays as it is.
+    """
+    broken = {
+        asked: _pieces(asked.text)
+        for asked, answer in answers.items()
+        if not _promise(asked.text).is_kept_by(answer.text)
+    }
+    texts = [piece.text for pieces in broken.values() for piece in pieces if piece.is_translated]
+    asked_pieces = [AskedText(text) for text in dict.fromkeys(texts)]
+    found = translator.translate(asked_pieces) if asked_pieces else []
+    of_pieces = {asked.text: answer.text for asked, answer in zip(asked_pieces, found, strict=True)}
+    return {
+        asked: _in_pieces(asked, broken[asked], of_pieces)
+        if asked in broken
+        else _checked(asked, answer)
+        for asked, answer in answers.items()
+    }
+
+
+def _promise(text: str) -> Promise:
+    return Promise.of(text, find_spans(text), may_repeat_numbers=True)
+
+
+def _checked(asked: AskedText, answer: AnsweredText) -> CheckedAnswer:
+    doubts = (COPIED,) * answer.is_copied + (CUT,) * answer.is_cut
+    is_same = answer.text == asked.text
+    links = () if is_same or not asked.needs_links else answer.links
+    return CheckedAnswer(answer.text, links or links_by_position(asked.text, answer.text), doubts)
+
+
+class _Piece(NamedTuple):
+    """A part of a text: translated by itself, or left as it is."""
+
+    text: str
+    is_translated: bool
+
+
+def _in_pieces(
+    asked: AskedText, pieces: Sequence[_Piece], of_pieces: Mapping[str, str]
+) -> CheckedAnswer:
+    """The translation that the pieces give together, with links for the words of each piece."""
+    text, place = "", 0
+    links: list[LinkedWords] = []
+    for piece in pieces:
+        translated = of_pieces[piece.text] if piece.is_translated else piece.text
+        for source, target in links_by_position(piece.text, translated):
+            links.append(LinkedWords(_shifted(source, place), _shifted(target, len(text))))
+        text += translated
+        place += len(piece.text)
+    if _promise(asked.text).is_kept_by(text):
+        return CheckedAnswer(text, tuple(links), (IN_PIECES,))
+    return CheckedAnswer(asked.text, links_by_position(asked.text, asked.text), (COPIED,))
+
+
+def _shifted(extent: Extent, by: int) -> Extent:
+    return extent[0] + by, extent[1] + by
+
+
+def _pieces(text: str) -> list[_Piece]:
+    """A text, cut before and after each protected span and the marks beside it."""
+    pieces, place = [], 0
+    for span in find_spans(text):
+        pieces += _with_edges(text[place : span.start])
+        pieces.append(_Piece(text[span.start : span.end], is_translated=False))
+        place = span.end
+    return [piece for piece in [*pieces, *_with_edges(text[place:])] if piece.text]
+
+
+def _with_edges(text: str) -> list[_Piece]:
+    """A text, and the white space and marks at its ends by themselves."""
+    start, end = 0, len(text)
+    while start < end and not text[start].isalnum():
+        start += 1
+    while start < end and not text[end - 1].isalnum():
+        end -= 1
+    core = text[start:end]
+    return [
+        _Piece(text[:start], is_translated=False),
+        _Piece(core, is_translated=has_letter(core)),
+        _Piece(text[end:], is_translated=False),
+    ]

@@ -1,0 +1,1 @@
+"""Markup languages: which characters are text, which are markup, and which are neither."""

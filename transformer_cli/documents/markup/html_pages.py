@@ -1,0 +1,225 @@
+"""HTML: the text of pages and fragments is translated; malformed markup, comments and scripts stay as they are."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from html import escape, unescape
+
+from transformer_cli.documents.character_encoding import decoded
+from transformer_cli.documents.line_numbers import LineNumbers
+from transformer_cli.documents.markup.html_tokens import (
+    Attribute,
+    HtmlToken,
+    TokenKind,
+    attributes,
+    html_tokens,
+)
+from transformer_cli.documents.markup.nested_ranges import InlinePart, nested_runs
+from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
+from transformer_cli.documents.segments import (
+    Languages,
+    Markup,
+    Role,
+    Segment,
+    TranslatedSegment,
+    has_letter,
+    plain_text,
+)
+from transformer_cli.documents.spliced import Edit, Slot, SplicedDocument, rendered
+from transformer_cli.text.languages import primary_language
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Elements inside a sentence. Every other element ends the text before it.
+_INLINE = _names(
+    "a abbr acronym b bdi bdo big cite del dfn em font i ins label mark nobr q rb rp rt ruby s small span strike "
+    "strong sub sup time tt u"
+)
+_POINTS = _names("area basefont img input param source track wbr")
+_VOID = _POINTS | _names("base br col embed frame hr link meta")
+# Elements whose content is not translated. Inside a sentence they take the place of a word,
+_CODE = _names("code kbd math samp svg var")
+# or of nothing,
+_INVISIBLE = _names(
+    "audio canvas datalist iframe noembed noframes object picture script style template textarea video xmp"
+)
+# or they are blocks of their own.
+_CODE_BLOCKS = _names("listing plaintext pre")
+_TEXT_ATTRIBUTES = _names(
+    "alt aria-description aria-label aria-placeholder aria-roledescription label placeholder summary title"
+)
+_TEXTS_OF_META = _names(
+    "description keywords og:description og:title og:image:alt twitter:description twitter:title twitter:image:alt"
+)
+_BUTTONS = frozenset(["button", "reset", "submit"])
+_BEGINNING = 4096
+_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
+
+
+def read_html(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
+    """An HTML page or fragment.
+
+    The content of <script>, <style>, <pre> and <code> stays, and so does that of elements with translate="no", with the
+    class notranslate, or in another language than the page.
+    """
+    charset = _CHARSET.search(data[:_BEGINNING])
+    content = decoded(data, charset and charset[1].decode("ascii"), is_markup=True)
+    reader = _Reader(content.text)
+    return SplicedDocument(content, tuple(reader.slots), tuple(reader.edits))
+
+
+class _Reader:
+    """Reads an HTML text once, from the beginning to the end."""
+
+    def __init__(self, text: str) -> None:
+        self.slots: list[Slot] = []
+        self.edits: list[Edit] = []
+        self._text = text
+        self._tokens = list(html_tokens(text))
+        self._run: list[InlinePart] = []
+        self._ends = _ends_of_elements(self._tokens)
+        self._lines = LineNumbers(text)
+        self._language: str | None = None
+        index = 0
+        while index < len(self._tokens):
+            index = self._read(index)
+        self._flush()
+
+    def _read(self, index: int) -> int:
+        """Read a token, or a whole element whose content is not translated; gives the index of the next token."""
+        token = self._tokens[index]
+        raw = self._text[token.start : token.end]
+        if token.kind is TokenKind.TEXT:
+            self._run.append(InlinePart(unescape(raw), token.start, token.end))
+        elif token.kind is TokenKind.OTHER:
+            self._add(Role.POINT, token.start, token.end)
+        elif token.kind is TokenKind.END:
+            if token.name in _INLINE:
+                self._add(Role.CLOSE, token.start, token.end, token.name)
+            elif token.name not in _VOID:
+                self._flush()
+        else:
+            return self._read_start(index, raw)
+        return index + 1
+
+    def _read_start(self, index: int, raw: str) -> int:
+        token, of_tag = self._tokens[index], attributes(raw)
+        role = self._untranslated_role(token, of_tag)
+        if role is None and token.name == "sup":
+            end = self._ends.get(index, index + 1)
+            texts = [self._text[each.start : each.end] for each in self._tokens[index:end] if each.kind is TokenKind.TEXT]  # fmt: skip
+            role = None if has_letter("".join(texts)) else Role.POINT  # the mark of a footnote
+        if role is not None:
+            end = self._ends.get(index, index + 1)
+            if role is Role.OPEN:
+                self._flush()
+            else:
+                self._add(role, token.start, self._tokens[end - 1].end)
+            return end
+        if token.name in _INLINE:
+            self._add(Role.OPEN, token.start, token.end, token.name)
+        elif token.name in _POINTS:
+            self._add(Role.POINT, token.start, token.end)
+        else:
+            self._flush()
+        self._read_attributes(token, of_tag)
+        return index + 1
+
+    def _untranslated_role(self, token: HtmlToken, of_tag: list[Attribute]) -> Role | None:
+        """The role of an element whose content is not translated; OPEN for a block, None for all other elements."""
+        if token.name in _VOID:
+            return None
+        if token.name in _INVISIBLE:
+            return Role.POINT
+        values = {each.name: unescape(each.value).strip() for each in of_tag}
+        is_kept = (
+            values.get("translate", "").lower() == "no"
+            or "notranslate" in values.get("class", "").split()
+            or self._is_foreign(token.name, values.get("lang"))
+        )
+        if token.name in _CODE or (is_kept and token.name in _INLINE):
+            return Role.WORD
+        return Role.OPEN if is_kept or token.name in _CODE_BLOCKS else None
+
+    def _is_foreign(self, name: str, language: str | None) -> bool:
+        """Whether an element names another language than the page."""
+        if not language:
+            return False
+        if name == "html":
+            self._language = primary_language(language)
+        return self._language not in (None, primary_language(language))
+
+    def _add(self, role: Role, start: int, end: int, name: str = "") -> None:
+        piece = Markup(role, start, self._text[start:end], start)
+        self._run.append(InlinePart(piece, start, end, name))
+
+    def _flush(self) -> None:
+        """Make segments of the run of text and inline markup that ends here."""
+        run, self._run = self._run, []
+        for parts in nested_runs(run):
+            pieces = tuple(part.piece for part in parts)
+            if has_letter(plain_text(pieces)):
+                self._add_slot(parts[0].start, parts[-1].end, Segment(pieces, ""), _as_html)
+
+    def _add_slot(
+        self, start: int, end: int, segment: Segment, render: Callable[[TranslatedSegment], str]
+    ) -> None:
+        place = f"line {self._lines.number_at(start)}"
+        self.slots.append(Slot(start, end, replace(segment, place=place), render))
+
+    def _read_attributes(self, token: HtmlToken, of_tag: list[Attribute]) -> None:
+        values = {each.name: unescape(each.value) for each in of_tag}
+        for each in of_tag:
+            start, end = token.start + each.start, token.start + each.end
+            if each.name in ("lang", "xml:lang"):
+                self.edits.append(Edit(start, end, partial(_language_of, each)))
+            elif _is_text(token.name, each.name, values) and has_letter(values[each.name]):
+                segment = Segment.plain(values[each.name], "", keeps_spaces=False)
+                self._add_slot(start, end, segment, partial(_as_attribute, each))
+
+
+def _is_text(tag: str, name: str, values: Mapping[str, str]) -> bool:
+    """Whether the value of an attribute is text for people."""
+    if tag == "meta":
+        kind = values.get("name", values.get("property", "")).lower()
+        return name == "content" and kind in _TEXTS_OF_META
+    if name == "value":
+        return tag == "input" and values.get("type", "").lower() in _BUTTONS
+    return name in _TEXT_ATTRIBUTES
+
+
+def _escaped(text: str) -> str:
+    return escape(text, quote=False).replace("\u00a0", "&nbsp;")
+
+
+def _as_html(found: TranslatedSegment) -> str:
+    return rendered(found.pieces, _escaped)
+
+
+def _as_attribute(given: Attribute, found: TranslatedSegment) -> str:
+    quote = given.quote or '"'
+    reference = {'"': "&quot;", "'": "&#39;"}[quote]
+    return quote + _escaped(found.text).replace(quote, reference) + quote
+
+
+def _language_of(given: Attribute, languages: Languages) -> str:
+    """The value of an attribute `lang`: the target language, if it was the source language."""
+    if primary_language(given.value) != primary_language(languages.source):
+        return f"{given.quote}{given.value}{given.quote}"
+    return f"{given.quote}{languages.target}{given.quote}"
+
+
+def _ends_of_elements(tokens: Sequence[HtmlToken]) -> dict[int, int]:
+    """For the index of each start tag with an end tag, the index behind its end tag."""
+    opened: dict[str, list[int]] = {}
+    ends = {}
+    for index, token in enumerate(tokens):
+        if token.kind is TokenKind.START and token.name not in _VOID:
+            opened.setdefault(token.name, []).append(index)
+        elif token.kind is TokenKind.END and opened.get(token.name):
+            ends[opened[token.name].pop()] = index + 1
+    return ends

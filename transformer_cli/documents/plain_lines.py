@@ -1,0 +1,28 @@
+"""Plain text: each line is a segment, as `tfm translate` reads a file without markup."""
+
+import re
+
+from transformer_cli.documents.character_encoding import decoded
+from transformer_cli.documents.line_numbers import LineNumbers
+from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
+from transformer_cli.documents.segments import Segment, has_letter
+from transformer_cli.documents.spliced import Slot, SplicedDocument
+
+_LINE = re.compile(r"[^\r\n]+")
+
+
+def read_plain_text(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
+    """A plain text; line ends, blank lines and the layout of each line stay."""
+    content = decoded(data)
+    lines = LineNumbers(content.text)
+    slots = [
+        Slot(
+            line.start(),
+            line.end(),
+            Segment.plain(line[0], f"line {lines.number_at(line.start())}"),
+            lambda found: found.text,
+        )
+        for line in _LINE.finditer(content.text)
+        if has_letter(line[0])
+    ]
+    return SplicedDocument(content, tuple(slots))

@@ -1,0 +1,19 @@
+"""What a person chooses about the reading of a document."""
+
+from dataclasses import dataclass
+
+from transformer_cli.documents.guards.reading_limits import LIMITS, ReadingLimits
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """How a document is read; each format uses what concerns it."""
+
+    columns: tuple[str, ...] = ()
+    """For tables: the names or numbers (from 1) of the columns that are translated."""
+    values: tuple[str, ...] = ()
+    """For json and yaml: patterns of the values that are translated; nothing: all strings."""
+    limits: ReadingLimits = LIMITS
+
+
+DEFAULTS = ReadingOptions()

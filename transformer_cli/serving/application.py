@@ -1,0 +1,85 @@
+"""The application of a server: all interfaces over one service, as an ASGI application."""
+
+from dataclasses import dataclass, field
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from transformer_cli.serving.glossaries import Glossaries
+from transformer_cli.serving.interfaces.api_keys import ApiKeys
+from transformer_cli.serving.interfaces.choices_api import ChoicesApi
+from transformer_cli.serving.interfaces.deepl_api import DeepLApi
+from transformer_cli.serving.interfaces.explain_api import ExplainApi
+from transformer_cli.serving.interfaces.libretranslate_api import LibreTranslateApi
+from transformer_cli.serving.interfaces.opus_cat_api import OpusCatApi
+from transformer_cli.serving.interfaces.state_api import StateApi
+from transformer_cli.serving.interfaces.stream_api import StreamApi
+from transformer_cli.serving.language_detection import LanguageDetector
+from transformer_cli.serving.limits import Limits
+from transformer_cli.serving.page.page_routes import page_routes
+from transformer_cli.serving.refusals import RefusedRequest
+from transformer_cli.serving.request_guard import RequestGuard, error_response
+from transformer_cli.serving.server_metrics import ServerMetrics
+from transformer_cli.serving.source_languages import SourceLanguages
+from transformer_cli.serving.translation_service import TranslationService
+
+_CORS_SECONDS = 20 * 24 * 3600
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """What a server allows, beside its runs."""
+
+    limits: Limits = field(default_factory=Limits)
+    keys: ApiKeys = field(default_factory=ApiKeys)
+    glossaries: Glossaries = field(default_factory=dict)
+    has_cors: bool = False
+    """Whether pages of other origins may ask the server from a browser."""
+
+
+def build_application(service: TranslationService, options: ServerOptions) -> ASGIApp:
+    """The ASGI application of a server.
+
+    Args:
+        service: it may still be loading its models.
+    """
+    languages, keys = SourceLanguages(service, LanguageDetector()), options.keys
+    interfaces = (
+        LibreTranslateApi(service, languages, keys),
+        StreamApi(service, languages, keys),
+        ChoicesApi(service, keys),
+        DeepLApi(service, languages, keys, options.glossaries),
+        OpusCatApi(service, keys),
+        ExplainApi(service, keys),
+    )
+    routes = [*page_routes(), *(route for each in interfaces for route in each.routes())]
+    state = StateApi(service, keys)
+    routes += state.routes()
+    metrics = state.metrics = ServerMetrics(service, [route.path for route in routes])
+    application: ASGIApp = Starlette(
+        routes=routes, exception_handlers={RefusedRequest: _refused, HTTPException: _failed}
+    )
+    if options.has_cors:
+        application = CORSMiddleware(
+            application,
+            allow_origins=["*"],
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+            max_age=_CORS_SECONDS,
+        )
+    return RequestGuard(application, options.limits, metrics.observe)
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RefusedRequest)
+    return error_response(request.url.path, error)
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    refusal = RefusedRequest(error.status_code, str(error.detail), headers=error.headers)
+    return error_response(request.url.path, refusal)

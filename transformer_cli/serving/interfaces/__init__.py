@@ -1,0 +1,1 @@
+"""The interfaces of a server: the endpoints of each, over one service."""

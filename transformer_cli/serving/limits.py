@@ -1,0 +1,29 @@
+"""The limits of a server: how much one request may ask for, how many requests may wait, and for how long."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of a server. All of them are on by default."""
+
+    max_body_bytes: int = 1 << 20
+    """Largest body of a request with text."""
+    max_file_bytes: int = 20 << 20
+    """Largest body of a request with a file."""
+    max_texts: int = 64
+    """Largest number of texts of one request."""
+    max_characters: int = 5000
+    """Largest number of characters of one text."""
+    max_alternatives: int = 7
+    """Largest number of alternatives of one text; the beam is one wider than that, or as the config says."""
+    max_requests: int = 256
+    """Largest number of requests that are translated or wait for it; further requests are refused."""
+    deadline_seconds: float = 60.0
+    """Longest time from the end of a request to its translation."""
+    read_seconds: float = 20.0
+    """Longest time in which a client sends its request, or reads a piece of the response."""
+    drain_seconds: float = 20.0
+    """Longest time for which the requests in progress are finished after SIGTERM."""
+    cache_bytes: int = 64 << 20
+    """Largest memory for translations that are kept, about."""

@@ -1,0 +1,1 @@
+"""Training noise: texts as people type them, with a translation that stays right."""
