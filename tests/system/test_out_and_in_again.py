@@ -16,8 +16,8 @@ CONFIG = """\
 name: first
 data: {source: phrasebook, num_pairs: 4000}
 tokenizer: {kind: bpe, vocab_size: 700}
-model: {d_model: 64, num_heads: 4, d_ff: 128, encoder_layers: 1, decoder_layers: 1, dropout: 0.0, max_length: 60}
-training: {max_steps: 160, batch_tokens: 500, learning_rate: 4e-3, warmup_steps: 40, log_every: 80, validate_every: 160, save_every: 160}
+model: {d_model: 96, num_heads: 4, d_ff: 192, encoder_layers: 1, decoder_layers: 1, dropout: 0.0, max_length: 60}
+training: {max_steps: 320, batch_tokens: 700, learning_rate: 4e-3, warmup_steps: 40, log_every: 100, validate_every: 320, save_every: 320}
 validation: {max_sentences: 20, num_samples: 0}
 decoding: {beam_size: 1}
 runtime: {device: cpu, precision: float32, threads: 1}
@@ -52,9 +52,9 @@ def test_a_run_goes_out_comes_back_learns_and_every_program_translates_as_it_doe
     (folder / "tuned.yaml").write_text(
         CONFIG.replace("name: first", "name: tuned")
         .replace("{source: phrasebook, num_pairs: 4000}", "{source: files, source_language: en, target_language: it, corpora: [{path: other.tsv}]}")
-        .replace("max_steps: 160", "init_from: back, max_steps: 100")
+        .replace("max_steps: 320", "init_from: back, max_steps: 100")
         .replace("learning_rate: 4e-3", "learning_rate: 2e-3")
-        .replace("validate_every: 160, save_every: 160", "validate_every: 100, save_every: 100")
+        .replace("validate_every: 320, save_every: 320", "validate_every: 100, save_every: 100")
     )  # fmt: skip
     done(tfm, "train", "--config", "tuned.yaml")
     after = translations(tfm, "tuned")

@@ -43,6 +43,7 @@ class ArgosFormat:
     name: str = "argos"
     modules: tuple[str, ...] = ("ctranslate2", "sentencepiece", "google.protobuf")
     suffix: str = ".argosmodel"
+    quantizations: tuple[Quantization, ...] = ("int8",)
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         reason = "Argos Translate runs models in CTranslate2, which has no such layer"

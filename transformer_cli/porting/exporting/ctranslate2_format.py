@@ -46,6 +46,7 @@ class CTranslate2Format:
     name: str = "ctranslate2"
     modules: tuple[str, ...] = ("ctranslate2",)
     suffix: str = ""
+    quantizations: tuple[Quantization, ...] = ("int8",)
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         reason = "CTranslate2 has no such layer"

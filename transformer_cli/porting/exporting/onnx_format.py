@@ -29,6 +29,7 @@ class OnnxFormat:
     name: str = "onnx"
     modules: tuple[str, ...] = ("onnx", "onnxscript", "onnxruntime")
     suffix: str = ""
+    quantizations: tuple[Quantization, ...] = ("int8",)
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         return []
@@ -101,7 +102,7 @@ def _settings(trained: "TrainedModel") -> dict[str, dict[str, Any]]:
         # transformers.js has greedy search only.
         "generation_config.json": {**of_search, "num_beams": 1, "max_length": longest},
         "tokenizer.json": tokenizer_json(*tokenizers, form, config.data.cleaning),
-        "tokenizer_config.json": tokenizer_config(config.model.max_length),
+        "tokenizer_config.json": tokenizer_config(tokenizers[0], config.model.max_length),
     }
 
 
