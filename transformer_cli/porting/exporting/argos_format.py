@@ -45,6 +45,7 @@ class ArgosFormat:
     modules: tuple[str, ...] = ("ctranslate2", "sentencepiece", "google.protobuf")
     suffix: str = ".argosmodel"
     library: str = "argostranslate"
+    quantizations: tuple[Quantization, ...] = ("int8",)
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         reason = "Argos Translate runs models in CTranslate2, which has no such layer"

@@ -49,6 +49,7 @@ class CTranslate2Format:
     modules: tuple[str, ...] = ("ctranslate2",)
     suffix: str = ""
     library: str = "ctranslate2"
+    quantizations: tuple[Quantization, ...] = ("int8",)
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         reason = "CTranslate2 has no such layer"

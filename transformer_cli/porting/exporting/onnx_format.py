@@ -30,6 +30,7 @@ class OnnxFormat:
     modules: tuple[str, ...] = ("onnx", "onnxscript", "onnxruntime")
     suffix: str = ""
     library: str = "transformers.js"
+    quantizations: tuple[Quantization, ...] = ("int8",)
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         return []
