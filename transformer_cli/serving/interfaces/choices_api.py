@@ -1,4 +1,4 @@
-"""Choices for one sentence: its best translations, and the words that were likely at a place of it; see docs/serving.md."""
+"""Choices for one sentence: its best translations, and the words that were likely at a place of it; see docs/the_page.md."""
 
 from collections.abc import Callable
 from typing import Any
