@@ -18,15 +18,15 @@ from transformer_cli.explaining.explanation import LineExplanation
 from transformer_cli.explaining.packed import unpacked
 
 from ..decoding.small_translators import WORDS, random_model, tokenizer_of_words, translator
+from .varied_translators import LINES, varied_translator
 
-LINES = ["uno due tre.", "sette otto", "Cinque! sei quattro? tre due uno", "due due due due"]
 TOKENIZER = tokenizer_of_words()
 Explain = Callable[..., LineExplanation]
 
 
 @pytest.fixture(scope="module")
 def small() -> Translator:
-    return translator(TOKENIZER)
+    return varied_translator(TOKENIZER)
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +40,19 @@ def translated(small: Translator, line: str, **changes: object) -> str:
     return translation.text
 
 
+def test_the_translations_of_these_tests_differ(small: Translator) -> None:
+    texts = [translation.text for translation in small.translate(LINES)]
+    assert len(set(texts)) == len(LINES)
+    assert any(1 < len(text.split()) < 8 for text in texts)
+
+
 @pytest.mark.parametrize("line", LINES)
 @pytest.mark.parametrize("beam_size", [1, 2, 4, 8])
 def test_the_winning_path_is_the_translation(small: Translator, line: str, beam_size: int) -> None:
     explanation = Explainer.of(small).explain(line, beam_size=beam_size)
     assert explanation.translation == translated(small, line, beam_size=beam_size)
     texts = [sentence.hypotheses[0].text for sentence in explanation.sentences]
-    assert " ".join(texts) == explanation.translation
+    assert " ".join(filter(None, texts)) == explanation.translation
     for sentence in explanation.sentences:
         path = [node.id for node in sentence.beam.nodes if node.state == "chosen"]
         assert path[1:] == [token.id for token in sentence.hypotheses[0].tokens]
@@ -54,7 +60,7 @@ def test_the_winning_path_is_the_translation(small: Translator, line: str, beam_
 
 
 def test_the_hypotheses_are_the_alternatives_of_the_translation(small: Translator) -> None:
-    options = DecodingConfig(beam_size=4, num_best=4)
+    options = small.decoding.model_copy(update={"num_best": 4})
     [translation] = replace(small, decoding=options).translate(["uno due tre"])
     explanation = Explainer.of(small).explain("uno due tre", num_best=4)
     [sentence] = explanation.sentences

@@ -14,7 +14,7 @@ from transformer_cli.explaining.explainer import Explainer
 from transformer_cli.explaining.explanation import LineExplanation
 from transformer_cli.explaining.standalone_page import page_of_line, views_script
 
-from ..decoding.small_translators import tokenizer_of_words, translator
+from .varied_translators import varied_translator
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 # What a person does on the page, in the order of the comments of each line of the answer.
@@ -59,8 +59,8 @@ setTimeout(() => {
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    explainer = Explainer.of(translator(tokenizer_of_words()))
-    return page_of_line(explained(explainer, "uno due tre quattro"), 4)
+    explainer = Explainer.of(varied_translator())
+    return page_of_line(explained(explainer, "due due tre due"), 4)
 
 
 def explained(explainer: Explainer, line: str) -> dict[int, LineExplanation]:
@@ -92,11 +92,11 @@ def test_the_data_of_the_page_are_the_explanations(page: str) -> None:
     data = json.loads(match[1])
     assert list(data["explanations"]) == ["1", "2", "4", "8"]
     assert data["first"] == "4"
-    assert data["explanations"]["4"]["source"] == "uno due tre quattro"
+    assert data["explanations"]["4"]["source"] == "due due tre due"
 
 
 def test_no_text_can_end_the_script_or_fill_a_place_of_the_template() -> None:
-    explainer = Explainer.of(translator(tokenizer_of_words()))
+    explainer = Explainer.of(varied_translator())
     line = "uno </script><script>alert(1)</script> <!-- {{ views }} {{ data }} \ud800 due"
     page = page_of_line({4: explainer.explain(line)}, 4)
     assert page.count(views_script()) == 1
@@ -128,8 +128,8 @@ def test_a_browser_draws_the_page_and_answers_clicks(page: str, tmp_path: Path) 
     match = re.search(r'<pre id="answer">(.*?)</pre>', finished.stdout, re.DOTALL)
     assert match is not None, finished.stdout[-2000:]
     answer = dict(line.split("=", 1) for line in unescape(match[1]).splitlines())
-    explainer = Explainer.of(translator(tokenizer_of_words()))
-    best = explainer.explain("uno due tre quattro", beam_size=4)
+    explainer = Explainer.of(varied_translator())
+    best = explainer.explain("due due tre due", beam_size=4)
     [sentence] = best.sentences
     assert answer == {
         "translation": best.translation,

@@ -31,7 +31,8 @@
 .tfm-view .tfm-note{color:var(--muted);margin:4px 0}
 .tfm-view .tfm-bar-row{display:flex;gap:12px;flex-wrap:wrap;align-items:center;margin:4px 0 8px}
 .tfm-view .tfm-scroll{overflow:auto;max-width:100%;position:relative}
-.tfm-view table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+.tfm-view table{border-collapse:collapse;font-variant-numeric:tabular-nums;overflow-wrap:normal}
+.tfm-view th{white-space:nowrap}
 .tfm-view th,.tfm-view td{padding:2px 6px;text-align:left;vertical-align:top}
 .tfm-view thead th,.tfm-view tbody tr+tr>*{border-top:1px solid var(--line)}
 .tfm-view thead th{border-top:0;color:var(--muted);font-weight:600}
@@ -189,14 +190,18 @@
     element.append(make("p", { class: "tfm-note" }, `${kind}: ${meanings[meaning]}`));
     if (source === null) return;
     const numbers = unpack(source);
-    const [rows, columns] = numbers.shape;
-    const canvas = heatCanvas(rows, columns, (row, column) => (numbers.at(row, column) - source.low) / (source.high - source.low));
+    const [rows, all_] = numbers.shape;
+    const stride = Math.ceil(all_ / 96);
+    const columns = Math.ceil(all_ / stride);
+    const canvas = heatCanvas(rows, columns, (row, column) => (numbers.at(row, column * stride) - source.low) / (source.high - source.low));
     const holder = make("div", { class: "tfm-scroll" });
     const grid = make("div", { style: `display:grid;grid-template-columns:max-content minmax(160px,1fr);gap:0 8px;max-width:720px` });
     const names = make("div", {}, ...sentence.source.tokens.map((token) => make("div", { style: "height:18px;line-height:18px;font-size:12px" }, token.piece)));
-    grid.append(names, make("div", { style: `height:${18 * rows}px`, role: "img", "aria-label": `${rows} positions with ${columns} numbers each` }, canvas));
+    grid.append(names, make("div", { style: `height:${18 * rows}px`, role: "img", "aria-label": `${rows} positions with ${all_} numbers each` }, canvas));
     holder.append(grid);
-    element.append(holder);
+    const [low, high] = [source.low.toPrecision(2), source.high.toPrecision(2)];
+    const shown = stride === 1 ? "" : `; one column of ${stride} is shown`;
+    element.append(holder, make("p", { class: "tfm-note" }, `${all_} columns, from ${low} (background) to ${high} (full colour)${shown}`));
   }
 
   function masks(element, sentence) {
@@ -273,17 +278,20 @@
     const select = make("select", {}, ...KINDS.map(([kind, title]) => make("option", { value: kind }, title)));
     const maps = make("div", { class: "tfm-scroll", tabindex: 0, role: "region", "aria-label": "Heat maps by layer and head" });
     const zoomed = make("div", { "aria-live": "polite" });
-    const note = make("p", { class: "tfm-note" }, "A row reads the columns; darker is more, and each row sums to 1. Choose a picture to enlarge it.");
+    const note = make("p", { class: "tfm-note" }, "A row reads the columns: the stronger the colour, the more. Each row sums to 1. Choose a picture to enlarge it.");
     element.append(make("div", { class: "tfm-bar-row" }, make("label", {}, "Attention ", select)), note, maps, zoomed);
     const draw = () => drawMaps(sentence, select.value, maps, zoomed);
     select.addEventListener("change", draw);
     draw();
+    whenShown(maps, draw);
   }
 
   function drawMaps(sentence, kind, maps, zoomed) {
     const weights = unpack(sentence.attention[kind]);
     const [layers, heads, rows, columns] = weights.shape;
-    const cell = Math.max(3, Math.min(9, Math.floor(96 / Math.max(rows, columns))));
+    // Small enough that all heads stand side by side, if that leaves something to see.
+    const room = ((maps.clientWidth || 900) - 64) / (heads + 1) - 12;
+    const cell = Math.max(2, Math.min(9, 96 / Math.max(rows, columns), room / columns));
     const grid = make("div", { class: "tfm-maps" });
     grid.style.gridTemplateColumns = `max-content repeat(${heads + 1}, max-content)`;
     grid.append(make("span", {}), ...range(heads).map((head) => make("span", { class: "tfm-label" }, `head ${head}`)), make("span", { class: "tfm-label" }, "mean"));
@@ -325,8 +333,8 @@
       });
       body.append(make("tr", {}, make("th", { scope: "row" }, name), ...cells));
     });
-    const shown = make("table", { class: "tfm-heat" }, make("caption", { style: "text-align:left" }, title), make("thead", {}, head_), body);
-    holder.replaceChildren(make("div", { class: "tfm-scroll", tabindex: 0, role: "region", "aria-label": title }, shown));
+    const shown = make("table", { class: "tfm-heat", "aria-label": title }, make("thead", {}, head_), body);
+    holder.replaceChildren(make("p", { class: "tfm-note" }, title), make("div", { class: "tfm-scroll", tabindex: 0, role: "region", "aria-label": title }, shown));
   }
 
   /* ------------------------------------------------------------------ lines between words */
@@ -550,6 +558,7 @@
       if (node.state === "chosen") path.setAttribute("class", "tfm-chosen");
       svg.append(path);
     }
+    svg.append(...svg.querySelectorAll(".tfm-chosen")); // the best path lies on top
     tree.prepend(svg);
   }
 

@@ -11,7 +11,8 @@ from transformer_cli.commands.explaining.slide import draw_slide, png_of
 from transformer_cli.explaining.explainer import Explainer
 from transformer_cli.explaining.explanation import LineExplanation
 
-from ...decoding.small_translators import random_model, tokenizer_of_words, translator
+from ...decoding.small_translators import tokenizer_of_words, translator
+from ...explaining.varied_translators import varied_model
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -23,7 +24,7 @@ class Terminal(io.StringIO):
 
 def explanation(line: str = "uno due. tre quattro", **model: object) -> LineExplanation:
     tokenizer = tokenizer_of_words()
-    of_model = translator(tokenizer, model=random_model(tokenizer, **model))
+    of_model = translator(tokenizer, model=varied_model(tokenizer, **model), max_length=9)
     return Explainer.of(of_model).explain(line, num_best=3)
 
 
