@@ -132,7 +132,7 @@ def load_served_runs(
     translators = [
         NamedTranslator(
             loaded.config.name,
-            replace(loaded.translator, protects_spans=protects_spans),
+            replace(loaded.translator, protects_spans=protects_spans, reports_lines=False),
             _digest(loaded),
         )
         for loaded in loaded_runs

@@ -78,7 +78,8 @@ LOADER = """
 import json, sys, types
 for name in ("stanza", "spacy", "minisbd"):  # they only find sentences, and are large
     sys.modules[name] = types.ModuleType(name)
-sys.modules["minisbd"].SBDetect = sys.modules["minisbd"].models = None
+sys.modules["minisbd"].SBDetect = None
+sys.modules["minisbd"].models = types.SimpleNamespace()
 import argostranslate.package, argostranslate.translate
 path, texts = sys.argv[1], json.loads(sys.argv[2])
 argostranslate.package.install_from_path(path)
@@ -128,8 +129,13 @@ def test_argos_translate_itself_prints_the_same(
     }
     environment = {**os.environ, **places, "PYTHONPATH": str(argos_library), "ARGOS_BEAM_SIZE": "1"}
     command = [sys.executable, "-c", LOADER, str(path), json.dumps(ENGLISH)]
-    finished = subprocess.run(command, env=environment, capture_output=True, check=True)
+    finished = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert finished.returncode == 0, finished.stderr.decode()
     found = json.loads(finished.stdout)
     engine = ArgosFormat().open(path)
     limits = [256] * len(ENGLISH)  # of CTranslate2
-    assert found == [one.text.strip() for one in engine.decode(ENGLISH, limits)]
+    expected = [one.text.strip() for one in engine.decode(ENGLISH, limits)]
+    # Argos Translate lets CTranslate2 write at least one token, so its translations are never empty.
+    pairs = [pair for pair in zip(found, expected, strict=True) if pair[1]]
+    assert len(pairs) >= 3
+    assert all(theirs == ours for theirs, ours in pairs), pairs

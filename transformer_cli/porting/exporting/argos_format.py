@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from transformer_cli.config import Config
 from transformer_cli.interchange.ctranslate2_files import (
+    BuiltIn,
     TokenNames,
     ctranslate2_files,
     unsupported_settings,
 )
 from transformer_cli.interchange.foreign_tokenizers.sentencepiece_writing import sentencepiece_bytes
-from transformer_cli.porting.exporting.ctranslate2_programs import Vocabularies
+from transformer_cli.porting.exporting.ctranslate2_programs import MIN_POSITIONS, Vocabularies
 from transformer_cli.porting.exporting.export_format import (
     Decoded,
     Obstacle,
@@ -44,6 +45,7 @@ class ArgosFormat:
     modules: tuple[str, ...] = ("ctranslate2", "sentencepiece", "google.protobuf")
     suffix: str = ".argosmodel"
     quantizations: tuple[Quantization, ...] = ("int8",)
+    library: str = "argostranslate"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         reason = "Argos Translate runs models in CTranslate2, which has no such layer"
@@ -69,8 +71,11 @@ class ArgosFormat:
             target,
             TokenNames.of_entries(source, target),
             quantization=quantization,
-            adds_source_end=True,
-            never_written=(target.unk_id, target.pad_id, target.sos_id, *target.tag_ids),
+            built_in=BuiltIn(
+                adds_source_end=True,
+                never_written=(target.unk_id, target.pad_id, target.sos_id, *target.tag_ids),
+                min_positions=MIN_POSITIONS,
+            ),
         )
         contents = {f"{MODEL_FOLDER}/{name}": content for name, content in files.items()}
         contents[SENTENCEPIECE] = sentencepiece_bytes(source)

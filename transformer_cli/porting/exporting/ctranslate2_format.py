@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from transformer_cli.config import Config
 from transformer_cli.extras import require_extra
 from transformer_cli.interchange.ctranslate2_files import (
+    BuiltIn,
     TokenNames,
     ctranslate2_files,
     unsupported_settings,
@@ -23,6 +24,7 @@ from transformer_cli.interchange.standard_tokenizers import (
     tokenizer_json_with_end,
 )
 from transformer_cli.porting.exporting.ctranslate2_programs import (
+    MIN_POSITIONS,
     SOURCE_SPM,
     TARGET_SPM,
     CTranslate2WithSentencePiece,
@@ -47,6 +49,7 @@ class CTranslate2Format:
     modules: tuple[str, ...] = ("ctranslate2",)
     suffix: str = ""
     quantizations: tuple[Quantization, ...] = ("int8",)
+    library: str = "ctranslate2"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         reason = "CTranslate2 has no such layer"
@@ -57,7 +60,13 @@ class CTranslate2Format:
     ) -> None:
         source, target = trained.source_tokenizer, trained.target_tokenizer
         names = TokenNames.of_entries(source, target)
-        files = ctranslate2_files(trained.model, target, names, quantization=quantization)
+        files = ctranslate2_files(
+            trained.model,
+            target,
+            names,
+            quantization=quantization,
+            built_in=BuiltIn(min_positions=MIN_POSITIONS),
+        )
         if is_of_sentencepiece(source):
             require_extra(
                 "export", ("sentencepiece", "google.protobuf"), purpose="tfm export of this run"

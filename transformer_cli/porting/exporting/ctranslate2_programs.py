@@ -12,6 +12,8 @@ from transformer_cli.text.word_split import EOS, PAD, SOS, TAG
 
 SOURCE_SPM, TARGET_SPM = "source.spm", "target.spm"
 MAX_BATCH = 32
+MIN_POSITIONS = 1026
+"""CTranslate2 itself reads 1024 tokens and writes 256 by default; beyond the positions of a model it stops with an error."""
 
 
 class Vocabularies:

@@ -75,6 +75,11 @@ class ExportFormat(Protocol):
         """The types of `tfm export --quantize` that the format has."""
         ...
 
+    @property
+    def library(self) -> str:
+        """The library that reads the format, as the Hugging Face hub names it."""
+        ...
+
     def obstacles(self, config: Config) -> list[Obstacle]:
         """The settings in the way, beside those of `shared_obstacles`; without any, the config can be exported."""
         ...

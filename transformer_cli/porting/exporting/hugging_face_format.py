@@ -37,6 +37,7 @@ class HuggingFaceFormat:
     modules: tuple[str, ...] = ("transformers", "safetensors")
     suffix: str = ""
     quantizations: tuple[Quantization, ...] = ()
+    library: str = "transformers"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         reason = "no model class of transformers has this"

@@ -30,6 +30,7 @@ class OnnxFormat:
     modules: tuple[str, ...] = ("onnx", "onnxscript", "onnxruntime")
     suffix: str = ""
     quantizations: tuple[Quantization, ...] = ("int8",)
+    library: str = "transformers.js"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         return []

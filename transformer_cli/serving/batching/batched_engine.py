@@ -1,7 +1,7 @@
 """The engine of a request: it asks the batcher of the server, so that sentences of several requests are one batch."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # The search of a batch cannot be interrupted, so a batch of the server is smaller than one of a file.
 _MAX_BATCH_TOKENS = 1024
+# A long document asks for so many sentences at once, so that it does not hold up short requests.
+_SENTENCES_AT_ONCE = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +80,11 @@ class EngineOfJob:
                 min(options.batch_tokens, _MAX_BATCH_TOKENS),
             )
             self.ready()
-            results = shared.batcher.results(kind, missing, self.job)
-            for key, hypotheses in results.items():
-                shared.cache.put(key, hypotheses, _num_bytes(hypotheses))
-            found |= results
+            for some in _in_turns(missing):
+                results = shared.batcher.results(kind, some, self.job)
+                for key, hypotheses in results.items():
+                    shared.cache.put(key, hypotheses, _num_bytes(hypotheses))
+                found |= results
         self.job.check()
         return [list(found[key]) for key in keys]
 
@@ -125,6 +128,13 @@ class EngineOfJob:
         self.ready()
         results = self.shared.batcher.results(kind, dict(zip(pairs, pairs, strict=True)), self.job)
         return [results[pair] for pair in pairs]
+
+
+def _in_turns(requests: Mapping[Key, Request]) -> Iterator[dict[Key, Request]]:
+    """Requests of similar length, some at a time: between them, sentences of other jobs have their turn."""
+    by_length = sorted(requests.items(), key=lambda item: len(item[1].ids))
+    for start in range(0, len(by_length), _SENTENCES_AT_ONCE):
+        yield dict(by_length[start : start + _SENTENCES_AT_ONCE])
 
 
 def _num_bytes(hypotheses: Sequence[Hypothesis]) -> int:
