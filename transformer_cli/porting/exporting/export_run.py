@@ -17,7 +17,7 @@ from transformer_cli.inference import build_translator
 from transformer_cli.porting.card.model_card import CardSource, CardWishes, card_files
 from transformer_cli.porting.exporting.checked_texts import checked_texts
 from transformer_cli.porting.exporting.export_format import ExportFormat, Quantization
-from transformer_cli.porting.exporting.formats import FORMATS, require_open
+from transformer_cli.porting.exporting.export_formats import FORMATS, require_open
 from transformer_cli.porting.exporting.verification import Agreement, Reference
 from transformer_cli.runtime import prepare_machine
 from transformer_cli.storage import staged_file, staged_folder
