@@ -29,6 +29,7 @@ class OnnxFormat:
     name: str = "onnx"
     modules: tuple[str, ...] = ("onnx", "onnxscript", "onnxruntime")
     suffix: str = ""
+    quantizations: tuple[Quantization, ...] = ("int8",)
     library: str = "transformers.js"
 
     def obstacles(self, config: Config) -> list[Obstacle]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transformer_cli.config import FileCorpus, FilesData
+from transformer_cli.config.text_settings import CleaningConfig
 from transformer_cli.errors import UsageError
 from transformer_cli.porting.importing.imported_model import Wishes
 from transformer_cli.porting.importing.model_folder import ModelFolder, text_setting
@@ -63,7 +64,7 @@ def languages_of(folder: ModelFolder, wishes: Wishes, *, codes: Sequence[str]) -
     return Languages(source, targets, targets if len(usable) > 1 else ())
 
 
-def imported_data(languages: Languages) -> FilesData:
+def imported_data(languages: Languages, *, normalize_unicode: bool = True) -> FilesData:
     """The data section of an imported run: where its corpus for fine-tuning would be."""
     [first, *others] = languages.targets
     corpora = [FileCorpus(path=CORPUS)]
@@ -76,6 +77,7 @@ def imported_data(languages: Languages) -> FilesData:
         source="files",
         source_language=languages.source,
         target_language=first,
+        cleaning=CleaningConfig(normalize_unicode=normalize_unicode),
         target_tag=bool(languages.tagged) and not others,
         corpora=tuple(corpora),
     )
