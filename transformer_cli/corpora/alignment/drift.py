@@ -85,7 +85,7 @@ class DriftFinder:
         """Score the next lines at each offset, and continue the path."""
         window = Window(
             FeatureTable(self._source[:num_lines]),
-            FeatureTable(self._target[: num_lines + 2 * FAR_LINES]),
+            FeatureTable(self._target[: num_lines + 2 * FAR_LINES] or [NO_LINE]),
             num_before=FAR_LINES,
         )
         del self._source[:num_lines], self._target[:num_lines]

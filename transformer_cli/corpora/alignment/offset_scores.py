@@ -91,6 +91,8 @@ class Window:
         """
         rows = slice(first, last + 1)
         num_offsets = len(self.target) - (last - first)
+        if num_offsets <= 0:  # the target has ended
+            return []
         correlation = np.zeros(num_offsets)
         channels = [(self.source.lengths, self.target.lengths)]
         for bit in range(NUM_MARKS):
