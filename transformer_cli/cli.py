@@ -15,6 +15,7 @@ from transformer_cli.commands.arguments.corpora.score import score
 from transformer_cli.commands.arguments.explain import explain
 from transformer_cli.commands.arguments.models.average import average
 from transformer_cli.commands.arguments.models.export import export
+from transformer_cli.commands.arguments.models.import_model import import_model
 from transformer_cli.commands.arguments.models.info import info
 from transformer_cli.commands.arguments.models.runs import runs
 from transformer_cli.commands.arguments.next import show_next
@@ -85,6 +86,9 @@ app.command(cls=CarefulCommand, epilog="Example: tfm align --source in.en --targ
 app.command(cls=CarefulCommand, epilog="Example: tfm serve --run en-it --port 5000")(serve)
 app.add_typer(data, name="data", cls=CarefulGroup)
 app.add_typer(runs, name="runs")
+app.command(
+    name="import", cls=CarefulCommand, epilog="Example: tfm import opus-mt-en-fr --name en-fr"
+)(import_model)
 app.command(
     cls=CarefulCommand, epilog="Example: tfm export --run en-it --to ctranslate2 --output en-it.ct2"
 )(export)

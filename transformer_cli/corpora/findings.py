@@ -80,11 +80,11 @@ KINDS = {
     ),
     "leaked_source": Kind(
         "a training pair with the source of a validation or test pair, and another target",
-        _cleaned_by("drop_leaked_source"),
+        "tfm data clean --set drop_leaked_source=true",
     ),
     "leaked_target": Kind(
         "a training pair with the target of a validation or test pair, and another source",
-        _cleaned_by("drop_leaked_target"),
+        "tfm data clean --set drop_leaked_target=true",
     ),
     "shared_test": Kind(
         "a test pair that is also a validation pair, apart from case, punctuation and spaces",

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from transformer_cli.documents.inline_text import InlineText, MarkedPoint, MarkedRange
-from transformer_cli.documents.segments import Piece
+from transformer_cli.documents.segments import Piece, merged
 from transformer_cli.documents.text_translator import Extent, LinkedWords
 
 
@@ -206,18 +206,6 @@ class _Placement:
             return [point.markup]
         is_behind_space = place == 0 or self._target[place - 1].isspace()
         return [point.markup, " "] if is_behind_space else [" ", point.markup]
-
-
-def merged(pieces: Sequence[Piece]) -> list[Piece]:
-    """Pieces in which two texts never stand side by side."""
-    result: list[Piece] = []
-    for piece in pieces:
-        last = result[-1] if result else None
-        if isinstance(piece, str) and isinstance(last, str):
-            result[-1] = last + piece
-        elif piece:
-            result.append(piece)
-    return result
 
 
 def _without(part: Extent, taken: Extent) -> list[Extent]:

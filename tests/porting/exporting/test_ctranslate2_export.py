@@ -30,6 +30,11 @@ RUNS: dict[str, dict[str, Any]] = {
         "activation": "swiglu",
         "norm": "rmsnorm",
     },
+    "two SentencePiece models, one table": {
+        "tokenizer": TokenizerConfig(kind="sentencepiece", shared=True),
+        "tie_embeddings": "all",
+        "norm_placement": "post",
+    },
     "both directions, learned positions": {
         "tokenizer": TokenizerConfig(kind="bpe", vocab_size=300),
         "both_directions": True,

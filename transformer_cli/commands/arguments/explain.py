@@ -19,7 +19,9 @@ from transformer_cli.commands.arguments.options import (
 
 
 def explain(
-    sentence: Annotated[str, typer.Argument(help="The sentence that is translated and explained.")],
+    sentence: Annotated[
+        str | None, typer.Argument(help="The sentence that is translated and explained.")
+    ] = None,
     run: RunOption = None,
     html: Annotated[
         Path | None,
@@ -50,26 +52,49 @@ def explain(
         ),
     ] = None,
     top: Annotated[
-        int,
-        typer.Option("--top", min=1, max=50, help="Number of probable tokens for each step."),
-    ] = 5,
+        int | None,
+        typer.Option(
+            "--top", min=1, max=50, help="Number of probable tokens for each step. Default: 5."
+        ),
+    ] = None,
     prefix: Annotated[
         str, typer.Option("--prefix", help="The beginning of the translation: whole words.")
     ] = "",
+    over_time: Annotated[
+        bool,
+        typer.Option(
+            "--over-time",
+            help="Show how the run has learned: the same sentences at each validation. Takes no sentence.",
+        ),
+    ] = False,
     to: ToOption = None,
     from_: FromOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Show how the model translates a sentence: pieces, masks, shapes, attention, and each step of the search."""
-    from transformer_cli.commands.explaining.explain import Asked, Outputs, run_explanation
+    from transformer_cli.errors import UsageError
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
+    if over_time:
+        others = sentence, png, overrides, beam_size, n_best, top, prefix, to, from_
+        if any(one not in (None, "", []) for one in others):
+            raise UsageError(
+                "--over-time shows what a training has kept: it takes --run, --html and --json only",
+                hint='leave out the other options, or give a sentence: tfm explain "a sentence"',
+            )
+        from transformer_cli.commands.explaining.over_time import show_learning
+
+        return show_learning(run, html, as_json=as_json)
+    if sentence is None:
+        raise UsageError("there is no sentence", hint='tfm explain "a sentence"')
+    from transformer_cli.commands.explaining.explain import Asked, Outputs, run_explanation
+
     changed = [] if beam_size is None else [f"decoding.beam_size={beam_size}"]
     run_explanation(
         run,
         [*(overrides or []), *changed],
-        Asked(sentence, to, from_, prefix=prefix, num_best=n_best, num_alternatives=top),
+        Asked(sentence, to, from_, prefix=prefix, num_best=n_best, num_alternatives=top or 5),
         Outputs(html, png, as_json=as_json),
     )

@@ -14,8 +14,8 @@ from transformer_cli.serving.interfaces.api_keys import ApiKeys
 from transformer_cli.serving.interfaces.libretranslate_api import check_key
 from transformer_cli.serving.interfaces.request_values import RequestValues, read_values
 from transformer_cli.serving.refusals import bad_request
+from transformer_cli.serving.sentences.best_translations import ranked_sentences
 from transformer_cli.serving.sentences.likely_words import likely_words
-from transformer_cli.serving.sentences.ranked_sentences import ranked_sentences
 from transformer_cli.serving.translation_service import TranslationService
 
 _NUM_WORDS = 6

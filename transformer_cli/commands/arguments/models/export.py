@@ -9,7 +9,9 @@ from transformer_cli.commands.arguments.options import DebugOption, JsonOption, 
 
 
 def export(
-    to: Annotated[Literal["ctranslate2"], typer.Option("--to", help="The format.")],
+    to: Annotated[
+        Literal["ctranslate2", "hf", "onnx", "argos"], typer.Option("--to", help="The format.")
+    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder that is made; for argos, the file.")
     ],

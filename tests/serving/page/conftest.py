@@ -1,0 +1,46 @@
+"""Fixtures for tests of the page: one browser for all of them, and a pretended server for each."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+
+from .browser import Page, chromium
+from .pretend_server import PretendServer, running
+
+
+@pytest.fixture(scope="session")
+def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("downloads")
+
+
+@pytest.fixture(scope="session")
+def driver(downloads: Path) -> Iterator[webdriver.Chrome]:
+    with chromium(downloads) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def running_server() -> Iterator[PretendServer]:
+    with running(PretendServer()) as pretended:
+        yield pretended
+
+
+@pytest.fixture
+def server(running_server: PretendServer) -> PretendServer:
+    running_server.forget()
+    return running_server
+
+
+@pytest.fixture
+def page(driver: webdriver.Chrome, server: PretendServer) -> Iterator[Page]:
+    """The page of the pretended server; at the end, the browser has nothing to complain about but refused requests."""
+    found = Page(driver, server.address)
+    found.look(1200)
+    found.complaints()
+    yield found
+    # Nothing of this test asks the server during the next one.
+    driver.get("about:blank")
+    serious = [one for one in found.complaints() if "Failed to load resource" not in one]
+    assert serious == []
