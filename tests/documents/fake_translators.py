@@ -38,16 +38,21 @@ class WordByWord:
         places = word_spans(text)
         words = [text[start:end] for start, end in places]
         order = self.order(words)
-        translated = [
-            words[number] if find_spans(words[number]) else self.word(words[number])
-            for number in order
-        ]
+        translated = [self._translated(words[number]) for number in order]
         result, links = "", []
         for number, word in zip(order, translated, strict=True):
             result += " " if result else ""
             links.append(LinkedWords(places[number], (len(result), len(result) + len(word))))
             result += word
         return AnsweredText(result, tuple(links))
+
+    def _translated(self, word: str) -> str:
+        """A word with its protected parts as they are."""
+        result, place = "", 0
+        for span in find_spans(word):
+            result += self.word(word[place : span.start]) + word[span.start : span.end]
+            place = span.end
+        return result + self.word(word[place:])
 
 
 class Identity(WordByWord):

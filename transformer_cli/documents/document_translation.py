@@ -13,8 +13,9 @@ from transformer_cli.documents.segments import (
     Segment,
     TranslatedSegment,
     has_letter,
+    merged,
 )
-from transformer_cli.documents.tag_placement import merged, place_markup
+from transformer_cli.documents.tag_placement import place_markup
 from transformer_cli.documents.text_translator import (
     AskedText,
     LinkedWords,

@@ -106,3 +106,15 @@ def plain_text(pieces: Sequence[Piece]) -> str:
 def has_letter(text: str) -> bool:
     """Whether there is anything to translate in a text."""
     return any(map(str.isalpha, text))
+
+
+def merged(pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces in which two texts never stand side by side."""
+    result: list[Piece] = []
+    for piece in pieces:
+        last = result[-1] if result else None
+        if isinstance(piece, str) and isinstance(last, str):
+            result[-1] = last + piece
+        elif piece:
+            result.append(piece)
+    return result

@@ -72,6 +72,11 @@ def read_html(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     return SplicedDocument(content, tuple(reader.slots), tuple(reader.edits))
 
 
+def is_inline_element(name: str) -> bool:
+    """Whether an element stands inside a sentence, such as b."""
+    return name in _INLINE
+
+
 class _Reader:
     """Reads an HTML text once, from the beginning to the end."""
 
@@ -193,7 +198,7 @@ def _is_text(tag: str, name: str, values: Mapping[str, str]) -> bool:
 
 
 def _escaped(text: str) -> str:
-    return escape(text, quote=False).replace("\u00a0", "&nbsp;")
+    return escape(text, quote=False).replace("\u00a0", "&#160;")
 
 
 def _as_html(found: TranslatedSegment) -> str:
@@ -208,7 +213,8 @@ def _as_attribute(given: Attribute, found: TranslatedSegment) -> str:
 
 def _language_of(given: Attribute, languages: Languages) -> str:
     """The value of an attribute `lang`: the target language, if it was the source language."""
-    if primary_language(given.value) != primary_language(languages.source):
+    source, target = map(primary_language, languages)
+    if primary_language(given.value) != source or source == target:
         return f"{given.quote}{given.value}{given.quote}"
     return f"{given.quote}{languages.target}{given.quote}"
 

@@ -23,7 +23,7 @@ def nested_runs(parts: Sequence[InlinePart]) -> list[list[InlinePart]]:
 
     The CLOSE of each range gets the number of its OPEN.
     """
-    partners = _partners(parts)
+    partners = partners_of(parts)
     unpaired = [
         isinstance(part.piece, Markup)
         and part.piece.role in (Role.OPEN, Role.CLOSE)
@@ -46,7 +46,7 @@ def nested_runs(parts: Sequence[InlinePart]) -> list[list[InlinePart]]:
     return [run for run in runs if run]
 
 
-def _partners(parts: Sequence[InlinePart]) -> dict[int, int]:
+def partners_of(parts: Sequence[InlinePart]) -> dict[int, int]:
     """The index of the partner of each OPEN and CLOSE that has one; ranges are nested."""
     partners: dict[int, int] = {}
     opened: list[int] = []

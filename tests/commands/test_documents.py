@@ -1,0 +1,158 @@
+"""`tfm translate` for documents: which files are documents, what is refused, what is written and told."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from transformer_cli.cli import app
+from transformer_cli.commands.documents.chosen_document import chosen_document
+from transformer_cli.commands.documents.whole_document import run_document_translation
+from transformer_cli.commands.translating.wishes import Wishes
+from transformer_cli.documents import ModelTranslator
+from transformer_cli.errors import DataError, MissingInputError, UsageError
+
+from ..decoding.small_translators import tokenizer_of_words, translator
+
+PAGE = '<html lang="en"><p>uno <b>due tre</b> {name} quattro. <code>x</code></p><!-- uno --><p>42</p>\n'
+
+
+def chosen(name: str | None, format_name: str | None = None, **options: object):  # type: ignore[no-untyped-def]
+    given = {"columns": None, "values": [], "has_text": False, **options}
+    return chosen_document(None if name is None else Path(name), format_name, **given)
+
+
+@pytest.mark.parametrize("name", ["in.txt", "in", "in.log", "in.html.gz", "in.en", "-", None])
+def test_other_files_stay_lines(name: str | None) -> None:
+    assert chosen(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("a.md", "md"), ("a.HTM", "html"), ("b.po", "po"), ("c.tsv", "tsv"), ("d.yml", "yaml")]
+)  # fmt: skip
+def test_the_ending_of_a_name_chooses_the_format(name: str, found: str) -> None:
+    assert chosen(name).format.name == found
+
+
+def test_a_format_overrides_the_ending() -> None:
+    assert chosen("a.html", "txt") is None
+    assert chosen("a.txt", "html").format.name == "html"
+    assert chosen(None, "md").path is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (("a.md", "doc"), "there is no document format doc"),
+        (("a.txt", None, {"columns": "1"}), "--columns has no effect on the format txt"),
+        (("a.md", None, {"values": ["x"]}), "--values has no effect on the format md"),
+        ((None, "md", {"has_text": True}), "--format is for a file"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(arguments: tuple, wanted: str) -> None:  # type: ignore[type-arg]
+    options = arguments[2] if len(arguments) > 2 else {}
+    with pytest.raises(UsageError, match=wanted):
+        chosen(*arguments[:2], **options)
+
+
+@pytest.fixture
+def of_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A run with the eight words of `small_translators`, and a page beside it."""
+    loaded = SimpleNamespace(translator=translator(tokenizer_of_words()), overridden=frozenset())
+    place = "transformer_cli.commands.documents.whole_document.load_run"
+    monkeypatch.setattr(place, lambda *_, **__: loaded)
+    monkeypatch.chdir(tmp_path)
+    Path("page.html").write_text(PAGE)
+
+
+def translate(name: str, output: str | None, wishes: Wishes | None = None) -> None:
+    run_document_translation(
+        chosen(name),
+        None if output is None else Path(output),
+        run=None,
+        overrides=(),
+        wishes=wishes or Wishes(),
+        as_json=False,
+    )
+
+
+@pytest.mark.usefixtures("of_words")
+def test_a_page_is_written_with_its_markup_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"):
+        translate("page.html", "pagina.html")
+    found = Path("pagina.html").read_text()
+    for kept in ('<html lang="it"><p>', "<b>", "</b>", "{name}", "<code>x</code>", "</p><!-- uno --><p>42</p>\n"):  # fmt: skip
+        assert found.count(kept) == 1
+    assert found != PAGE
+    assert caplog.messages[-1].startswith("page.html: segments translated: 1, of which a person")
+
+
+@pytest.mark.usefixtures("of_words")
+def test_the_output_may_be_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    translate("page.html", None)
+    assert capfdbinary.readouterr().out.startswith(b'<html lang="it"><p>')
+
+
+@pytest.mark.usefixtures("of_words")
+def test_an_error_leaves_the_old_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("pagina.html").write_text("old")
+
+    def fail(*_: object) -> None:
+        raise DataError("broken")
+
+    monkeypatch.setattr(ModelTranslator, "translate", fail)
+    with pytest.raises(DataError, match="broken"):
+        translate("page.html", "pagina.html")
+    assert Path("pagina.html").read_text() == "old"
+    assert sorted(path.name for path in Path().iterdir()) == ["page.html", "pagina.html"]
+
+
+@pytest.mark.usefixtures("of_words")
+def test_options_for_lines_are_refused() -> None:
+    for wishes in (Wishes(num_best=2), Wishes(alignment=True), Wishes(prefix="x"), Wishes(resume=True)):  # fmt: skip
+        with pytest.raises(UsageError, match="is for lines, but the input is a document"):
+            translate("page.html", "out.html", wishes)
+
+
+@pytest.mark.usefixtures("of_words")
+def test_the_input_is_never_the_output() -> None:
+    with pytest.raises(UsageError, match="this output is the same file as the input"):
+        translate("page.html", "page.html")
+    assert Path("page.html").read_text() == PAGE
+
+
+@pytest.mark.usefixtures("of_words")
+def test_a_missing_or_broken_document_is_named() -> None:
+    with pytest.raises(MissingInputError, match=r"none\.html: no such file"):
+        translate("none.html", "out.html")
+    Path("bad.json").write_text('{"a": ')
+    with pytest.raises(DataError, match=r"bad\.json: line 1: no valid JSON"):
+        translate("bad.json", "out.json")
+    assert not Path("out.json").exists()
+
+
+@pytest.mark.usefixtures("of_words")
+def test_a_long_sentence_is_marked_and_refused_if_strict(caplog: pytest.LogCaptureFixture) -> None:
+    Path("page.html").write_text("<p>uno</p>\n<p>" + "uno due " * 20 + "</p>")
+    translate("page.html", "out.html")
+    assert any(message.startswith("line 2: a sentence was too long") for message in caplog.messages)
+    with pytest.raises(DataError, match=r"page\.html: line 2: a sentence of more than 12 tokens"):
+        translate("page.html", "strict.html", Wishes(is_strict=True))
+    assert not Path("strict.html").exists()
+
+
+@pytest.mark.usefixtures("of_words")
+def test_the_command_line_passes_columns_and_values() -> None:
+    Path("t.csv").write_text("id,name\n1,uno due\n")
+    Path("v.json").write_text('{"a": "uno due", "b": "tre"}')
+    runner = CliRunner()
+    for arguments in (
+        ["--input", "t.csv", "--output", "t2.csv", "--columns", "name"],
+        ["--input", "v.json", "--output", "v2.json", "--values", "a"],
+    ):
+        result = runner.invoke(app, ["translate", *arguments], catch_exceptions=False)
+        assert result.exit_code == 0
+    assert Path("t2.csv").read_text().startswith("id,name\n1,")
+    assert Path("v2.json").read_text().endswith('"b": "tre"}')
+    assert "uno due" not in Path("v2.json").read_text()

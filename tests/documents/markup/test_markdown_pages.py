@@ -1,0 +1,97 @@
+"""Markdown: what is translated, what stays, and where the markup goes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from transformer_cli.documents.document_translation import translate_document
+from transformer_cli.documents.markup.markdown_pages import read_markdown
+from transformer_cli.text.protected.spans import find_spans, masked
+
+from ..fake_translators import REVERSED, Identity, WordByWord, done, translated
+
+
+def upper(text: str) -> str:
+    return translated(read_markdown(text.encode()))
+
+
+def reverse(text: str) -> str:
+    return translated(read_markdown(text.encode()), REVERSED)
+
+
+BLOCKS = ["# Title\n", "Title\n===\n", "> quoted\n> text\n", "> ", "- ", "  - one\n", "1. ", "* * *\n", "\t", "    code\n", "```\ncode here\n```\n", "~~~", "<div>\nhtml text\n</div>\n", "[a]: http://x.org 'T'\n", "|a|b|\n|-|-|\n|c `x\\|y`|d|\n", "---\n", "# x #\n", "- [ ] task\n"]  # fmt: skip
+INLINES = ["**", "*", "_", "__", "~~", "`", "``", "[", "](u)", "][a]", "[a]", "![dog](d.png)", "<b>", "</b>", "<br>", "<http://x.org>", "\\*", "\\\\", "&amp;", "&#35;", "<!-- c -->", "[^1]", "[^1]: "]  # fmt: skip
+TEXTS = ["Hello world. ", "word", " ", "  \n", "\\\n", "\n", "\n\n", "\r\n", "\r", "{name}", "https://x.org/a_b_c", "a_b_c", "2 * 3", "\u00e8", "\0", "#", "|", "\udc80"]  # fmt: skip
+PARTS = st.lists(st.sampled_from([*BLOCKS, *INLINES, *TEXTS]), max_size=25)
+
+
+@given(PARTS)
+def test_an_identity_translation_gives_identical_bytes(parts: list[str]) -> None:
+    data = "".join(parts).encode("utf-8", "surrogateescape")
+    assert translate_document(read_markdown(data), Identity()).data == data
+
+
+def structure(text: str) -> list[str]:
+    """The elements of the page that an independent reading of the text gives, without the order within a block."""
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    found = []
+    for token in parser.parse(text.replace("\0", "")):
+        kinds = sorted(
+            child.type + str(child.attrs.get("href", ""))
+            for child in token.children or []
+            if child.type not in ("text", "softbreak")
+        )
+        found += [token.type, *kinds]
+        if token.type in ("fence", "code_block", "html_block"):
+            found.append(token.content)
+    return found
+
+
+@given(PARTS)
+def test_a_translation_has_the_structure_of_its_source(parts: list[str]) -> None:
+    text = "".join(parts).replace("\udc80", "").replace("\0", "")
+    assert structure(upper(text)) == structure(text)
+
+
+@given(PARTS)
+def test_every_text_is_found(parts: list[str]) -> None:
+    text = "".join(parts).replace("\udc80", "").replace("\0", "")
+    found = done(read_markdown(text.encode()), WordByWord(str.upper)).data.decode()
+    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(found):
+        for child in token.children or []:
+            if child.type == "text" and not child.content.startswith("http"):
+                visible = masked(child.content, find_spans(child.content), " ")
+                assert visible == visible.upper()
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("# A title\n\nSome *red* text.\n", "# A TITLE\n\nSOME *RED* TEXT.\n"),
+        ("Title here\n----------\n", "TITLE HERE\n----------\n"),
+        ("> - one\n>   more text\n", "> - ONE MORE TEXT\n"),
+        ("a `code` b", "A `code` B"),
+        ("see [the page](http://x.org 'Title')", "SEE [THE PAGE](http://x.org 'Title')"),
+        ("![A dog](dog.png)", "![A DOG](dog.png)"),
+        ("one ![A dog](dog.png) two", "ONE ![A DOG](dog.png) TWO"),
+        ("one  \ntwo", "ONE  \nTWO"),
+        ("| a | b \\| c |\n|---|:-:|\n| d | `e` f |\n", "| A | B \\| C |\n|---|:-:|\n| D | `e` F |\n"),
+        ("---\ntitle: x\n---\n\ntext", "---\ntitle: x\n---\n\nTEXT"),
+        ("```py\ncode\n```\n\n    indented\n", "```py\ncode\n```\n\n    indented\n"),
+        ("[ref]: http://x.org\n\nsee [ref]", "[ref]: http://x.org\n\nSEE [REF][ref]"),
+        ("- [x] done now\n", "- [x] DONE NOW\n"),
+        ("note[^1]\n\n[^1]: the note\n", "NOTE[^1]\n\n[^1]: THE NOTE\n"),
+        ("fish &amp; chips", "FISH & CHIPS"),
+        ("a \\*star\\* b", "A \\*STAR\\* B"),
+        ("<div>\nno\n</div>\n\nyes", "<div>\nno\n</div>\n\nYES"),
+        ("a <b>bold</b> b", "A <b>BOLD</b> B"),
+        ("\\# no title", "\\# NO TITLE"),
+    ],
+)  # fmt: skip
+def test_only_text_is_translated(text: str, wanted: str) -> None:
+    assert upper(text) == wanted
+
+
+def test_markup_moves_with_its_words() -> None:
+    assert reverse("The **red car** stops [here](x).") == "[HERE](x). STOPS **CAR RED** THE"

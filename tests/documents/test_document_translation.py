@@ -1,0 +1,122 @@
+"""The translation of segments: sentences, lines, placeholders that must stay, and what is marked."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.documents.document_translation import translate_document
+from transformer_cli.documents.kept_spans import COPIED, IN_PIECES
+from transformer_cli.documents.plain_lines import read_plain_text
+from transformer_cli.documents.segments import Markup, Role, Segment, TranslatedSegment
+from transformer_cli.documents.text_translator import AnsweredText, AskedText
+
+from .fake_translators import UPPER, Identity, WordByWord, done
+
+
+class Segments:
+    """A document that remembers what is written."""
+
+    def __init__(self, *segments: Segment) -> None:
+        self.segments = segments
+        self.written: list[TranslatedSegment] = []
+
+    def write(self, translations: Sequence[TranslatedSegment], languages: object) -> bytes:
+        self.written = list(translations)
+        return b""
+
+
+class Losing(WordByWord):
+    """Loses some texts from its translations, when they stand in a longer text."""
+
+    def __init__(self, *lost: str) -> None:
+        super().__init__(str.upper)
+        self.lost = lost
+        self.asked: list[str] = []
+
+    def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+        self.asked += [asked.text for asked in texts]
+        answers = []
+        for answer in super().translate(texts):
+            text = answer.text
+            for lost in self.lost:
+                text = text.replace(lost, "")
+            answers.append(answer._replace(text=text))
+        return answers
+
+
+def test_all_sentences_are_asked_for_once_and_together() -> None:
+    calls = []
+
+    class Counting(WordByWord):
+        def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+            calls.append([asked.text for asked in texts])
+            return super().translate(texts)
+
+    bold = (Markup(Role.OPEN, 1, "<b>"), "here", Markup(Role.CLOSE, 1, "</b>"))
+    document = Segments(
+        Segment.plain("One line.\nTwo.", "a"), Segment(("I am ", *bold, ". It is so."), "b"), Segment.plain("Two.", "c")
+    )  # fmt: skip
+    translate_document(document, Counting())
+    assert calls == [["One line.", "Two.", "I am here.", "It is so."]] or calls == [
+        ["One line.", "Two.", "I am here.", "It is so.", "Two."]
+    ]
+
+
+def test_a_lost_placeholder_is_translated_around_and_marked() -> None:
+    document = Segments(Segment.plain("Open {name} in %s now.", "line 7"))
+    found = translate_document(document, Losing("{name}"))
+    assert document.written[0].text == "OPEN {name} IN %s NOW."
+    assert [(doubt.place, doubt.reason) for doubt in found.doubts] == [("line 7", IN_PIECES)]
+    assert (found.num_segments, found.num_marked) == (1, 1)
+
+
+def test_a_text_stays_if_even_its_pieces_go_wrong() -> None:
+    class Inventing(WordByWord):
+        def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+            return [AnsweredText("{other} " + asked.text) for asked in texts]
+
+    document = Segments(Segment.plain("Open {name} now.", "x"))
+    found = translate_document(document, Inventing())
+    assert document.written[0].text == "Open {name} now."
+    assert [doubt.reason for doubt in found.doubts] == [COPIED]
+
+
+def test_code_takes_the_place_of_a_word_and_is_never_seen_by_the_model() -> None:
+    code = Markup(Role.WORD, 1, "<code>secret call</code>")
+    translator = Losing()
+    document = Segments(Segment(("Call ", code, " twice, {{0}}."), "x"))
+    translate_document(document, translator)
+    assert document.written[0].pieces == ("CALL ", code, " TWICE, {{0}}.")
+    assert translator.asked == ["Call {{1}} twice, {{0}}."]
+
+
+def test_a_lost_word_of_code_comes_back() -> None:
+    code = Markup(Role.WORD, 1, "<code>f</code>")
+    document = Segments(Segment(("Call ", code, " twice"), "x"))
+    translate_document(document, Losing("{{0}}"))
+    assert document.written[0].pieces == ("CALL ", code, " TWICE")
+
+
+@pytest.mark.parametrize("text", ["42", "...", "", " \n ", "{name} %s", "\u00ad"])
+def test_what_has_no_words_is_never_asked_for(text: str) -> None:
+    translator = Losing()
+    document = Segments(Segment.plain(text, "x"))
+    found = translate_document(document, translator)
+    assert document.written[0].text == text
+    assert found.num_segments == (1 if any(map(str.isalpha, text)) else 0)
+
+
+@given(st.text(st.sampled_from("ab \n\r\t.!{}%s\u00e8\u2028\x0b"), max_size=60))
+def test_lines_stay_lines(text: str) -> None:
+    data = text.encode()
+    assert translate_document(read_plain_text(data), Identity()).data == data
+    found = done(read_plain_text(data), UPPER).data.decode()
+    assert found.count("\n") == text.count("\n")
+    assert found.count("\r") == text.count("\r")
+
+
+def test_messages_name_the_line() -> None:
+    found = translate_document(read_plain_text(b"one\r\n\r\ntwo {x}\n"), Losing("{x}"))
+    assert [doubt.place for doubt in found.doubts] == ["line 3"]

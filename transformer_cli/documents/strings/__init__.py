@@ -1,0 +1,1 @@
+"""Files whose values are texts for people: message catalogues, tables, JSON and YAML."""

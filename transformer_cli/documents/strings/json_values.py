@@ -1,0 +1,91 @@
+"""JSON: strings are translated; keys, numbers, order and white space stay byte for byte."""
+
+import json
+import re
+from functools import partial
+
+from transformer_cli.documents.character_encoding import decoded
+from transformer_cli.documents.line_numbers import LineNumbers
+from transformer_cli.documents.markup.tagged_text import string_of, tagged_segment
+from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
+from transformer_cli.documents.segments import TranslatedSegment
+from transformer_cli.documents.spliced import Slot, SplicedDocument
+from transformer_cli.documents.strings.value_paths import Path, is_translated
+from transformer_cli.errors import DataError
+
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]')
+
+
+def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
+    """A JSON file, or a file with one JSON value per line."""
+    content = decoded(data)
+    text = content.text
+    lines = LineNumbers(text)
+    _check_depth(text, lines, options)
+    _check(text)
+    # A file that escapes all other letters gets its new ones escaped, too.
+    is_ascii = text.isascii() and "\\u" in text
+    slots = []
+    for start, end, path in _strings(text):
+        value = json.loads(text[start:end], strict=False)
+        if is_translated(value, path, options.values):
+            segment = tagged_segment(value, f"line {lines.number_at(start)}")
+            slots.append(Slot(start, end, segment, partial(_written, is_ascii)))
+    return SplicedDocument(content, tuple(slots))
+
+
+def _check_depth(text: str, lines: LineNumbers, options: ReadingOptions) -> None:
+    depth = 0
+    for match in _TOKEN.finditer(text):
+        if match[0] in "{[":
+            depth += 1
+            options.limits.check_depth(depth, f"line {lines.number_at(match.start())}")
+        elif match[0] in "}]":
+            depth -= 1
+
+
+def _check(text: str) -> None:
+    """Refuse what is no JSON, and no lines of JSON either."""
+    try:
+        json.loads(text, strict=False)
+    except ValueError as error:
+        lines = [line for line in text.split("\n") if line.strip()]
+        try:
+            for line in lines if len(lines) > 1 else [text]:
+                json.loads(line, strict=False)
+        except ValueError:
+            line_number = getattr(error, "lineno", 1)
+            raise DataError(f"line {line_number}: no valid JSON: {error}") from error
+
+
+def _strings(text: str) -> list[tuple[int, int, Path]]:
+    """Where each string stands that is no key, and the keys and places that lead to it."""
+    found: list[tuple[int, int, Path]] = []
+    path: list[str | int] = []
+    is_key = False
+    for match in _TOKEN.finditer(text):
+        sign = match[0]
+        if sign == "{":
+            path.append("")
+            is_key = True
+        elif sign == "[":
+            path.append(0)
+            is_key = False
+        elif sign in "}]":
+            path.pop()
+            is_key = False
+        elif sign == ",":
+            is_key = bool(path) and isinstance(path[-1], str)
+            if path and isinstance(path[-1], int):
+                path[-1] += 1
+        elif sign == ":":
+            is_key = False
+        elif is_key:
+            path[-1] = json.loads(sign, strict=False)
+        else:
+            found.append((match.start(), match.end(), tuple(path)))
+    return found
+
+
+def _written(is_ascii: bool, translation: TranslatedSegment) -> str:
+    return json.dumps(string_of(translation), ensure_ascii=is_ascii)

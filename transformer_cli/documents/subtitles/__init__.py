@@ -1,0 +1,1 @@
+"""Subtitles: sentences that run through several cues are translated whole and divided again."""
