@@ -51,8 +51,8 @@ class InlineText:
     @classmethod
     def of(cls, segment: Segment) -> "InlineText":
         """The core of a segment."""
-        pieces = segment.pieces if segment.keeps_spaces else _with_single_spaces(segment.pieces)
-        before, core, after = _cut_out(pieces)
+        before, core, after = _cut_out(segment.pieces)
+        core = core if segment.keeps_spaces else _with_single_spaces(core)
         text = ""
         opened: list[tuple[int, Markup, int]] = []
         ranges: list[MarkedRange | None] = []

@@ -1,4 +1,4 @@
-"""The pages of `tfm explain --html`: one HTML file with its scripts and its data, which needs no network."""
+"""The pages of `tfm explain SENTENCE --html FILE`: one HTML file with its scripts and its data, which needs no network."""
 
 import html
 import json

@@ -9,8 +9,8 @@ from transformer_cli.commands.score import lines_of
 from transformer_cli.commands.streams.output import show
 from transformer_cli.porting.card.model_card import CardWishes
 from transformer_cli.porting.exporting.export_format import Quantization
+from transformer_cli.porting.exporting.export_formats import FORMATS
 from transformer_cli.porting.exporting.export_run import export_run
-from transformer_cli.porting.exporting.formats import FORMATS
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""From a folder that `tfm export --to hf` has made back to a model: its config and tokenizers are those of the run, unchanged.
+"""From a folder that `tfm export --to hf --output FOLDER` has made back to a model: its config and tokenizers are those of the run, unchanged.
 
 The weights are those of the folder, so a model that another program has trained further comes back with what it has learned.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def is_exported(folder: ModelFolder) -> bool:
-    """Whether `tfm export --to hf` has made the folder."""
+    """Whether `tfm export --to hf --output FOLDER` has made the folder."""
     return folder.has("config.json", f"{OWN_FOLDER}/{CONFIG_FILE}")
 
 
