@@ -159,3 +159,18 @@ def test_the_page_of_tfm_serve_shows_the_translation_of_tfm_serve(
         page.wait_for_output(translated["translatedText"])
         page.by_id("open-inside").click()
         page.wait("document.querySelector('#view .tfm-view')")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 1400])
+def test_axe_finds_no_violation_in_the_drawer(page: Page, axe: str, width: int, theme: str) -> None:
+    page.look(width, 1200, theme)
+    page.open(source="en", target="it", q=LINE)
+    page.use(axe)
+    page.wait("document.querySelector('#output .word') && document.getElementById('progress').hidden")  # fmt: skip
+    page.by_id("open-inside").click()
+    page.wait("document.querySelector('#view .tfm-view')")
+    for tab in page.driver.find_elements(By.CSS_SELECTOR, "[role=tab]"):
+        page.js("arguments[0].click()", tab)
+        assert page.violations() == [], tab.text
