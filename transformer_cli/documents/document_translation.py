@@ -100,8 +100,8 @@ class _SegmentInWork:
     @classmethod
     def of(cls, segment: Segment, translator: TextTranslator) -> "_SegmentInWork":
         if has_too_much_markup(segment.pieces):
-            text = InlineText.of(Segment.plain(plain_text(segment.pieces), "", keeps_spaces=False))
-            return cls(segment, text, (), "", (TOO_MARKED,))
+            plain = Segment.plain(plain_text(segment.pieces), segment.place, keeps_spaces=False)
+            return cls(segment, InlineText.of(plain), (), "", (TOO_MARKED,))
         inline = InlineText.of(segment)
         has_markup = bool(inline.ranges or inline.points)
         parts, place, gap = [], 0, ""
