@@ -36,7 +36,7 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 MODULE = re.compile(r"(?<![\w/.])([\w./-]+\.py)(?:: ([A-Za-z_][\w.]*))?")
 SECTIONS = "data|tokenizer|model|training|validation|decoding|runtime|published"
 SETTING = re.compile(rf"(?:--set )?((?:{SECTIONS})(?:\.\w+)+)(?:\.\*)?(?:$|: |=)")
-FILE_ENDINGS = (".py", ".json", ".safetensors", ".arrow")
+FILE_ENDINGS = (".py", ".json", ".safetensors", ".arrow", ".lock")
 
 each_document = pytest.mark.parametrize(
     "document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT))

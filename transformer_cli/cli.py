@@ -14,8 +14,11 @@ from transformer_cli.commands.arguments.corpora.likelihood import likelihood
 from transformer_cli.commands.arguments.corpora.score import score
 from transformer_cli.commands.arguments.explain import explain
 from transformer_cli.commands.arguments.models.average import average
+from transformer_cli.commands.arguments.models.card import card
 from transformer_cli.commands.arguments.models.export import export
+from transformer_cli.commands.arguments.models.import_model import import_model
 from transformer_cli.commands.arguments.models.info import info
+from transformer_cli.commands.arguments.models.push import push
 from transformer_cli.commands.arguments.models.runs import runs
 from transformer_cli.commands.arguments.next import show_next
 from transformer_cli.commands.arguments.sentence_arguments import (
@@ -86,8 +89,13 @@ app.command(cls=CarefulCommand, epilog="Example: tfm serve --run en-it --port 50
 app.add_typer(data, name="data", cls=CarefulGroup)
 app.add_typer(runs, name="runs")
 app.command(
+    name="import", cls=CarefulCommand, epilog="Example: tfm import opus-mt-en-fr --name en-fr"
+)(import_model)
+app.command(
     cls=CarefulCommand, epilog="Example: tfm export --run en-it --to ctranslate2 --output en-it.ct2"
 )(export)
+app.command(cls=CarefulCommand, epilog="Example: tfm card --run en-it --license cc-by-4.0")(card)
+app.command(cls=CarefulCommand, epilog="Example: tfm push en-it.hf your-name/en-it")(push)
 app.command(
     cls=CarefulCommand, epilog="Example: tfm benchmark --config en-it.yaml --set runtime.threads=1"
 )(benchmark)

@@ -38,11 +38,11 @@ def tokenizers(kind: str, form: TableForm, tags: tuple[str, ...] = ()) -> tuple[
     return tuple(train_tokenizer(texts, config, tags=tags) for texts in (ENGLISH, ITALIAN))
 
 
-def in_transformers(content: dict[str, Any], folder: Path) -> Any:
+def in_transformers(source: Tokenizer, content: dict[str, Any], folder: Path) -> Any:
     from transformers import AutoTokenizer
 
     (folder / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
-    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer_config(512)))
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer_config(source, 512)))
     (folder / "config.json").write_text(json.dumps({"model_type": "marian"}))
     return AutoTokenizer.from_pretrained(folder)
 
@@ -51,7 +51,7 @@ def in_transformers(content: dict[str, Any], folder: Path) -> Any:
 @pytest.mark.parametrize("text", [*ENGLISH, *ITALIAN, SPECIAL_TEXT, "", " ", "unknown ζ words"])
 def test_transformers_gives_our_ids(kind: str, form: TableForm, text: str, tmp_path: Path) -> None:
     source, target = tokenizers(kind, form)
-    loaded = in_transformers(tokenizer_json(source, target, form, CLEANING), tmp_path)
+    loaded = in_transformers(source, tokenizer_json(source, target, form, CLEANING), tmp_path)
     first = target.vocab_size if form is TableForm.JOINED else 0
     expected = [*source.encode(normalize(text, CLEANING)), source.eos_id]
     assert [index - first for index in loaded(text)["input_ids"]] == expected
@@ -62,7 +62,7 @@ def test_transformers_makes_our_texts_of_target_ids(
     kind: str, form: TableForm, tmp_path: Path
 ) -> None:
     source, target = tokenizers(kind, form)
-    loaded = in_transformers(tokenizer_json(source, target, form, CLEANING), tmp_path)
+    loaded = in_transformers(source, tokenizer_json(source, target, form, CLEANING), tmp_path)
     for text in [*ITALIAN, *ENGLISH, SPECIAL_TEXT, "una ζ"]:
         ids = target.encode(text)
         written = [target.sos_id, *ids, target.eos_id, target.pad_id]
@@ -76,7 +76,7 @@ def test_a_tag_before_the_text_is_the_token_of_this_tag(
     kind: str, form: TableForm, space: str, tmp_path: Path
 ) -> None:
     source, target = tokenizers(kind, form, TAGS)
-    loaded = in_transformers(tokenizer_json(source, target, form, CLEANING), tmp_path)
+    loaded = in_transformers(source, tokenizer_json(source, target, form, CLEANING), tmp_path)
     first = target.vocab_size if form is TableForm.JOINED else 0
     for text in ENGLISH:
         found = [index - first for index in loaded(f"<2fr>{space}{text}")["input_ids"]]

@@ -1,7 +1,9 @@
 """Runs with random weights, as they lie on disk: for exports, imports and everything around them."""
 
+import io
 from pathlib import Path
 
+import sentencepiece
 import torch
 
 from transformer_cli.checkpoint import (
@@ -20,8 +22,13 @@ from transformer_cli.config import (
     TokenizerConfig,
     TrainingConfig,
 )
+from transformer_cli.interchange.foreign_tokenizers.marian_tokenizers import (
+    SpecialEntries,
+    marian_tokenizers,
+)
+from transformer_cli.interchange.foreign_tokenizers.sentencepiece_file import read_sentencepiece
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.text.tokenizer import train_tokenizer
+from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 ENGLISH = [
     "The cat sleeps on the chair.",
@@ -40,6 +47,29 @@ ITALIAN = [
     "«Buongiorno», disse lei; (lui dormiva l'altro ieri, nell'ombra).",
 ]
 SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 24, "encoder_layers": 1, "decoder_layers": 2}
+
+
+def sentencepiece_pair() -> tuple[Tokenizer, Tokenizer]:
+    """Tokenizers as of an OPUS-MT model: a SentencePiece model for each side, and one vocabulary that lacks some pieces."""
+    models = []
+    for texts, size in ((ENGLISH, 60), (ITALIAN, 64)):
+        written = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(texts),
+            model_writer=written,
+            vocab_size=size,
+            model_type="unigram",
+            minloglevel=2,
+        )
+        models.append(read_sentencepiece(written.getvalue(), "small.spm"))
+    pieces = dict.fromkeys(piece for model in models for piece in [*model.scores][:-3])
+    entries = ["</s>", "<unk>", *pieces, "<start>", "<pad>"]
+    vocabulary = {entry: index for index, entry in enumerate(entries)}
+    specials = SpecialEntries(unk=1, pad=len(entries) - 1, start=len(entries) - 2, end=0)
+    found = marian_tokenizers(
+        (models[0], models[1]), (vocabulary, vocabulary), (specials, specials)
+    )
+    return found.source, found.target
 
 
 def random_run(
@@ -65,7 +95,9 @@ def random_run(
     data = PhrasebookData(both_directions=both_directions)
     tags = ["<2it>", "<2en>"] if both_directions else []
     texts = (ENGLISH, ITALIAN)
-    if of_tokens.shared:
+    if of_tokens.kind == "sentencepiece":
+        tokenizers = sentencepiece_pair()
+    elif of_tokens.shared:
         shared = train_tokenizer([*ENGLISH, *ITALIAN], of_tokens, tags=tags)
         tokenizers = (shared, shared)
     else:

@@ -9,7 +9,6 @@ from dataclasses import replace
 import uvicorn
 from starlette.testclient import TestClient
 
-from transformer_cli.config import FilesData
 from transformer_cli.decoding import Translator
 from transformer_cli.serving.application import ServerOptions, build_application
 from transformer_cli.serving.served_runs import NamedTranslator, ServedRuns, served_runs
@@ -30,7 +29,8 @@ LINES = [
 def small_translator(source: str = "en", target: str = "it", **decoding: object) -> Translator:
     """A random model with double weights, so that batches change no digit that matters."""
     made = translator(tokenizer_of_words(), **{"beam_size": 2, **decoding})
-    data = FilesData(source_language=source, target_language=target, train="words.tsv")
+    languages = {"source_language": source, "target_language": target}
+    data = made.pipeline.data.model_copy(update=languages)
     return replace(made, pipeline=replace(made.pipeline, data=data))
 
 

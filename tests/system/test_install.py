@@ -58,6 +58,9 @@ def test_tfm_finds_its_configs_from_any_folder(
     shown = run(environment / "bin/tfm", "info", "--config", "en-it.yaml", folder=elsewhere)
     assert shown.startswith("config")
     assert "name: en-it" in shown
+    page = "from transformer_cli.serving.page.page_routes import page_file, views_file"
+    sizes = run(python, "-c", f"{page}; print(len(page_file().body), len(views_file().body))")
+    assert all(int(size) > 10_000 for size in sizes.split())
     assert "source: phrasebook" in shown
     preview = run(
         environment / "bin/tfm", "data", "--config", "en-it", "--set", "data.num_pairs=500",

@@ -27,6 +27,8 @@ class RunFolder:
         """Versions of the software, the device, and the fingerprint of the data."""
         self.metrics_file = path / "metrics.jsonl"
         """One JSON object for each report and each validation."""
+        self.learning_file = path / "learning.jsonl"
+        """One JSON object for each validation: the same few sentences, and what the model made of them."""
         self.log_file = path / "train.log"
         self.tensorboard_folder = path / "tensorboard"
         """Event files: one folder for the training, one for the validations."""
@@ -35,7 +37,8 @@ class RunFolder:
 
     def records(self) -> tuple[Path, ...]:
         """What belongs to the checkpoints of a run, and is renamed with them when it starts from scratch."""
-        return self.config_file, self.metrics_file, self.tensorboard_folder, self.data_folder
+        files = self.config_file, self.metrics_file, self.learning_file
+        return *files, self.tensorboard_folder, self.data_folder
 
     def require_own_files(self) -> None:
         """Check the files and folders to which the run will write; a run from elsewhere may have links or pipes there.
@@ -48,7 +51,7 @@ class RunFolder:
         """
         board = self.tensorboard_folder
         files = (self.path / ".lock", self.config_file, self.environment_file, self.metrics_file)
-        for file in (*files, self.log_file):
+        for file in (*files, self.learning_file, self.log_file):
             _require_kind(file, is_right=file.is_file(), kind="a file")
         for folder in (self.checkpoints_folder, board, board / "train", board / "validation"):
             _require_kind(folder, is_right=folder.is_dir(), kind="a folder")

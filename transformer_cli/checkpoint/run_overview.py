@@ -12,13 +12,13 @@ from pydantic import TypeAdapter, ValidationError
 from transformer_cli.checkpoint.listing import Listing, list_run, ranked
 from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RunFolder
 from transformer_cli.checkpoint.state_values import StateValues
-from transformer_cli.checkpoint.stored import Checkpoint
+from transformer_cli.checkpoint.stored import IMPORTED, Checkpoint
 from transformer_cli.config import DataConfig, SequencesData, TrainingConfig
 from transformer_cli.config.loading import MAX_CONFIG_BYTES
 from transformer_cli.errors import DataError, MissingInputError, StorageError
 from transformer_cli.storage.lock import is_running
 
-Status = Literal["running", "finished", "resumable", "empty", "damaged"]
+Status = Literal["running", "finished", "imported", "resumable", "empty", "damaged"]
 _DATA: TypeAdapter[DataConfig] = TypeAdapter(DataConfig)
 # With libyaml, hundreds of configs are read in a second; the parser in Python is twenty times slower.
 _YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -31,7 +31,7 @@ class RunOverview:
     name: str
     """The name of its folder."""
     status: Status
-    """running: a process trains it; finished: all its steps are done, or its patience is over; resumable: `tfm train`
+    """running: a process trains it; finished: all its steps are done, or its patience is over; imported: `tfm import` made it; resumable: `tfm train`
     goes on with it; empty: it has no checkpoint yet; damaged: no checkpoint is whole, or the config cannot be read."""
     step: int | None
     """Number of updates of the newest checkpoint."""
@@ -128,7 +128,16 @@ def _status(
         return "damaged"
     if newest is None:
         return "empty"
-    return "finished" if training is not None and _is_finished(newest, training) else "resumable"
+    if training is not None and _is_finished(newest, training):
+        return "finished"
+    return "imported" if _is_imported(newest) else "resumable"
+
+
+def _is_imported(newest: Checkpoint) -> bool:
+    try:
+        return IMPORTED in newest.state()
+    except (DataError, StorageError):
+        return False
 
 
 def _is_finished(newest: Checkpoint, training: TrainingConfig) -> bool:

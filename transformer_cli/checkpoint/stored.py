@@ -22,6 +22,8 @@ NEVER_NEGATIVE = (".step", ".exp_avg_sq", ".row_var", ".col_var", ".variance")
 """Suffixes of the names of counts and mean squares in the state of an optimizer."""
 RAW = ".raw"
 """Suffix of the names of the raw weights, from which training goes on if model.safetensors holds averaged weights."""
+IMPORTED = "imported"
+"""The key of the origin of an imported model, in state.json and environment.json."""
 MAX_STATE_BYTES = 16 << 20
 
 

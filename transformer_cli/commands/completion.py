@@ -126,6 +126,16 @@ def settings_of_likelihoods(incomplete: str) -> list[Offer]:
     return _settings(incomplete, "likelihood")
 
 
+def cleaning_rules(incomplete: str) -> list[Offer]:
+    """The rules of tfm data clean, such as mend_encoding=."""
+    from transformer_cli.corpora.cleaning_rules import CorpusRules
+
+    rules = CorpusRules.model_fields.items()
+    return [
+        (f"{name}=", rule.description or "") for name, rule in rules if name.startswith(incomplete)
+    ]
+
+
 def _settings(incomplete: str, command: "Command | None" = None) -> list[Offer]:
     from transformer_cli.config.overridable import commands_that_take
 

@@ -19,6 +19,7 @@ from transformer_cli.commands.streams.output import show
 from transformer_cli.config import Config, SequencesData, load_config, to_yaml
 from transformer_cli.errors import UsageError
 from transformer_cli.model import Transformer
+from transformer_cli.porting.exporting.export_formats import all_obstacles
 from transformer_cli.text.word_split import SPECIALS
 from transformer_cli.training.initial_weights import checked_origin
 
@@ -48,6 +49,7 @@ def show_info(
         config, model, facts = _facts_of_run(find_run(run))
     if len(config.data.directions) > 1:
         facts["directions"] = list(map(str, config.data.directions))
+    facts["exports"] = _exits(config)
     if parameters:
         tree = {name: list(value.shape) for name, value in model.named_parameters()}
         facts["parameter_tree"] = tree
@@ -100,6 +102,23 @@ def _validation_scores(checkpoint: Checkpoint) -> dict[str, float]:
         raise validation.refusal("scores", "are not names and numbers") from None
 
 
+def _exits(config: Config) -> dict[str, list[dict[str, str]]]:
+    """For each format of `tfm export`, the settings in the way; none: the format is open."""
+    return {
+        name: [obstacle._asdict() for obstacle in found]
+        for name, found in all_obstacles(config).items()
+    }
+
+
+def _exit_lines(exits: dict[str, list[dict[str, str]]]) -> list[str]:
+    lines = []
+    for name, obstacles in exits.items():
+        settings = ", ".join(one["setting"] for one in obstacles)
+        shown = f"not with {settings}" if settings else "possible"
+        lines.append(f"{f'export --to {name}':<24}{shown}")
+    return lines
+
+
 def _usual_vocabulary(config: Config) -> int:
     """A vocabulary size for a config without one: exact for a synthetic task, usual for text."""
     if isinstance(config.data, SequencesData):
@@ -116,6 +135,9 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     for name, value in facts.items():
         if name == "parameter_tree":
             lines += ["", *_parameter_rows(value)]
+            continue
+        if name == "exports":
+            lines += _exit_lines(value)
             continue
         shown = f"{value:,}" if isinstance(value, int) else str(value)
         if isinstance(value, list):

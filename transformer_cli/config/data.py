@@ -63,6 +63,9 @@ class LanguageData(DataSection):
     both_directions: Switch = False
     """Read each pair also in the reverse direction, so that one model translates both ways; needs tokenizer.shared. A tag such as <2it> before the source says into which language to translate (Johnson et al. 2017)."""
 
+    target_tag: Switch = False
+    """Read a tag such as <2it> before each source although there is only one target language. Fine-tuning of a model with several target languages in one direction needs it; with several target languages there is always a tag."""
+
     def directions_of(self, corpus: int) -> tuple[Direction, ...]:
         [written] = super().directions_of(corpus)
         return (written, written.reverse) if self.both_directions else (written,)

@@ -1,9 +1,7 @@
 """The check of a corpus: all its pairs are read once, and each fault is counted."""
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from transformer_cli.config.tree import DataConfig
@@ -11,16 +9,22 @@ from transformer_cli.corpora.alignment.drift import DriftFinder, Stretch
 from transformer_cli.corpora.findings import Example, Found
 from transformer_cli.corpora.held_out_forms import HeldOutForms
 from transformer_cli.corpora.likeness import plain_form
-from transformer_cli.corpora.numbered_pairs import CorpusPart, NumberedPairs, corpus_parts
+from transformer_cli.corpora.numbered_pairs import (
+    CorpusPart,
+    NumberedPairs,
+    corpus_parts,
+    scratch_folder,
+)
 from transformer_cli.corpora.pair_checks import LANGUAGE_FAULTS, PairChecks
 from transformer_cli.corpora.spoken_languages import LanguageDetector
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.sources.splits import draw_split
-from transformer_cli.signals import cleaned_up
 
 # The languages of the first pairs are all examined, and then those of every tenth.
 _NUM_FIRST, _STEP = 20_000, 10
 _NUM_SHOWN_LINES = 2
+MAX_STRETCHES = 10
+"""So many stretches of lines are described for people; programs get all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +63,15 @@ def inspect(
         DataError: a file cannot be read as a corpus.
     """
     detector = LanguageDetector()
-    temporary = tempfile.TemporaryDirectory(prefix="tfm-check-", ignore_cleanup_errors=True)
-    with temporary as name, cleaned_up(temporary.cleanup):
-        held_out = HeldOutForms(Path(name))
+    with scratch_folder() as scratch:
+        held_out = HeldOutForms(scratch)
         parts = corpus_parts(data)
         for part in parts:
             if part.split is None:
                 _add_drawn(held_out, part, data)
         for number, part in enumerate(parts):
-            folder = Path(name) / str(number)
-            folder.mkdir()
-            checks = PairChecks(part, data.cleaning, detector, held_out, folder)
+            (scratch / str(number)).mkdir()
+            checks = PairChecks(part, data.cleaning, detector, held_out, scratch / str(number))
             yield _inspected(part, data, checks, held_out, seed=seed, all_languages=all_languages)
             checks.close()
         held_out.close()
@@ -140,10 +142,8 @@ def _drift_findings(
     if len(wrong) > MAX_STRETCHES:
         details.append(f"and {len(wrong) - MAX_STRETCHES:,} stretches more")
     examples = _examples_from(wrong[0].first_line, part, data)
-    yield Found("drift", num_pairs, count, examples, details)
-
-
-MAX_STRETCHES = 10
+    ranges = [stretch._asdict() for stretch in wrong]
+    yield Found("drift", num_pairs, count, examples, details, ranges)
 
 
 def _in_words(stretch: Stretch, part: CorpusPart) -> str:

@@ -22,16 +22,14 @@ def plain_digest(*forms: str) -> bytes:
 
 
 def is_nearly_untranslated(source: str, target: str) -> bool:
-    """Whether two plain forms are equal, or most of their words are the same; names and numbers alone may be.
+    """Whether most words of two plain forms are the same; numbers and codes do not count, and few words never do.
 
     Args:
         source: the plain form of the source.
         target: the plain form of the target.
     """
-    sides = source.split(), target.split()
+    sides = [[word for word in text.split() if word.isalpha()] for text in (source, target)]
     if min(map(len, sides)) < _MIN_WORDS:
         return False
-    if source == target:
-        return True
     words = set(sides[0]), set(sides[1])
     return len(words[0] & words[1]) >= _MIN_COMMON_SHARE * max(map(len, words))

@@ -1,7 +1,10 @@
 """Reads a corpus with the line number of each pair; damaged text is reported, and stops nothing."""
 
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from transformer_cli.config import Direction, FilesData, HubData, SplitName
@@ -10,6 +13,7 @@ from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.sources import has_split, read_pairs
 from transformer_cli.data.sources.lines import TOO_LONG, RawPair, UnequalLinesError
 from transformer_cli.data.sources.local_files import CorpusFiles, find_files, raw_pairs
+from transformer_cli.signals import cleaned_up
 
 NOT_UTF_8 = "not UTF-8"
 NUL_BYTE = "a NUL byte"
@@ -19,11 +23,17 @@ class NumberedPair(NamedTuple):
     """A sentence pair and its place in the files of its corpus."""
 
     line: int
-    """The number of its line or row, from 1."""
+    """The number of the line or row of its source, from 1."""
     source: str
     target: str
     damage: str = ""
     """Why the files do not hold text here: `NOT_UTF_8`, `NUL_BYTE` or `TOO_LONG`; empty for ordinary text."""
+    offset: int = 0
+    """Its target stands so many lines after the line of the same number; 0 in a corpus as it was read."""
+
+    @property
+    def target_line(self) -> int:
+        return self.line + self.offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,14 @@ def corpus_parts(data: DataConfig) -> list[CorpusPart]:
     return sorted(parts, key=lambda part: order.index(part.split))
 
 
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A temporary folder for tables that are too large for memory."""
+    temporary = tempfile.TemporaryDirectory(prefix="tfm-corpora-", ignore_cleanup_errors=True)
+    with temporary as name, cleaned_up(temporary.cleanup):
+        yield Path(name)
+
+
 class NumberedPairs:
     """The pairs of a part, in order.
 
@@ -84,11 +102,11 @@ class NumberedPairs:
     """
 
     def __init__(self, part: CorpusPart, data: DataConfig, *, seed: int = 0) -> None:
-        self._part, self._data, self._seed = part, data, seed
+        self.part, self._data, self._seed = part, data, seed
         self.unequal: UnequalLinesError | None = None
 
     def __iter__(self) -> Iterator[NumberedPair]:
-        part, data = self._part, self._data
+        part, data = self.part, self._data
         if part.files is None or not isinstance(data, FilesData):
             assert part.split is not None
             pairs = read_pairs(data, part.split, seed=self._seed, report=ReadingReport())

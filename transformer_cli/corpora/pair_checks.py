@@ -8,7 +8,7 @@ from transformer_cli.corpora.findings import Example, Findings
 from transformer_cli.corpora.held_out_forms import HeldOutForms
 from transformer_cli.corpora.likeness import is_nearly_untranslated, plain_digest, plain_form
 from transformer_cli.corpora.numbered_pairs import NOT_UTF_8, NUL_BYTE, CorpusPart, NumberedPair
-from transformer_cli.corpora.spoken_languages import LanguageDetector, are_alike
+from transformer_cli.corpora.spoken_languages import LanguageDetector, spoken_pair
 from transformer_cli.corpora.text_faults import (
     REPLACEMENT_CHARACTER,
     with_encoding_mended,
@@ -61,8 +61,6 @@ class PairChecks:
         complete = _every_rule(rules)
         self._alterations = list(alterations(complete))
         self._drops = list(drops(complete, frozenset(), self._seen))
-        self._languages = (part.direction.source, part.direction.target)
-        self._can_tell = [detector.can_tell(language) for language in self._languages]
 
     def look(self, pair: NumberedPair, *, at_languages: bool, at_leakage: bool) -> None:
         """Check a pair, and note its faults."""
@@ -92,7 +90,7 @@ class PairChecks:
         if is_nearly_untranslated(*forms):
             self._note("nearly_equal", pair)
         if at_languages:
-            self._look_at_languages(pair)
+            self._look_at_languages(pair, text)
 
     def close(self) -> None:
         """Free the tables of digests."""
@@ -128,29 +126,15 @@ class PairChecks:
         elif overlap in ("leakage", "near_leakage"):
             self._note("shared_test", pair)
 
-    def _look_at_languages(self, pair: NumberedPair) -> None:
+    def _look_at_languages(self, pair: NumberedPair, text: SentencePair) -> None:
         self.num_examined_languages += 1
-        wanted = self._languages
-        found = [
-            self._detector.language_of(text) if can_tell else None
-            for text, can_tell in zip(pair[1:3], self._can_tell, strict=True)
-        ]
-        are_wrong = [
-            language is not None and not are_alike(language, right)
-            for language, right in zip(found, wanted, strict=True)
-        ]
-        note = " | ".join(language or "?" for language in found)
-        exchanged = [
-            language is not None and are_alike(language, other)
-            for language, other in zip(found, reversed(wanted), strict=True)
-        ]
-        if all(exchanged) and all(are_wrong):
-            self._note("swapped", pair, note)
+        spoken = spoken_pair(self._detector, text, self._part.direction)
+        if spoken.is_exchanged:
+            self._note("swapped", pair, spoken.note)
             return
-        if are_wrong[0]:
-            self._note("wrong_source_language", pair, note)
-        if are_wrong[1]:
-            self._note("wrong_target_language", pair, note)
+        for is_wrong, fault in zip(spoken.are_wrong, LANGUAGE_FAULTS[1:], strict=True):
+            if is_wrong:
+                self._note(fault, pair, spoken.note)
 
 
 def _every_rule(rules: CleaningConfig) -> CleaningConfig:

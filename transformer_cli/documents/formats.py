@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import PurePath
 
 from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
@@ -22,83 +23,28 @@ class Format:
     """As in `--format`."""
     endings: tuple[str, ...]
     """Of file names, such as .html."""
-    load: Callable[[], Read]
-    """Imports what reads it, and gives the function."""
+    reader: str
+    """The module in this folder and the function in it that read the format; imported when it is needed."""
     modules: tuple[str, ...] = ()
     """The optional packages that it needs, as modules; they belong to the extra `documents`."""
 
 
-def _read_txt() -> Read:
-    from transformer_cli.documents.plain_lines import read_plain_text
-
-    return read_plain_text
-
-
-def _read_html() -> Read:
-    from transformer_cli.documents.markup.html_pages import read_html
-
-    return read_html
-
-
-def _read_md() -> Read:
-    from transformer_cli.documents.markup.markdown_pages import read_markdown
-
-    return read_markdown
-
-
-def _read_po() -> Read:
-    from transformer_cli.documents.strings.message_catalogues import read_po
-
-    return read_po
-
-
-def _read_csv() -> Read:
-    from transformer_cli.documents.strings.table_columns import read_csv
-
-    return read_csv
-
-
-def _read_tsv() -> Read:
-    from transformer_cli.documents.strings.table_columns import read_tsv
-
-    return read_tsv
-
-
-def _read_json() -> Read:
-    from transformer_cli.documents.strings.json_values import read_json
-
-    return read_json
-
-
-def _read_yaml() -> Read:
-    from transformer_cli.documents.strings.yaml_values import read_yaml
-
-    return read_yaml
-
-
-def _read_srt() -> Read:
-    from transformer_cli.documents.subtitles.subtitle_files import read_srt
-
-    return read_srt
-
-
-def _read_vtt() -> Read:
-    from transformer_cli.documents.subtitles.subtitle_files import read_vtt
-
-    return read_vtt
-
-
 FORMATS = (
-    Format(LINES, (".txt",), _read_txt),
-    Format("md", (".md", ".markdown"), _read_md, ("markdown_it",)),
-    Format("po", (".po", ".pot"), _read_po, ("polib",)),
-    Format("srt", (".srt",), _read_srt),
-    Format("vtt", (".vtt",), _read_vtt),
-    Format("csv", (".csv",), _read_csv),
-    Format("tsv", (".tsv",), _read_tsv),
-    Format("json", (".json", ".jsonl"), _read_json),
-    Format("yaml", (".yaml", ".yml"), _read_yaml),
-    Format("html", (".html", ".htm", ".xhtml"), _read_html),
+    Format(LINES, (".txt",), "plain_lines.read_plain_text"),
+    Format("md", (".md", ".markdown"), "markup.markdown_pages.read_markdown", ("markdown_it",)),
+    Format("po", (".po", ".pot"), "strings.message_catalogues.read_po", ("polib",)),
+    Format("srt", (".srt",), "subtitles.subtitle_files.read_srt"),
+    Format("vtt", (".vtt",), "subtitles.subtitle_files.read_vtt"),
+    Format("csv", (".csv",), "strings.table_columns.read_csv"),
+    Format("tsv", (".tsv",), "strings.table_columns.read_tsv"),
+    Format("json", (".json", ".jsonl"), "strings.json_values.read_json"),
+    Format("yaml", (".yaml", ".yml"), "strings.yaml_values.read_yaml"),
+    Format("html", (".html", ".htm", ".xhtml"), "markup.html_pages.read_html"),
+    Format("docx", (".docx",), "office.docx.read_docx"),
+    Format("odt", (".odt", ".ott"), "office.odt.read_odt"),
+    Format("epub", (".epub",), "office.epub.read_epub"),
+    Format("xliff", (".xlf", ".xliff"), "xml.xliff.read_xliff"),
+    Format("tmx", (".tmx",), "xml.tmx.read_tmx"),
 )
 NAMES = tuple(each.name for each in FORMATS)
 
@@ -134,4 +80,6 @@ def read_document(
         "documents", document_format.modules, purpose=f"the document format {document_format.name}"
     )
     options.limits.check_size(data)
-    return document_format.load()(data, options)
+    module, _, function = document_format.reader.rpartition(".")
+    read: Read = getattr(import_module(f"transformer_cli.documents.{module}"), function)
+    return read(data, options)

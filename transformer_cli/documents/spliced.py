@@ -12,8 +12,8 @@ from transformer_cli.documents.segments import Languages, Markup, Piece, Segment
 class Slot(NamedTuple):
     """A part of a text that holds a segment: text[start:end].
 
-    A slot may lie inside the markup of another one, such as the attribute of an image inside a paragraph; else slots
-    do not overlap.
+    A slot may lie inside the markup of another one, such as the attribute of an image inside a paragraph, or a footnote
+    inside one; else slots do not overlap.
     """
 
     start: int
@@ -60,27 +60,18 @@ class SplicedDocument:
         self, translations: Sequence[TranslatedSegment], languages: Languages
     ) -> str:
         """The text of `write`, before it is encoded."""
-        changed = [
-            (slot, translation)
-            for slot, translation in zip(self.slots, translations, strict=True)
-            if translation.pieces != slot.segment.pieces
-        ]
-        inner = [Change(*edit[:2], edit.replacement(languages)) for edit in self.edits]
-        inner += [
-            Change(slot.start, slot.end, slot.render(translation))
-            for slot, translation in changed
-            if not _has_markup(slot)
-        ]
-        inner.sort()
-        outer = [
-            Change(slot.start, slot.end, slot.render(_with_changes(translation, inner)))
-            for slot, translation in changed
-            if _has_markup(slot)
-        ]
-        taken = {change for slot in outer for change in _inside(inner, slot.start, slot.end)}
-        return spliced(
-            self.content.text, [*outer, *(change for change in inner if change not in taken)]
+        changes = sorted(Change(*edit[:2], edit.replacement(languages)) for edit in self.edits)
+        # The shortest first: what lies inside the markup of another slot is ready when that slot is written.
+        in_order = sorted(
+            zip(self.slots, translations, strict=True), key=lambda each: each[0].end - each[0].start
         )
+        for slot, translation in in_order:
+            if translation.pieces == slot.segment.pieces:
+                continue
+            first, last = (bisect_left(changes, (place,)) for place in (slot.start, slot.end))
+            text = slot.render(_with_changes(translation, changes[first:last]))
+            changes[first:last] = [Change(slot.start, slot.end, text)]
+        return spliced(self.content.text, changes)
 
 
 def spliced(text: str, changes: Iterable[Change]) -> str:
@@ -95,10 +86,6 @@ def spliced(text: str, changes: Iterable[Change]) -> str:
 def rendered(pieces: Iterable[Piece], escape: Callable[[str], str]) -> str:
     """Pieces as they stand in a file: the markup as it is, the text escaped."""
     return "".join(escape(piece) if isinstance(piece, str) else piece.raw for piece in pieces)
-
-
-def _has_markup(slot: Slot) -> bool:
-    return any(isinstance(piece, Markup) for piece in slot.segment.pieces)
 
 
 def _inside(changes: Sequence[Change], start: int, end: int) -> Sequence[Change]:

@@ -6,6 +6,7 @@
    tfmViews.beam(element, sentence, {onNode})              the beam search as a tree
    tfmViews.tokens(element, sentence), .positions, .masks, .tensors
    tfmViews.all(element, sentence, temperatures, {onToken, onNode}), all of them with headings
+   tfmViews.film(element, frames)                          one sentence at each validation of a run
 
    onToken(index of the target token, alternative) is called when a person chooses another token for a place;
    onNode(node, path of nodes from the root) when a branch of the tree is chosen.
@@ -30,7 +31,8 @@
 .tfm-view .tfm-note{color:var(--muted);margin:4px 0}
 .tfm-view .tfm-bar-row{display:flex;gap:12px;flex-wrap:wrap;align-items:center;margin:4px 0 8px}
 .tfm-view .tfm-scroll{overflow:auto;max-width:100%;position:relative}
-.tfm-view table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+.tfm-view table{border-collapse:collapse;font-variant-numeric:tabular-nums;overflow-wrap:normal}
+.tfm-view th{white-space:nowrap}
 .tfm-view th,.tfm-view td{padding:2px 6px;text-align:left;vertical-align:top}
 .tfm-view thead th,.tfm-view tbody tr+tr>*{border-top:1px solid var(--line)}
 .tfm-view thead th{border-top:0;color:var(--muted);font-weight:600}
@@ -74,6 +76,13 @@
 .tfm-view .tfm-mask{display:inline-grid;gap:1px;margin:2px 0 10px}
 .tfm-view .tfm-mask i{width:11px;height:11px;background:var(--soft)}
 .tfm-view .tfm-mask i.tfm-on{background:rgb(var(--ink)/.75)}
+.tfm-view .tfm-film{display:flex;gap:8px;align-items:flex-end;padding:4px 2px 10px}
+.tfm-view .tfm-film button{flex:none;background:var(--bg);border:1px solid var(--line);padding:4px;text-align:left}
+.tfm-view .tfm-film .tfm-frame{display:block;width:128px;height:104px;margin-bottom:4px}
+.tfm-view .tfm-film .tfm-label{font-size:12px;line-height:1.3}
+.tfm-view .tfm-said{font-size:16px;margin:4px 0}
+.tfm-view .tfm-tokens{display:flex;flex-wrap:wrap;gap:4px}
+.tfm-view .tfm-tokens span{border-radius:4px;padding:1px 5px;border:1px solid var(--soft)}
 .tfm-view h3{font-size:17px;margin:28px 0 6px}
 .tfm-view section:first-child h3{margin-top:0}
 `;
@@ -181,14 +190,18 @@
     element.append(make("p", { class: "tfm-note" }, `${kind}: ${meanings[meaning]}`));
     if (source === null) return;
     const numbers = unpack(source);
-    const [rows, columns] = numbers.shape;
-    const canvas = heatCanvas(rows, columns, (row, column) => (numbers.at(row, column) - source.low) / (source.high - source.low));
-    const holder = make("div", { class: "tfm-scroll" });
+    const [rows, all_] = numbers.shape;
+    const stride = Math.ceil(all_ / 96);
+    const columns = Math.ceil(all_ / stride);
+    const canvas = heatCanvas(rows, columns, (row, column) => (numbers.at(row, column * stride) - source.low) / (source.high - source.low));
+    const holder = make("div", { class: "tfm-scroll", tabindex: 0, role: "region", "aria-label": "Positions" });
     const grid = make("div", { style: `display:grid;grid-template-columns:max-content minmax(160px,1fr);gap:0 8px;max-width:720px` });
     const names = make("div", {}, ...sentence.source.tokens.map((token) => make("div", { style: "height:18px;line-height:18px;font-size:12px" }, token.piece)));
-    grid.append(names, make("div", { style: `height:${18 * rows}px`, role: "img", "aria-label": `${rows} positions with ${columns} numbers each` }, canvas));
+    grid.append(names, make("div", { style: `height:${18 * rows}px`, role: "img", "aria-label": `${rows} positions with ${all_} numbers each` }, canvas));
     holder.append(grid);
-    element.append(holder);
+    const [low, high] = [source.low.toPrecision(2), source.high.toPrecision(2)];
+    const shown = stride === 1 ? "" : `; one column of ${stride} is shown`;
+    element.append(holder, make("p", { class: "tfm-note" }, `${all_} columns, from ${low} (background) to ${high} (full colour)${shown}`));
   }
 
   function masks(element, sentence) {
@@ -208,7 +221,7 @@
         }
       const text = `${title}: ${visible} of ${rows * columns} pairs may be read${kind === "decoder" ? "; no position reads a later one" : ""}`;
       grid.setAttribute("aria-label", text);
-      element.append(make("div", {}, text), make("div", { class: "tfm-scroll" }, grid));
+      element.append(make("div", {}, text), make("div", { class: "tfm-scroll", tabindex: 0, role: "region", "aria-label": `Mask of the ${title}` }, grid));
     }
   }
 
@@ -265,17 +278,20 @@
     const select = make("select", {}, ...KINDS.map(([kind, title]) => make("option", { value: kind }, title)));
     const maps = make("div", { class: "tfm-scroll", tabindex: 0, role: "region", "aria-label": "Heat maps by layer and head" });
     const zoomed = make("div", { "aria-live": "polite" });
-    const note = make("p", { class: "tfm-note" }, "A row reads the columns; darker is more, and each row sums to 1. Choose a picture to enlarge it.");
+    const note = make("p", { class: "tfm-note" }, "A row reads the columns: the stronger the colour, the more. Each row sums to 1. Choose a picture to enlarge it.");
     element.append(make("div", { class: "tfm-bar-row" }, make("label", {}, "Attention ", select)), note, maps, zoomed);
     const draw = () => drawMaps(sentence, select.value, maps, zoomed);
     select.addEventListener("change", draw);
     draw();
+    whenShown(maps, draw);
   }
 
   function drawMaps(sentence, kind, maps, zoomed) {
     const weights = unpack(sentence.attention[kind]);
     const [layers, heads, rows, columns] = weights.shape;
-    const cell = Math.max(3, Math.min(9, Math.floor(96 / Math.max(rows, columns))));
+    // Small enough that all heads stand side by side, if that leaves something to see.
+    const room = ((maps.clientWidth || 900) - 64) / (heads + 1) - 12;
+    const cell = Math.max(2, Math.min(9, 96 / Math.max(rows, columns), room / columns));
     const grid = make("div", { class: "tfm-maps" });
     grid.style.gridTemplateColumns = `max-content repeat(${heads + 1}, max-content)`;
     grid.append(make("span", {}), ...range(heads).map((head) => make("span", { class: "tfm-label" }, `head ${head}`)), make("span", { class: "tfm-label" }, "mean"));
@@ -317,8 +333,8 @@
       });
       body.append(make("tr", {}, make("th", { scope: "row" }, name), ...cells));
     });
-    const shown = make("table", { class: "tfm-heat" }, make("caption", { style: "text-align:left" }, title), make("thead", {}, head_), body);
-    holder.replaceChildren(make("div", { class: "tfm-scroll", tabindex: 0, role: "region", "aria-label": title }, shown));
+    const shown = make("table", { class: "tfm-heat", "aria-label": title }, make("thead", {}, head_), body);
+    holder.replaceChildren(make("p", { class: "tfm-note" }, title), make("div", { class: "tfm-scroll", tabindex: 0, role: "region", "aria-label": title }, shown));
   }
 
   /* ------------------------------------------------------------------ lines between words */
@@ -542,6 +558,7 @@
       if (node.state === "chosen") path.setAttribute("class", "tfm-chosen");
       svg.append(path);
     }
+    svg.append(...svg.querySelectorAll(".tfm-chosen")); // the best path lies on top
     tree.prepend(svg);
   }
 
@@ -585,6 +602,62 @@
     return details;
   }
 
+  /* ------------------------------------------------------------------ how a model learns */
+
+  /* A film strip: the same sentence at each validation, {step, translation, confidence, source_pieces, tokens, attention}. */
+  function film(element, frames) {
+    begin(element);
+    const strip = make("div", { class: "tfm-scroll tfm-film" });
+    const slider = make("input", { type: "range", min: 0, max: frames.length - 1, value: frames.length - 1, "aria-label": "Validation" });
+    const play = make("button", { type: "button" }, "Play");
+    const shown = make("div", { "aria-live": "polite" });
+    const buttons = frames.map((frame, number) => make("button", { type: "button", onclick: () => choose(number) }, ...frameParts(frame)));
+    strip.append(...buttons);
+    const choose = (number) => {
+      slider.value = number;
+      slider.setAttribute("aria-valuetext", `step ${frames[number].step}`);
+      buttons.forEach((button, other) => button.setAttribute("aria-pressed", other === number));
+      // Only the strip moves, not the page.
+      strip.scrollLeft = buttons[number].offsetLeft - strip.clientWidth / 2;
+      shown.replaceChildren(...frameDetails(frames[number]));
+    };
+    let timer = null;
+    const stop = () => {
+      clearInterval(timer);
+      timer = null;
+      play.textContent = "Play";
+    };
+    play.addEventListener("click", () => {
+      if (timer) return stop();
+      choose(0);
+      play.textContent = "Stop";
+      timer = setInterval(() => (Number(slider.value) + 1 < frames.length ? choose(Number(slider.value) + 1) : stop()), 700);
+    });
+    slider.addEventListener("input", () => choose(Number(slider.value)));
+    element.append(make("div", { class: "tfm-bar-row" }, play, make("label", {}, "Validation ", slider)), strip, shown);
+    choose(frames.length - 1);
+  }
+
+  function frameParts(frame) {
+    const label = make("span", { class: "tfm-label" }, `step ${frame.step}`, make("br", {}), `confidence ${percent(frame.confidence)}`);
+    if (!frame.attention) return [label];
+    const weights = unpack(frame.attention);
+    const [rows, columns] = weights.shape;
+    const holder = make("span", { class: "tfm-frame" }, heatCanvas(rows, columns, (row, column) => weights.at(row, column)));
+    return [holder, label];
+  }
+
+  function frameDetails(frame) {
+    const words = make("p", { class: "tfm-said" }, make("b", {}, `step ${frame.step}: `), frame.translation || "(nothing)");
+    const tokens_ = make("div", { class: "tfm-tokens" });
+    for (const [piece, probability] of frame.tokens) {
+      const chip = make("span", { title: percent(probability) }, piece, make("small", {}, ` ${percent(probability)}`));
+      chip.style.background = heat(probability);
+      tokens_.append(chip);
+    }
+    return [words, tokens_];
+  }
+
   /* ------------------------------------------------------------------ all views */
 
   function all(element, sentence, temperatures, options = {}) {
@@ -606,5 +679,5 @@
     }
   }
 
-  globalThis.tfmViews = { all, attention, beam, links, masks, positions, probabilities, tensors, tokens, unpack };
+  globalThis.tfmViews = { all, attention, beam, film, links, masks, positions, probabilities, tensors, tokens, unpack };
 })();

@@ -24,6 +24,9 @@ if TYPE_CHECKING:  # the import of PyTorch takes seconds
 LAYOUT = "ctranslate2-1"
 """Changes when a converted model of this version would differ from that of an older one."""
 
+NEVER = -1e4
+"""The bias of a token that is never written: exp(-1e4) is 0, and float16 can hold the number."""
+
 _ACTIVATIONS = {
     "relu": "RELU",
     "gelu": "GELU",
@@ -102,13 +105,25 @@ class TokenNames(NamedTuple):
         return cls([*map(str, range(num_source))], [*map(str, range(num_target))], special)
 
 
+class BuiltIn(NamedTuple):
+    """What a model does by itself, for programs that do not ask for it."""
+
+    adds_source_end: bool = False
+    """CTranslate2 adds [EOS] to each source."""
+    never_written: tuple[int, ...] = ()
+    """Target ids that get a probability of 0."""
+    min_positions: int = 0
+    """Sequences of at least this length cause no error. If positions are learned, each one after the last has the
+    vector of the last."""
+
+
 def ctranslate2_files(
     model: "Transformer",
     target_tokenizer: Tokenizer,
     names: TokenNames | None = None,
     *,
     quantization: Literal["int8"] | None = None,
-    adds_source_end: bool = False,
+    built_in: "BuiltIn | None" = None,
 ) -> dict[str, bytes]:
     """The files of a converted model.
 
@@ -117,7 +132,7 @@ def ctranslate2_files(
         target_tokenizer: its special tokens are those of the target.
         names: of the tokens; None: their ids.
         quantization: the type of the matrices; None: float32.
-        adds_source_end: whether CTranslate2 adds [EOS] to each source.
+        built_in: what the model does by itself; None: nothing beside its layers.
 
     Raises:
         ConfigError: as for `require_convertible`.
@@ -126,12 +141,13 @@ def ctranslate2_files(
     from ctranslate2.specs import TransformerSpec
 
     require_convertible(model.config)
+    built_in = built_in or BuiltIn()
     if quantization is not None:
         model = copy.deepcopy(model)  # the matrices are quantised in place
     encoder, decoder = _empty_specs(model.config)
     spec = TransformerSpec(encoder, decoder)
     with torch.no_grad():
-        _fill_embeddings(spec, model)
+        _fill_embeddings(spec, model, max(built_in.min_positions, num_positions(model.config)))
         if model.config.embedding_norm:
             _fill_norm(encoder.layernorm_embedding, model.source_embedding_norm)
             _fill_norm(decoder.layernorm_embedding, model.target_embedding_norm)
@@ -141,13 +157,15 @@ def ctranslate2_files(
             if model.config.has_final_norm:
                 _fill_norm(theirs.layer_norm, ours.norm)
         _fill_linear(decoder.projection, [model.output])
+        if built_in.never_written:
+            decoder.projection.bias = _bias_without(model, built_in.never_written)
     sizes = [len(table.weight) for table in _tables(model)]
     names = names or TokenNames.of_ids(sizes[0], sizes[1], target_tokenizer)
     spec.register_source_vocabulary([*names.source])
     spec.register_target_vocabulary([*names.target])
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = names.special
     spec.config.decoder_start_token = spec.config.bos_token
-    spec.config.add_source_eos = adds_source_end
+    spec.config.add_source_eos = built_in.adds_source_end
     spec.config.layer_norm_epsilon = model.config.norm_eps
     spec.validate()
     spec.optimize(quantization=quantization)
@@ -179,7 +197,7 @@ def _empty_specs(config: ModelConfig) -> tuple[Any, Any]:
     return encoder, decoder
 
 
-def _fill_embeddings(spec: Any, model: "Transformer") -> None:
+def _fill_embeddings(spec: Any, model: "Transformer", length: int) -> None:
     source, target = _tables(model)
     width = model.config.d_model
     scale = math.sqrt(width) if model.config.scale_embeddings else 1.0
@@ -192,8 +210,18 @@ def _fill_embeddings(spec: Any, model: "Transformer") -> None:
         side.scale_embeddings = scale
         if model.config.positions != "rotary":
             # Always as a table: the sinusoids of CTranslate2 have other frequencies.
-            zeros = table.weight.new_zeros(1, num_positions(model.config), width)
-            side.position_encodings.encodings = positions(zeros)[0].numpy()
+            known = num_positions(model.config) if model.config.positions == "learned" else length
+            vectors = positions(table.weight.new_zeros(1, known, width))[0]
+            rest = vectors[-1:].expand(length - known, -1)
+            side.position_encodings.encodings = _joined([vectors, rest])
+
+
+def _bias_without(model: "Transformer", never_written: Sequence[int]) -> Any:
+    output = model.output
+    zeros = output.weight.new_zeros(len(output.weight))
+    bias = zeros if output.bias is None else zeros + output.bias
+    bias[list(never_written)] = NEVER
+    return bias.numpy()
 
 
 def _tables(model: "Transformer") -> tuple[Any, Any]:

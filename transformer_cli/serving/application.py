@@ -14,6 +14,7 @@ from transformer_cli.serving.interfaces.api_keys import ApiKeys
 from transformer_cli.serving.interfaces.choices_api import ChoicesApi
 from transformer_cli.serving.interfaces.deepl_api import DeepLApi
 from transformer_cli.serving.interfaces.explain_api import ExplainApi
+from transformer_cli.serving.interfaces.files_api import FilesApi
 from transformer_cli.serving.interfaces.libretranslate_api import LibreTranslateApi
 from transformer_cli.serving.interfaces.opus_cat_api import OpusCatApi
 from transformer_cli.serving.interfaces.state_api import StateApi
@@ -54,6 +55,7 @@ def build_application(service: TranslationService, options: ServerOptions) -> AS
         ChoicesApi(service, keys),
         DeepLApi(service, languages, keys, options.glossaries),
         OpusCatApi(service, keys),
+        FilesApi(service, languages, keys),
         ExplainApi(service, keys),
     )
     routes = [*page_routes(), *(route for each in interfaces for route in each.routes())]

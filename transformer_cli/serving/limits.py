@@ -21,8 +21,12 @@ class Limits:
     """Largest number of requests that are translated or wait for it; further requests are refused."""
     deadline_seconds: float = 60.0
     """Longest time from the end of a request to its translation."""
-    read_seconds: float = 20.0
+    read_seconds: float = 30.0
     """Longest time in which a client sends its request, or reads a piece of the response."""
+    file_deadline_seconds: float = 600.0
+    """The same for a file."""
+    kept_files_bytes: int = 256 << 20
+    """Largest memory for translated files that clients have not downloaded yet, or may download again."""
     drain_seconds: float = 20.0
     """Longest time for which the requests in progress are finished after SIGTERM."""
     cache_bytes: int = 64 << 20

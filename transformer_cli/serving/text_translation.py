@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from transformer_cli.decoding import Glossary, Translation, Translator
+from transformer_cli.serving.document_texts import translated_html
 from transformer_cli.serving.refusals import bad_request
 
 LineBreaks = Literal["kept", "joined"]
@@ -19,6 +20,8 @@ class TextOptions:
     splits_sentences: bool = True
     """Whether sentences are translated one by one; a run whose config says no never splits."""
     line_breaks: LineBreaks = "kept"
+    is_html: bool = False
+    """Whether the texts are HTML, or parts of it; then they have no alternatives."""
     glossary: Glossary | None = None
     """The terms that the translations contain."""
 
@@ -60,6 +63,8 @@ def translate_texts(
     Args:
         translator: as of `with_options`.
     """
+    if options.is_html:
+        return [TranslatedText(translated_html(translator, text)) for text in texts]
     lines_of = [_lines(text, options.line_breaks) for text in texts]
     translations = translator.translate([line for lines in lines_of for line in lines])
     return [

@@ -153,8 +153,11 @@ class TranslationService:
                 f"Invalid request: request ({longest}) exceeds text limit ({limits.max_characters})"
             )
 
-    def enter(self) -> Job:
+    def enter(self, deadline_seconds: float | None = None) -> Job:
         """The job of a new request; `leave` ends it.
+
+        Args:
+            deadline_seconds: None: as for a text.
 
         Raises:
             RefusedRequest: too many requests are translated or wait for it.
@@ -163,7 +166,7 @@ class TranslationService:
             self.num_refused += 1
             raise try_later(429, "Slowdown: too many requests are waiting")
         self.num_active += 1
-        return Job(self.limits.deadline_seconds)
+        return Job(deadline_seconds or self.limits.deadline_seconds)
 
     def leave(self, job: Job) -> None:
         """End a job; what it has not computed yet is cancelled."""
@@ -171,13 +174,13 @@ class TranslationService:
         self.num_active -= 1
 
     @asynccontextmanager
-    async def admitted(self) -> AsyncIterator[Job]:
+    async def admitted(self, deadline_seconds: float | None = None) -> AsyncIterator[Job]:
         """A block with the job of a request.
 
         Raises:
             RefusedRequest: as of `enter`.
         """
-        job = self.enter()
+        job = self.enter(deadline_seconds)
         try:
             yield job
         finally:

@@ -11,6 +11,7 @@ can compare names, types and shapes with those of the model. The tests compare w
 
 import itertools
 import json
+import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -84,6 +85,41 @@ def read_tensors(file: FileIO, expected: Mapping[str, Tensor], origin: str) -> d
         DamagedError: the file became shorter while it was read.
     """
     header, num_bytes = _read_header(file, origin)
+    return _read_data(file, header, num_bytes, expected, origin)
+
+
+def read_all_tensors(file: FileIO, origin: str) -> dict[str, Tensor]:
+    """Read all tensors of a safetensors file, whatever their names and shapes; the whole header is checked first.
+
+    Args:
+        file: at its beginning.
+        origin: what messages call the file.
+
+    Raises:
+        DataError: the file is not safetensors, or has tensors of unknown types, gaps, overlaps or bytes after them.
+        DamagedError: the file became shorter while it was read.
+    """
+    header, num_bytes = _read_header(file, origin)
+    expected = {}
+    for name, entry in header.items():
+        if entry.dtype not in DTYPES:
+            raise DataError(
+                f"{origin}: {name[:200]!r} is of the type {entry.dtype}, which is not supported"
+            )
+        itemsize = DTYPES[entry.dtype].itemsize
+        if math.prod(entry.shape) * itemsize > num_bytes:
+            raise DataError(f"{origin}: {name[:200]!r} is larger than the file")
+        expected[name] = torch.empty(entry.shape, dtype=DTYPES[entry.dtype], device="meta")
+    return _read_data(file, header, num_bytes, expected, origin)
+
+
+def _read_data(
+    file: FileIO,
+    header: "dict[str, _Entry]",
+    num_bytes: int,
+    expected: Mapping[str, Tensor],
+    origin: str,
+) -> dict[str, Tensor]:
     for name in sorted(expected.keys() - header.keys()):
         raise DataError(f"{origin}: {name} is missing")
     for name in sorted(header.keys() - expected.keys()):

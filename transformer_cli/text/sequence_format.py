@@ -29,7 +29,7 @@ class SequenceFormat:
     length_change: int = 0
     """Without [EOS]: the number of target tokens minus the number of source tokens."""
     tags: tuple[str, ...] = ()
-    """For each of `data.directions`, the tag before its sources; empty if there is only one target language."""
+    """For each of `data.directions`, the tag before its sources; empty if there is only one target language, and no `data.target_tag`."""
     corpus_tags: tuple[str | None, ...] = ()
     """In training, the tag before each source of the corpus of this number; empty: no corpus has one."""
 
@@ -41,7 +41,7 @@ class SequenceFormat:
             corpora = data.corpora if isinstance(data, FilesData | HubData) else ()
             of_corpora = tuple(corpus.tag for corpus in corpora)
             return cls(
-                tags=tags if len(set(tags)) > 1 else (),
+                tags=tags if len(set(tags)) > 1 or data.target_tag else (),
                 corpus_tags=of_corpora if any(of_corpora) else (),
             )
         length_change = -1 if data.task == "drop-first" else 0

@@ -8,9 +8,11 @@ from typing import Any
 
 from transformer_cli.checkpoint import Checkpoint, Checkpoints, load_tokenizers
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
+from transformer_cli.checkpoint.stored import IMPORTED
 from transformer_cli.config import Config, load_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.data.shared_data import take_over
+from transformer_cli.errors import ConfigError
 from transformer_cli.runtime import Machine, environment
 from transformer_cli.storage import replace_file
 from transformer_cli.training.batch_size import with_fitting_batches, with_recorded_batches
@@ -46,7 +48,10 @@ def open_run(
     """
     # Before the earlier checkpoints are moved away: without the other run, this one cannot start again.
     initial = load_initial_model(config, folder.path) if from_scratch else None
+    _require_learnable_tokenizers(folder, config, is_new=from_scratch or not folder.is_begun())
     newest = _newest_checkpoint(folder, from_scratch) if processes.is_main else None
+    if newest is not None and IMPORTED in newest.state():
+        raise _refusal_to_continue(folder, config)
     [has_begun] = processes.any_of(newest is not None)
     if has_begun and folder.config_file.exists():
         before = load_config(folder.config_file)
@@ -68,6 +73,22 @@ def open_run(
     session = TrainingSession.open(folder, config, data, machine, processes, initial=initial)
     session.origin = origin
     return session
+
+
+def _require_learnable_tokenizers(folder: RunFolder, config: Config, *, is_new: bool) -> None:
+    if is_new and config.tokenizer.kind == "sentencepiece" and config.training.init_from is None:
+        raise ConfigError(
+            f"{folder.path}: tokenizer.kind: sentencepiece is not learned: it belongs to an imported model",
+            hint="set training.init_from to the imported run, or another tokenizer.kind, such as unigram",
+        )
+
+
+def _refusal_to_continue(folder: RunFolder, config: Config) -> ConfigError:
+    changes = f"--set name={config.name}-tuned --set training.init_from={config.name}"
+    return ConfigError(
+        f"{folder.path}: this run was imported, so its training cannot go on",
+        hint=f"fine-tune it in a new run: tfm train --config {folder.config_file} {changes}",
+    )
 
 
 def _newest_checkpoint(folder: RunFolder, from_scratch: bool) -> Checkpoint | None:

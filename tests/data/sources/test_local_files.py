@@ -241,8 +241,8 @@ def test_the_fingerprint_follows_the_content_and_not_the_place(tmp_path: Path) -
     ("name", "hint"),
     [
         ("a.xlsx", "a spreadsheet: save it as CSV (UTF-8)"),
-        ("a.tmx", "a translation memory: convert it to TSV"),
-        ("a.TMX.gz", "a translation memory: convert it to TSV"),
+        ("a.tmx", "a translation memory: tfm data import makes text files"),
+        ("a.TMX.gz", "a translation memory: tfm data import makes text files"),
         ("ita-eng.zip", "an archive: unpack it"),
         ("a.tar.gz", "an archive: unpack it"),
         ("a.docx", "a document"),

@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import uvicorn
@@ -18,7 +18,8 @@ from starlette.routing import Route
 from transformer_cli.serving.page.page_routes import page_routes
 
 NAMES = {"en": "English", "it": "Italian", "de": "German", "ar": "Arabic"}
-_SENTENCE = re.compile(r"\S[^.!?\n]*[.!?]*")
+# A list mark at the beginning of a line belongs to no sentence.
+_SENTENCE = re.compile(r"[^\s-](?:[^.!?\n]|[.!?]+(?=\S))*[.!?]*")
 _MARKS = '.,;:!?()"«»'
 
 
@@ -41,6 +42,12 @@ class PretendServer:
     asked: list[dict[str, Any]] = field(default_factory=list)
     """The bodies of all requests for translations."""
     address: str = ""
+
+    def forget(self) -> None:
+        """Be as new."""
+        fresh = PretendServer(address=self.address)
+        for each in fields(self):
+            setattr(self, each.name, getattr(fresh, each.name))
 
     def application(self) -> Starlette:
         return Starlette(
@@ -137,8 +144,8 @@ class PretendServer:
 
     def target(self, source: str, language: str, prefix: str = "") -> str:
         """The translation word by word; a prefix stands for as many words as it has."""
-        words = [self.word(word, language) for word in source.split()]
-        return " ".join([prefix, *words[len(prefix.split()) :]]) if prefix else " ".join(words)
+        target = re.sub(r"\S+", lambda match: self.word(match[0], language), source)
+        return " ".join([prefix, *target.split()[len(prefix.split()) :]]) if prefix else target
 
     def details(self, source: str, target: str) -> dict[str, Any]:
         """Words, their probabilities, and links between words in the same place."""
@@ -170,8 +177,9 @@ class PretendServer:
 
     def word(self, word: str, language: str) -> str:
         bare = word.strip(_MARKS)
-        other = self.words.get(bare, f"{language}-{bare}") if bare else ""
-        return word.replace(bare, other) if bare else word
+        if not any(character.isalnum() for character in bare):
+            return word
+        return word.replace(bare, self.words.get(bare, f"{language}-{bare}"))
 
     async def likely_words(self, request: Request) -> Response:
         body = await request.json()

@@ -51,6 +51,7 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure | None]:
     """What is drawn of the attention: nothing, unless a test puts a figure here."""
     drawn: list[Figure | None] = [None]
     monkeypatch.setattr(recorders, "attention_picture", lambda *_: drawn[0])
+    monkeypatch.setattr(recorders, "watch", lambda _: ())
     return drawn
 
 

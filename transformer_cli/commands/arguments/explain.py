@@ -17,59 +17,91 @@ from transformer_cli.commands.arguments.options import (
     set_option,
 )
 
+SentenceArgument = Annotated[
+    str | None, typer.Argument(help="The sentence that is translated and explained.")
+]
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        help="Also write an interactive page, one file that needs no network.",
+    ),
+]
+PngOption = Annotated[
+    Path | None,
+    typer.Option("--png", metavar="FILE", help="Also draw the attention as a picture for slides."),
+]
+OverridesOption = Annotated[
+    Overrides, set_option("decoding.length_penalty=1.0", completion.settings_of_explaining)
+]
+NBestOption = Annotated[
+    int | None,
+    typer.Option(
+        "--n-best",
+        min=1,
+        max=64,
+        metavar="N",
+        help="Number of hypotheses, at most the beam size. Default: decoding.num_best, so 1 unless the run says otherwise.",
+    ),
+]
+TopOption = Annotated[
+    int | None,
+    typer.Option(
+        "--top", min=1, max=50, help="Number of probable tokens for each step. Default: 5."
+    ),
+]
+PrefixOption = Annotated[
+    str, typer.Option("--prefix", help="The beginning of the translation: whole words.")
+]
+OverTimeOption = Annotated[
+    bool,
+    typer.Option(
+        "--over-time",
+        help="Show how the run has learned: the same sentences at each validation. Takes no sentence.",
+    ),
+]
+
 
 def explain(
-    sentence: Annotated[str, typer.Argument(help="The sentence that is translated and explained.")],
+    sentence: SentenceArgument = None,
     run: RunOption = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            "--html",
-            metavar="FILE",
-            help="Also write an interactive page, one file that needs no network.",
-        ),
-    ] = None,
-    png: Annotated[
-        Path | None,
-        typer.Option(
-            "--png", metavar="FILE", help="Also draw the attention as a picture for slides."
-        ),
-    ] = None,
-    overrides: Annotated[
-        Overrides, set_option("decoding.length_penalty=1.0", completion.settings_of_explaining)
-    ] = None,
+    html: HtmlOption = None,
+    png: PngOption = None,
+    overrides: OverridesOption = None,
     beam_size: BeamOption = None,
-    n_best: Annotated[
-        int | None,
-        typer.Option(
-            "--n-best",
-            min=1,
-            max=64,
-            metavar="N",
-            help="Number of hypotheses, at most the beam size. Default: decoding.num_best, so 1 unless the run says otherwise.",
-        ),
-    ] = None,
-    top: Annotated[
-        int,
-        typer.Option("--top", min=1, max=50, help="Number of probable tokens for each step."),
-    ] = 5,
-    prefix: Annotated[
-        str, typer.Option("--prefix", help="The beginning of the translation: whole words.")
-    ] = "",
+    n_best: NBestOption = None,
+    top: TopOption = None,
+    prefix: PrefixOption = "",
+    over_time: OverTimeOption = False,
     to: ToOption = None,
     from_: FromOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Show how the model translates a sentence: pieces, masks, shapes, attention, and each step of the search."""
-    from transformer_cli.commands.explaining.explain import Asked, Outputs, run_explanation
+    from transformer_cli.errors import UsageError
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
+    if over_time:
+        others = sentence, png, overrides, beam_size, n_best, top, prefix, to, from_
+        if any(one not in (None, "", []) for one in others):
+            raise UsageError(
+                "--over-time shows what a training has kept: it takes --run, --html and --json only",
+                hint='leave out the other options, or give a sentence: tfm explain "a sentence"',
+            )
+        from transformer_cli.commands.explaining.over_time import show_learning
+
+        return show_learning(run, html, as_json=as_json)
+    if sentence is None:
+        raise UsageError("there is no sentence", hint='tfm explain "a sentence"')
+    from transformer_cli.commands.explaining.explain import Asked, Outputs, run_explanation
+
     changed = [] if beam_size is None else [f"decoding.beam_size={beam_size}"]
     run_explanation(
         run,
         [*(overrides or []), *changed],
-        Asked(sentence, to, from_, prefix=prefix, num_best=n_best, num_alternatives=top),
+        Asked(sentence, to, from_, prefix=prefix, num_best=n_best, num_alternatives=top or 5),
         Outputs(html, png, as_json=as_json),
     )

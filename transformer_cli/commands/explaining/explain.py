@@ -13,7 +13,7 @@ from transformer_cli.commands.streams.output_file import check_output, opened_ou
 from transformer_cli.errors import UsageError
 from transformer_cli.explaining.explainer import Explainer
 from transformer_cli.explaining.explanation import LineExplanation
-from transformer_cli.explaining.standalone_page import BEAM_SIZES, page_of
+from transformer_cli.explaining.standalone_page import BEAM_SIZES, page_of_line
 from transformer_cli.inference import load_run
 from transformer_cli.messages import terminal_width
 from transformer_cli.signals import ended_after
@@ -83,7 +83,7 @@ def _write_page(
         )
         for size in {*BEAM_SIZES, first}
     }
-    page = page_of(explanations, first).encode("utf-8", "replace")
+    page = page_of_line(explanations, first).encode("utf-8", "replace")
     with opened_output(path) as write:
         write(page)
     logger.info("wrote %s (%.0f KB)", path, len(page) / 1000)

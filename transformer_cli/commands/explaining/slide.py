@@ -37,7 +37,8 @@ def draw_slide(explanation: LineExplanation) -> "Figure":
     of_source, of_target = labels[: len(pieces)], labels[len(pieces) : -2]
     figure = Figure(figsize=_SIZE, dpi=150, layout="constrained")
     figure.suptitle(f"{labels[-2]}\n{labels[-1]}", fontfamily=families)
-    left, right = figure.subfigures(1, 2, width_ratios=(1.25, 1))
+    halves: Any = figure.subfigures(1, 2, width_ratios=(1.25, 1))
+    left, right = halves
     _draw_mean(left, sentence, of_source, of_target, families)
     upper, lower = right.subfigures(2, 1, height_ratios=(1.5, 1))
     _draw_heads(upper, sentence)

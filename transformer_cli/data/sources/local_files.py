@@ -31,8 +31,8 @@ _FORMATS = {
     ".parquet": "parquet",
 }
 _HINTS = {
-    "a spreadsheet: save it as CSV (UTF-8)": (".xlsx", ".xls", ".xlsm", ".ods", ".numbers"),
-    "a translation memory: convert it to TSV, with the source in the first column": (
+    "a spreadsheet: save it as CSV (UTF-8); tfm data import reads .xlsx": (".xlsx", ".xls", ".xlsm", ".ods", ".numbers"),
+    "a translation memory: tfm data import makes text files of TMX and XLIFF 1.2": (
         ".tmx", ".xliff", ".xlf", ".sdlxliff", ".sdltm", ".xml"
     ),
     "an archive: unpack it, and give the path of a file in it": (

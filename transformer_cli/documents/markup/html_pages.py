@@ -198,7 +198,7 @@ def _is_text(tag: str, name: str, values: Mapping[str, str]) -> bool:
 
 
 def _escaped(text: str) -> str:
-    return escape(text, quote=False).replace("\u00a0", "&nbsp;")
+    return escape(text, quote=False).replace("\u00a0", "&#160;")
 
 
 def _as_html(found: TranslatedSegment) -> str:

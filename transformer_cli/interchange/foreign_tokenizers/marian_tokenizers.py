@@ -42,12 +42,14 @@ class ForeignTokenizers(NamedTuple):
     source_rows: list[int]
     """For each of our ids, the id in the other program."""
     target_rows: list[int]
+    are_shared: bool
+    """Whether both sides have one vocabulary, with the same ids."""
 
 
 def marian_tokenizers(
     models: tuple[SentencePieceModel, SentencePieceModel],
     vocabularies: tuple[Mapping[str, int], Mapping[str, int]],
-    specials: SpecialEntries,
+    specials: tuple[SpecialEntries, SpecialEntries],
     *,
     languages: Sequence[str] = (),
 ) -> ForeignTokenizers:
@@ -56,7 +58,7 @@ def marian_tokenizers(
     Args:
         models: of source and target.
         vocabularies: ids by piece, of source and target; the same object twice if both sides share it.
-        specials: their ids, equal on both sides.
+        specials: their ids on both sides.
         languages: the codes of target languages, such as fra for the entry >>fra<<, in the order of their tags.
 
     Raises:
@@ -72,13 +74,13 @@ def marian_tokenizers(
     for side, (model, names) in enumerate(zip(models, entries, strict=True)):
         has_codes = side == 0 or are_shared
         tagged = {code: tag_of(code[2:-2]) for code in codes if has_codes}
-        rows = _rows(len(names), specials, [vocabularies[side][code] for code in tagged])
+        rows = _rows(len(names), specials[side], [vocabularies[side][code] for code in tagged])
         layout = SentencePieceLayout(tags=tuple(tagged.values()), charsmap=model.charsmap)
         sides.append((_tokenizer(layout, model, [names[row] for row in rows]), rows))
     (source, source_rows), (target, target_rows) = sides
     if are_shared and models[0] == models[1]:
         target = source
-    return ForeignTokenizers(source, target, source_rows, target_rows)
+    return ForeignTokenizers(source, target, source_rows, target_rows, are_shared)
 
 
 def language_codes(vocabulary: Mapping[str, int]) -> list[str]:

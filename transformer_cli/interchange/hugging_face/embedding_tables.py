@@ -15,6 +15,7 @@ from torch import Tensor
 from transformer_cli.config import ModelConfig
 from transformer_cli.errors import DataError
 from transformer_cli.interchange.hugging_face.model_classes import ModelClass
+from transformer_cli.text import Tokenizer
 
 NEVER = -1e4
 """The bias of a token that no translation contains: exp(-1e4) is 0, and float16 can hold the number."""
@@ -45,6 +46,9 @@ class Vocabularies:
     target_size: int
     are_shared: bool
     """Whether both sides have the same tokenizer."""
+    num_unlisted: int = 0
+    """Pieces with which a source is split, but which count as unknown (`text/sentencepiece`). In transformers they have ids of their own,
+    the last ones, whose rows are copies of the row of [UNK]."""
 
 
 class TableForm(Enum):
@@ -72,25 +76,29 @@ class TableForm(Enum):
 
     def size(self, vocabularies: Vocabularies) -> int:
         """The number of ids in transformers."""
-        return self.source_offset(vocabularies) + vocabularies.source_size
+        first = self.source_offset(vocabularies)
+        return first + vocabularies.source_size + vocabularies.num_unlisted
 
 
-def written_tables(tables: Tables, bias: Tensor | None, form: TableForm) -> dict[str, Tensor]:
+def written_tables(
+    tables: Tables, bias: Tensor | None, form: TableForm, *, num_unlisted: int = 0
+) -> dict[str, Tensor]:
     """The tensors of transformers for three tables; a tied table stands there once.
 
     Args:
         tables: ours.
         bias: (V of the target,), of the output layer; None: it has none.
         form: of the tables in transformers.
+        num_unlisted: as in `Vocabularies`.
     """
     source, target, output = tables
-    bias = output.new_zeros(len(output)) if bias is None else bias
     is_tied = output is target
-    if form is TableForm.JOINED:
-        target = torch.cat([target, source])
-        output = target if is_tied else torch.cat([output, torch.zeros_like(source)])
-        bias = torch.cat([bias, bias.new_full((len(source),), NEVER)])
-        source = target
+    unknown = source[Tokenizer.unk_id].expand(num_unlisted, -1)
+    added = torch.cat([source, unknown]) if form is TableForm.JOINED else unknown
+    bias = output.new_zeros(len(output)) if bias is None else bias
+    bias = torch.cat([bias, bias.new_full((len(added),), NEVER)])
+    source, target = torch.cat([source, unknown]), torch.cat([target, added])
+    output = target if is_tied else torch.cat([output, torch.zeros_like(added)])
     written = {OUTPUT_BIAS: bias[None]}
     if form is TableForm.TWO:
         written |= {SOURCE_TABLE: source, TARGET_TABLE: target}
@@ -124,12 +132,12 @@ def read_tables(tensors: Mapping[str, Tensor], *, is_shared: bool, is_tied: bool
     return Tables(source, target, target if is_tied else _first(tensors, OUTPUT_TABLE))
 
 
-def separated(tables: Tables, vocabularies: Vocabularies) -> Tables:
-    """Our tables from those of the form JOINED."""
-    size = vocabularies.target_size
+def our_tables(tables: Tables, vocabularies: Vocabularies, form: TableForm) -> Tables:
+    """Our tables: the inverse of `written_tables`."""
+    first, size = form.source_offset(vocabularies), vocabularies.target_size
     target = tables.target[:size]
     output = target if tables.output is tables.target else tables.output[:size]
-    return Tables(tables.source[size:], target, output)
+    return Tables(tables.source[first : first + vocabularies.source_size], target, output)
 
 
 def _first(tensors: Mapping[str, Tensor], *names: str) -> Tensor:

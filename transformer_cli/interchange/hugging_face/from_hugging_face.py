@@ -13,8 +13,8 @@ from transformer_cli.interchange.hugging_face.embedding_tables import (
     TableForm,
     Tables,
     Vocabularies,
+    our_tables,
     read_tables,
-    separated,
 )
 from transformer_cli.interchange.hugging_face.model_classes import (
     ACTIVATIONS,
@@ -83,8 +83,7 @@ def restored_state(
         raise DataError(f"config.json: model_type is {config.get('model_type')!r}, but the settings of the model are those of {model_class.model_type!r}")  # fmt: skip
     tensors = {name: tensor.detach().to("cpu", torch.float32) for name, tensor in tensors.items()}
     tables = _read_tables(config, tensors, model_class)
-    if TableForm.of(ours, vocabularies, model_class) is TableForm.JOINED:
-        tables = separated(tables, vocabularies)
+    tables = our_tables(tables, vocabularies, TableForm.of(ours, vocabularies, model_class))
     return _state(ours, model_class, tables, tensors)
 
 

@@ -95,7 +95,8 @@ def hugging_face_tensors(
     tables = Tables(*(table[:, order] for table in _tables(config, state)))
     if config.tie_embeddings != "none":
         tables = tables._replace(output=tables.target)
-    tensors = written_tables(tables, state.get("output.bias"), form)
+    num_unlisted = vocabularies.num_unlisted
+    tensors = written_tables(tables, state.get("output.bias"), form, num_unlisted=num_unlisted)
     for part in parts(config, model_class):
         tensors[f"{part.theirs}.weight"] = in_order(state[f"{part.ours}.weight"], part.kind, order)
         tensors[f"{part.theirs}.bias"] = _bias(part, state, order)

@@ -1,7 +1,7 @@
 """The tokenizers of source and target as the one tokenizer of a model in transformers.
 
 It encodes with the tokenizer of the source and decodes with that of the target. Where their ids differ, the source ids follow the
-target ids (`TableForm.JOINED`); then the names of target entries begin with a character that keeps them out of every source text.
+target ids (`TableForm.JOINED`); then the names of target entries begin with characters that keep them out of every source text.
 """
 
 import json
@@ -10,19 +10,17 @@ from typing import Any
 from transformer_cli.config import CleaningConfig
 from transformer_cli.interchange.hugging_face.embedding_tables import TableForm
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.sentencepiece.sentencepiece_layout import UNLISTED
 from transformer_cli.text.word_split import EOS, PAD, SOS, SPECIALS, UNK
 
-OF_TARGET = "\ufdd1"
-"""Begins the name of a target entry. Tokenizers cut a text before and after this character, so no piece of text has such a name."""
+OF_TARGET = " \ufdd1"
+"""Begins the name of a target entry. No piece of text begins like this: a text is cut between a space and a mark, or at each space."""
+_ADDED = (PAD, SOS, EOS)
+"""The special tokens of transformers. [UNK] is not among them: it would be left out of translations."""
 _CONTROL_CHARACTERS = r"[\u0000-\u0008\u000e-\u001b\u007f-\u0084\u0086-\u009f\ufeff]"
 """Those that `text.normalization` removes."""
 
 Json = dict[str, Any]
-
-
-def source_special(name: str) -> str:
-    """The name of a special token in a source whose ids follow those of the target."""
-    return f"[SOURCE_{name.strip('[]')}]"
 
 
 def tokenizer_json(
@@ -31,7 +29,8 @@ def tokenizer_json(
     """The content of a tokenizer.json that normalises a text, tokenises it, and appends [EOS].
 
     A tag such as <2it> directly before the text becomes the token of this tag; other special tokens in a text are plain text if
-    transformers has the setting `split_special_tokens`, which `tokenizer_config` has.
+    transformers has the setting `split_special_tokens`, which `tokenizer_config` has. Unlike ours, it does not look for an unknown
+    run of characters among the entries of the target (`text.sentencepiece.listed_ids`).
 
     Args:
         source: encodes.
@@ -40,13 +39,11 @@ def tokenizer_json(
         cleaning: the rules that change a text before it is tokenised.
     """
     of_source, of_target = json.loads(source.to_json()), json.loads(target.to_json())
-    if form is TableForm.JOINED:
-        model = _joined_model(source, target, of_source["model"])
-        offset, end = target.vocab_size, source_special(EOS)
-    else:
-        model, offset, end = of_source["model"], 0, EOS
-    end_id = offset + source.eos_id
-    specials = {PAD: target.pad_id, SOS: target.sos_id, EOS: target.eos_id, end: end_id}
+    is_joined = form is TableForm.JOINED
+    assert is_joined or source.entries == target.entries
+    offset = target.vocab_size if is_joined else 0
+    end, end_id = _source_special(source, EOS, is_joined), offset + source.eos_id
+    specials = {special_name(source, name): target.id_of(name) for name in _ADDED} | {end: end_id}
     tags = {tag: offset + source.tag_id(tag) for tag in source.special_tokens[len(SPECIALS) :]}
     return {
         **of_source,
@@ -56,25 +53,25 @@ def tokenizer_json(
         ],
         "normalizer": _normalizer(of_source["normalizer"], cleaning),
         "post_processor": _appending(end, end_id),
-        "decoder": _decoder(of_target["decoder"]),
-        "model": model,
+        "decoder": _decoder(of_target["decoder"], source),
+        "model": _model(source, target, of_source["model"], is_joined=is_joined),
     }
 
 
-def tokenizer_config(max_length: int) -> Json:
-    """The content of a tokenizer_config.json for every tokenizer of `tokenizer_json`.
+def tokenizer_config(source: Tokenizer, max_length: int) -> Json:
+    """The content of a tokenizer_config.json for `tokenizer_json`.
 
     Args:
+        source: encodes.
         max_length: the largest number of tokens that the model reads.
     """
     return {
         # The name that transformers 4, 5 and transformers.js know; transformers 5 itself would write another one.
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": max_length,
-        "pad_token": PAD,
-        "bos_token": SOS,
-        "eos_token": EOS,
-        # [UNK] is not among them: transformers would leave it out of translations.
+        "pad_token": special_name(source, PAD),
+        "bos_token": special_name(source, SOS),
+        "eos_token": special_name(source, EOS),
         "model_input_names": ["input_ids", "attention_mask"],
         "padding_side": "right",
         "clean_up_tokenization_spaces": False,
@@ -82,19 +79,42 @@ def tokenizer_config(max_length: int) -> Json:
     }
 
 
-def _joined_model(source: Tokenizer, target: Tokenizer, of_source: Json) -> Json:
-    """The model of the source; its ids follow those of the target."""
-    kept = (PAD, SOS, EOS)
-    names = [entry if entry in kept else OF_TARGET + entry for entry in target.entries]
-    renamed = [source_special(entry) if entry in kept else entry for entry in source.entries]
-    if of_source["type"] == "Unigram":
-        scores = [score for _, score in of_source["vocab"]]
-        # The lowest score decides how improbable an unknown character is, so the names get none that is lower.
-        vocabulary: Any = [[name, 0.0] for name in names]
-        vocabulary += [[name, score] for name, score in zip(renamed, scores, strict=True)]
-        return {**of_source, "vocab": vocabulary, "unk_id": target.vocab_size + source.unk_id}
-    vocabulary = {name: index for index, name in enumerate([*names, *renamed])}
-    return {**of_source, "vocab": vocabulary}
+def special_name(source: Tokenizer, name: str) -> str:
+    """The name of a special token in the files for transformers."""
+    return source.parts.layout.name_of_special(name)
+
+
+def num_unlisted(source: Tokenizer) -> int:
+    """See `Vocabularies.num_unlisted`."""
+    return len(source.parts.model.get(UNLISTED, ()))
+
+
+def _source_special(source: Tokenizer, name: str, is_joined: bool) -> str:
+    """The name of a special token in a source."""
+    return special_name(source, f"[SOURCE_{name.strip('[]')}]" if is_joined else name)
+
+
+def _model(source: Tokenizer, target: Tokenizer, of_source: Json, *, is_joined: bool) -> Json:
+    """The model of the source, with further entries."""
+    of_file = of_source["vocab"]
+    scores = [score for _, score in of_file] if isinstance(of_file, list) else None
+    names = [name for name, _ in of_file] if isinstance(of_file, list) else [*source.entries]
+    for tag in source.special_tokens[len(SPECIALS) :]:
+        names[source.tag_id(tag)] = tag
+    of_target: list[str] = []
+    if is_joined:
+        of_target = [OF_TARGET + entry for entry in target.entries]
+        for special in _ADDED:
+            of_target[target.id_of(special)] = special_name(source, special)
+            names[source.id_of(special)] = _source_special(source, special, is_joined)
+    content = {name: value for name, value in of_source.items() if name != UNLISTED}
+    if scores is None:
+        return content | {"vocab": {name: index for index, name in enumerate([*of_target, *names])}}
+    # The lowest score decides how improbable an unknown character is, so no further name gets a lower one.
+    vocabulary = [[name, 0.0] for name in of_target]
+    vocabulary += [[name, score] for name, score in zip(names, scores, strict=True)]
+    vocabulary += of_source.get(UNLISTED, [])
+    return content | {"vocab": vocabulary, "unk_id": len(of_target) + source.unk_id}
 
 
 def _added(name: str, index: int, *, special: bool) -> Json:
@@ -122,10 +142,13 @@ def _appending(end: str, end_id: int) -> Json:
     }
 
 
-def _decoder(of_target: Json) -> Json:
+def _decoder(of_target: Json, source: Tokenizer) -> Json:
     """Special tokens except [UNK] never reach a decoder; [UNK] is shown with a space before it, as `Tokenizer.decode` does."""
+    # A name of an imported model may begin with a space that does not belong to its text.
+    has_hidden = source.parts.layout.is_sentencepiece
     decoders = [
         _replace({"String": OF_TARGET}, ""),
+        *([_replace({"Regex": "^ "}, "")] if has_hidden else []),
         _replace({"Regex": rf"^\[{UNK[1:-1]}\]$"}, f" {UNK}"),
         *of_target["decoders"],
     ]

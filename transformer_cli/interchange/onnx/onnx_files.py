@@ -16,6 +16,8 @@ from transformer_cli.model import Transformer
 
 ENCODER, DECODER = "encoder_model", "decoder_model_merged"
 OPSET = 20
+BATCH = "batch_size"
+"""The name of the number of sentences; transformers.js makes an empty cache for the dimension of this name."""
 QUANTIZED = "_quantized"
 """The end of the name of a file with int8 weights, as transformers.js expects it for the dtype q8."""
 
@@ -71,7 +73,7 @@ def _encoder_inputs() -> Inputs:
     from torch.export import Dim
 
     ids = torch.ones(_SENTENCES, _SOURCE, dtype=torch.int64)
-    sizes = {0: Dim("batch"), 1: Dim("source")}
+    sizes = {0: Dim(BATCH), 1: Dim("source_length")}
     names = ["input_ids", "attention_mask"]
     return (ids, ids.clone()), names, dict.fromkeys(names, sizes)
 
@@ -79,8 +81,9 @@ def _encoder_inputs() -> Inputs:
 def _decoder_inputs(config: ModelConfig) -> Inputs:
     from torch.export import Dim
 
-    batch, source = Dim("batch"), Dim("source")
-    past_target, past_source = Dim("past_target", min=0), Dim("past_source", min=0)
+    batch, source = Dim(BATCH), Dim("source_length")
+    past_target = Dim("past_target_length", min=0)
+    past_source = Dim("past_source_length", min=0)
     mask = torch.ones(_SENTENCES, _SOURCE, dtype=torch.int64)
     ids = torch.ones(_SENTENCES, _TARGET, dtype=torch.int64)
     memory = torch.zeros(_SENTENCES, _SOURCE, config.d_model)
@@ -92,7 +95,7 @@ def _decoder_inputs(config: ModelConfig) -> Inputs:
     names = ["encoder_attention_mask", "input_ids", "encoder_hidden_states"]
     sizes: dict[str, Any] = {
         names[0]: {0: batch, 1: source},
-        names[1]: {0: batch, 1: Dim("target")},
+        names[1]: {0: batch, 1: Dim("target_length")},
         names[2]: {0: batch, 1: source},
         "past": tuple(
             {0: batch, 2: length}

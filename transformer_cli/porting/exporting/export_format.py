@@ -70,6 +70,16 @@ class ExportFormat(Protocol):
         """The end of the name of a format that is one file, such as `.argosmodel`; empty: the format is a folder."""
         ...
 
+    @property
+    def quantizations(self) -> tuple[Quantization, ...]:
+        """The types of `tfm export --quantize` that the format has."""
+        ...
+
+    @property
+    def library(self) -> str:
+        """The library that reads the format, as the Hugging Face hub names it."""
+        ...
+
     def obstacles(self, config: Config) -> list[Obstacle]:
         """The settings in the way, beside those of `shared_obstacles`; without any, the config can be exported."""
         ...

@@ -14,9 +14,10 @@ from transformer_cli.decoding import Translator
 from transformer_cli.errors import CannotCreateError, UsageError
 from transformer_cli.extras import require_extra
 from transformer_cli.inference import build_translator
+from transformer_cli.porting.card.model_card import CardSource, CardWishes, card_files
 from transformer_cli.porting.exporting.checked_texts import checked_texts
 from transformer_cli.porting.exporting.export_format import ExportFormat, Quantization
-from transformer_cli.porting.exporting.formats import require_open
+from transformer_cli.porting.exporting.export_formats import FORMATS, require_open
 from transformer_cli.porting.exporting.verification import Agreement, Reference
 from transformer_cli.runtime import prepare_machine
 from transformer_cli.storage import staged_file, staged_folder
@@ -42,6 +43,7 @@ def export_run(
     *,
     quantization: Quantization | None = None,
     lines: Sequence[str] | None = None,
+    wishes: CardWishes | None = None,
 ) -> Exported:
     """Write a run in a format, after the other program has translated as ours does.
 
@@ -51,6 +53,7 @@ def export_run(
         output: the folder or file that appears; an earlier export is replaced.
         quantization: of the weights. The float32 model is checked first.
         lines: texts for the check; None: those of the run.
+        wishes: what the model card cannot know.
 
     Raises:
         ConfigError: the format cannot hold the model.
@@ -59,9 +62,10 @@ def export_run(
         DataError: the exported model translates in another way; nothing is left behind.
     """
     require_open(trained.config, wanted)
+    _check_quantization(quantization, wanted)
     require_extra("export", wanted.modules, purpose=f"tfm export --to {wanted.name}")
     _check_output(output, wanted)
-    translator = _float32_translator(trained)
+    translator = float32_translator(trained, 1)
     checked = checked_texts(trained, translator.pipeline, lines)
     model = trained.config.model
     most = model.max_length if model.positions == "learned" else None
@@ -79,16 +83,35 @@ def export_run(
         agreements.append(check(wanted.open(path)))
         record = _record(trained, wanted, quantization, agreements)
         usage = wanted.usage(trained, output.name)
-        wanted.add_files(path, {RECORD: record, "README.md": usage.encode()})
+        notes = [line for one in agreements for line in one.notes()]
+        beam = trained.config.decoding.beam_size
+        source = CardSource(
+            trained, float32_translator(trained, beam), wishes or CardWishes(), wanted.library
+        )
+        wanted.add_files(path, {RECORD: record, **card_files(source, usage, notes)})
     return Exported(output, _num_bytes(output), tuple(agreements))
 
 
-def _float32_translator(trained: TrainedModel) -> Translator:
-    runtime = RuntimeConfig(device="cpu", precision="float32", threads=trained.config.runtime.threads)  # fmt: skip
-    decoding = trained.config.decoding.best_of_beam(1)
+def float32_translator(trained: TrainedModel, beam_size: int) -> Translator:
+    """The translator of a run with plain beam search, in float32 on the CPU."""
+    runtime = RuntimeConfig(
+        device="cpu", precision="float32", threads=trained.config.runtime.threads
+    )
+    decoding = trained.config.decoding.best_of_beam(beam_size)
+    decoding = decoding.model_copy(update={"engine": "torch"})
     config = trained.config.model_copy(update={"runtime": runtime, "decoding": decoding})
     tokenizers = trained.source_tokenizer, trained.target_tokenizer
     return build_translator(trained.model, *tokenizers, config, prepare_machine(runtime))
+
+
+def _check_quantization(quantization: Quantization | None, wanted: ExportFormat) -> None:
+    if quantization is None or quantization in wanted.quantizations:
+        return
+    others = [f"--to {one.name}" for one in FORMATS if quantization in one.quantizations]
+    raise UsageError(
+        f"--quantize {quantization}: --to {wanted.name} stores weights in float32 only",
+        hint=f"leave it out, or use a format that has it: {', '.join(others)}",
+    )
 
 
 def _check_output(output: Path, wanted: ExportFormat) -> None:

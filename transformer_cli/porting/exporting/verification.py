@@ -23,7 +23,7 @@ from transformer_cli.text import Tokenizer
 
 TIE = 1e-3
 """In nats."""
-GREEDY = DecodingConfig(beam_size=1)
+GREEDY = DecodingConfig(beam_size=1, allow_unknown=False)
 MIN_CHRF = 70.0
 """A quantised model whose translations are farther from ours than this is refused."""
 
@@ -59,6 +59,10 @@ class Agreement:
             f"agreement  each of {self.num_tokens:,} tokens is the best one for PyTorch too; "
             f"{self.num_equal} of {self.num_texts} translations are equal{rest}",
         ]
+
+    def notes(self) -> list[str]:
+        """Sentences for the model card."""
+        return [line.split(maxsplit=1)[1] for line in self.lines()]
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""

@@ -1,7 +1,7 @@
 """The engine of a request: it asks the batcher of the server, so that sentences of several requests are one batch."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -23,8 +23,8 @@ from transformer_cli.serving.batching.result_cache import Key, ResultCache, key_
 if TYPE_CHECKING:
     from torch import Tensor
 
-# The search of a batch cannot be interrupted, so a batch of the server is smaller than one of a file.
-_MAX_BATCH_TOKENS = 1024
+# A long document asks for so many sentences at once, so that it does not hold up short requests.
+_SENTENCES_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +72,18 @@ class EngineOfJob:
                 found[key] = cached
         if missing:
             kind = Kind(
-                ("translate", conditions),
+                conditions,
+                "translate",
                 lambda batch: shared.engine.translate(batch, options),
                 lambda request: len(request.ids),
-                min(options.batch_tokens, _MAX_BATCH_TOKENS),
+                options.batch_tokens,
             )
             self.ready()
-            results = shared.batcher.results(kind, missing, self.job)
-            for key, hypotheses in results.items():
-                shared.cache.put(key, hypotheses, _num_bytes(hypotheses))
-            found |= results
+            for some in _in_turns(missing):
+                results = shared.batcher.results(kind, some, self.job)
+                for key, hypotheses in results.items():
+                    shared.cache.put(key, hypotheses, _num_bytes(hypotheses))
+                found |= results
         self.job.check()
         return [list(found[key]) for key in keys]
 
@@ -116,15 +118,23 @@ class EngineOfJob:
             )
 
         kind = Kind(
-            ("explain", num_best),
+            num_best,
+            "explain",
             explained,
             lambda pair: max(len(pair[0].ids), len(pair[1])),
-            min(batch_tokens, _MAX_BATCH_TOKENS),
+            batch_tokens,
         )
         pairs = list(zip(requests, targets, strict=True))
         self.ready()
         results = self.shared.batcher.results(kind, dict(zip(pairs, pairs, strict=True)), self.job)
         return [results[pair] for pair in pairs]
+
+
+def _in_turns(requests: Mapping[Key, Request]) -> Iterator[dict[Key, Request]]:
+    """Requests of similar length, some at a time: between them, sentences of other jobs have their turn."""
+    by_length = sorted(requests.items(), key=lambda item: len(item[1].ids))
+    for start in range(0, len(by_length), _SENTENCES_AT_ONCE):
+        yield dict(by_length[start : start + _SENTENCES_AT_ONCE])
 
 
 def _num_bytes(hypotheses: Sequence[Hypothesis]) -> int:

@@ -79,7 +79,9 @@ class DeepLApi:
         glossary = self._glossary(values.text("glossary_id"), source, target)
         sources = await self._languages.of_texts(texts, source, target)
         placed = list(zip(texts, [one.language for one in sources], strict=True))
-        options = replace(options, glossary=glossary.terms if glossary else None)
+        is_html = values.text("tag_handling") == "html"
+        terms = glossary.terms if glossary else None
+        options = replace(options, glossary=terms, is_html=is_html)
         translated = await self._service.translate_between(request, placed, target, options)
         return JSONResponse(
             {
@@ -162,7 +164,11 @@ def deepl_code(language: str) -> str:
 
 def _refuse_unknown(values: RequestValues) -> None:
     """Refuse what would change the translations, and what this server does not do."""
-    for name in ("tag_handling", "formality"):
-        wanted = values.text(name)
-        if wanted and not (name == "formality" and wanted.startswith(("default", "prefer_"))):
-            raise bad_request(f"Value for '{name}' not supported.")
+    formality = values.text("formality")
+    if formality and not formality.startswith(("default", "prefer_")):
+        raise bad_request("Value for 'formality' not supported.")
+    if values.text("tag_handling") not in ("", "html"):
+        raise bad_request("Value for 'tag_handling' not supported; html is.")
+    for name in ("ignore_tags", "splitting_tags", "non_splitting_tags"):
+        if name in values and values.texts(name):
+            raise bad_request(f"Parameter '{name}' not supported.")

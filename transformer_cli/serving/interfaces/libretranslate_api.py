@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from transformer_cli.serving.document_texts import available_formats
 from transformer_cli.serving.interfaces.api_keys import ApiKeys, key_in_header
 from transformer_cli.serving.interfaces.request_values import RequestValues, read_values
 from transformer_cli.serving.refusals import RefusedRequest, bad_request
@@ -61,8 +62,8 @@ class LibreTranslateApi:
         given, source, target = _texts_and_languages(values)
         texts = [given] if isinstance(given, str) else given
         self._service.check_texts(texts)
-        options = TextOptions(num_alternatives=self._num_alternatives(values))
-        _check_format(values.text("format", "text") or "text")
+        num_alternatives, is_html = self._num_alternatives(values), _is_html(values)
+        options = TextOptions(num_alternatives=0 if is_html else num_alternatives, is_html=is_html)
         target = self._service.language(target)
         sources = await self._languages.of_texts(texts, source, target)
         translated = await self._service.translate_between(
@@ -77,7 +78,7 @@ class LibreTranslateApi:
                 {"confidence": percent(one.probability), "language": one.language}
                 for one in sources
             ]
-        if options.num_alternatives:
+        if num_alternatives:
             answer["alternatives"] = [list(one.alternatives) for one in translated]
         if isinstance(given, str):
             answer = {name: value[0] for name, value in answer.items()}
@@ -112,8 +113,10 @@ class LibreTranslateApi:
                 "apiKeys": self._keys.are_required,
                 "keyRequired": self._keys.are_required,
                 "suggestions": False,
-                "filesTranslation": False,
-                "supportedFilesFormat": [],
+                "filesTranslation": True,
+                "supportedFilesFormat": [
+                    ending for each in available_formats() for ending in each.endings
+                ],
                 "language": {
                     "source": {"code": first.source, "name": shown_name(first.source)},
                     "target": {"code": first.target, "name": shown_name(first.target)},
@@ -176,8 +179,8 @@ def _with_unix_breaks(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _check_format(wanted: str) -> None:
-    if wanted == "html":
-        raise bad_request("html format is not supported")
-    if wanted != "text":
+def _is_html(values: RequestValues) -> bool:
+    wanted = values.text("format") or "text"
+    if wanted not in ("text", "html"):
         raise bad_request(f"{wanted[:40]} format is not supported")
+    return wanted == "html"

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
@@ -13,6 +13,13 @@ from transformer_cli.serving.refusals import RefusedRequest, bad_request
 
 _MAX_FIELDS = 1000
 _MAX_NUMBERS = 10_000
+
+
+class ReceivedFile(NamedTuple):
+    """A file of a multipart form."""
+
+    name: str
+    data: bytes
 
 
 class RequestValues:
@@ -81,10 +88,10 @@ class RequestValues:
             return named[str(value).lower()]
         raise bad_request(f"Invalid request: {name} must be true or false")
 
-    def file(self, name: str) -> UploadFile:
+    def file(self, name: str) -> ReceivedFile:
         """A file of a multipart form."""
         value = self._values.get(name)
-        if not isinstance(value, UploadFile):
+        if not isinstance(value, ReceivedFile):
             raise bad_request(f"Invalid request: missing {name} parameter")
         return value
 
@@ -108,7 +115,8 @@ async def read_values(request: Request, *, lists: frozenset[str] = frozenset()) 
         except (MultiPartException, HTTPException) as error:
             detail = getattr(error, "message", None) or getattr(error, "detail", "")
             raise bad_request(f"Invalid request: the form is damaged: {detail}") from None
-        return RequestValues(of_query | _fields(form.multi_items(), lists), is_json=False)
+        items = [(name, await _received(value)) for name, value in form.multi_items()]
+        return RequestValues(of_query | _fields(items, lists), is_json=False)
     body = await request.body()
     if body.strip() and request.method == "POST":
         raise RefusedRequest(
@@ -116,6 +124,16 @@ async def read_values(request: Request, *, lists: frozenset[str] = frozenset()) 
             "Content-Type must be application/json, application/x-www-form-urlencoded or multipart/form-data",
         )
     return RequestValues(of_query, is_json=False)
+
+
+async def _received(value: str | UploadFile) -> str | ReceivedFile:
+    """The value of a field; a file is read and closed, so that no error leaves it open."""
+    if isinstance(value, str):
+        return value
+    try:
+        return ReceivedFile(value.filename or "", await value.read())
+    finally:
+        await value.close()
 
 
 def _fields(items: list[tuple[str, Any]], lists: frozenset[str]) -> dict[str, Any]:

@@ -99,7 +99,8 @@ def _reachable_values(units: Units) -> Units:
 def _child_offsets(places: Units, units: Units) -> Units:
     """For each unit, the place from which the places of its children are counted."""
     found = units[places]
-    return places ^ ((found >> 10) << ((found & 0x200) >> 6))
+    offsets = (found >> np.uint32(10)) << ((found & np.uint32(0x200)) >> np.uint32(6))
+    return (places ^ offsets).astype(np.uint32)
 
 
 def _refusal(problem: str) -> DataError:

@@ -30,7 +30,8 @@ _SPLITTER = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "alway
 _DECODERS = [
     {"type": "Replace", "pattern": {"String": SPACE}, "content": " "},
     {"type": "Fuse"},
-    {"type": "Strip", "content": " ", "start": 1, "stop": 1},
+    # Not the decoder Strip, which panics at an empty text.
+    {"type": "Replace", "pattern": {"Regex": r"\A | \z"}, "content": ""},
 ]
 
 
@@ -47,6 +48,10 @@ class SentencePieceLayout(Layout):
     def is_byte_level(self) -> bool:
         """A token stands for characters."""
         return False
+
+    @property
+    def cuts_at_spaces(self) -> bool:
+        return True
 
     @property
     def is_sentencepiece(self) -> bool:

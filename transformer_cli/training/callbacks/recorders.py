@@ -16,6 +16,7 @@ from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import TfmError
 from transformer_cli.evaluation import ValidationReport
 from transformer_cli.evaluation.attention_picture import attention_picture
+from transformer_cli.explaining.learning import NUM_WATCHED, Moment, Watched, watch
 from transformer_cli.storage import (
     KnownFolder,
     append_json_line,
@@ -53,7 +54,8 @@ class Recorder(Callback):
         self.known = KnownFolder(self.folder.path)
         try:
             # Steps after the checkpoint are trained again, and recorded again.
-            cut_json_lines(self.folder.metrics_file, after_step=first_step)
+            for file in (self.folder.metrics_file, self.folder.learning_file):
+                cut_json_lines(file, after_step=first_step)
         except TfmError as error:
             self.is_recording = False  # otherwise steps would be recorded twice
             self._warn(error)
@@ -73,7 +75,7 @@ class Recorder(Callback):
             extra={"is_on_the_bar": sys.stderr.isatty()},
         )  # fmt: skip
         figures = {name: value for name, value in asdict(report).items() if value is not None}
-        self._record({"kind": "train"} | figures)
+        self._record({"kind": "train"} | figures, self.folder.metrics_file)
         self._draw(
             "train",
             report.step,
@@ -91,7 +93,7 @@ class Recorder(Callback):
         )
 
     def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
-        """Losses and scores, sample translations, and the attention of the first sample."""
+        """Losses and scores, sample translations; and attention and confidence of the first few samples."""
         scores = "".join(f"  {score.name} {score.value:.2f}" for score in report.scores)
         logger.info(
             "step %d  validation: loss %.4f  perplexity %.2f%s",
@@ -103,8 +105,9 @@ class Recorder(Callback):
             logger.info("    %s: loss %.4f%s", of_direction.direction, of_direction.loss, scores)
         # A resumed run repeats this validation: remove its earlier line.
         if step == self.first_step:
-            self._forget(line)
-        self._record(line | report.as_json())
+            self._forget(line, self.folder.metrics_file)
+            self._forget({"step": step}, self.folder.learning_file)
+        self._record(line | report.as_json(), self.folder.metrics_file)
         curves = {LOSS: report.loss, "perplexity": report.perplexity}
         scored = {f"scores/{score.name}": score.value for score in report.scores}
         for one in report.directions:
@@ -115,12 +118,23 @@ class Recorder(Callback):
             shown = "\n".join(f"    {line}" for line in sample.lines())
             logger.info("%s", shown)
             self._on_board("validation", step, "text", f"samples/{number}", shown)
-        for sample in report.samples[:1]:
+        self._watch(step, report, translator)
+
+    def _watch(self, step: int, report: ValidationReport, translator: Translator) -> None:
+        """Keep how the model translates the same few sentences at each validation."""
+        samples = []
+        for number, sample in enumerate(report.samples[:NUM_WATCHED]):
+            of_sample = translator
             if sample.direction is not None:
-                source, target = sample.direction
-                translator = translator.towards(target, source)
-            if figure := attention_picture(translator, sample.source, sample.predicted):
-                self._show_picture(step, "attention/0", figure)
+                of_sample = translator.towards(sample.direction.target, sample.direction.source)
+            samples.append(Watched(of_sample, *sample[:3]))
+            if figure := attention_picture(of_sample, sample.source, sample.predicted):
+                self._show_picture(step, f"attention/{number}", figure)
+        watched = watch(samples)
+        for number, one in enumerate(watched):
+            self._on_board("validation", step, "scalar", f"confidence/{number}", one.confidence)
+        if watched:
+            self._record(Moment(step, watched).to_json(), self.folder.learning_file)
 
     def should_stop(self) -> bool:
         """True after the run folder was renamed or removed: then the training saves its state elsewhere and ends."""
@@ -142,21 +156,19 @@ class Recorder(Callback):
         for name, value in curves.items():
             self._on_board(part, step, "scalar", name, value)
 
-    def _record(self, line: Mapping[str, Any]) -> None:
+    def _record(self, line: Mapping[str, Any], file: Path) -> None:
         if self.known is not None and not self.known.is_in_place():
             self._leave(self.known)
         if not self.is_recording:
             return
         try:
-            append_json_line(self.folder.metrics_file, line)
+            append_json_line(self.folder.path / file.name, line)
         except TfmError as error:
             self._warn(error)
 
-    def _forget(self, line: Mapping[str, Any]) -> None:
+    def _forget(self, line: Mapping[str, Any], file: Path) -> None:
         try:
-            keep_json_lines(
-                self.folder.metrics_file, lambda record: not line.items() <= record.items()
-            )
+            keep_json_lines(file, lambda record: not line.items() <= record.items())
         except TfmError as error:
             self._warn(error)
 

@@ -1,5 +1,6 @@
 """The arguments and options of `tfm data` and its subcommands. As in `cli.py`, the work is imported only when it is done."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -102,6 +103,140 @@ def check(
         files or [], config, overrides or [], languages=(source_language, target_language)
     )
     check_corpus(corpus, all_languages=all_languages, as_json=as_json)
+
+
+@data.command(
+    cls=CarefulCommand,
+    epilog="Example: tfm data clean train.en train.it --output clean --set drop_near_duplicates=false",
+)
+def clean(
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="A new folder for the corpus that is left."),
+    ],
+    files: Files = None,
+    config: OptionalConfig = None,
+    overrides: Annotated[
+        Overrides,
+        typer.Option(
+            "--set",
+            metavar="RULE=VALUE",
+            help="Change a rule, such as max_length_ratio=2.0 or drop_equal=false; may be repeated.",
+            autocompletion=completion.cleaning_rules,
+        ),
+    ] = None,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the folder of an earlier cleaning.")
+    ] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Write a corpus without the pairs that harm a training, and list what was removed and why."""
+    _set_up_logging(debug)
+    from transformer_cli.commands.corpora.clean import write_cleaned
+    from transformer_cli.commands.corpora.given_corpus import given_corpus
+
+    corpus = given_corpus(files or [], config, [], languages=(source_language, target_language))
+    write_cleaned(corpus, overrides or [], output, force=force, as_json=as_json)
+
+
+@data.command(
+    name="import",
+    cls=CarefulCommand,
+    epilog="Example: tfm data import memory.tmx --output corpus --source-language en --target-language it",
+)
+def import_(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="TMX, XLIFF 1.2, XLSX, TSV, CSV or another table, a zip of such files; or two text files.",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Where to write: NAME makes NAME.en and NAME.it; NAME.tsv makes one table.",
+        ),
+    ],
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
+    source_field: Annotated[
+        str | None,
+        typer.Option("--source-field", help="Column of the source: a name, or a number from 0."),
+    ] = None,
+    target_field: Annotated[
+        str | None, typer.Option("--target-field", help="Column of the target.")
+    ] = None,
+    sheet: Annotated[
+        str | None,
+        typer.Option("--sheet", help="Sheet of a spreadsheet, by its name. Default: the first."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output.")] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Turn a translation memory, a spreadsheet or an archive into text files that a config reads."""
+    _set_up_logging(debug)
+    from transformer_cli.commands.corpora.import_pairs import import_corpus
+    from transformer_cli.data.survey import Wishes
+
+    wishes = Wishes(source_field, target_field, source_language, target_language)
+    import_corpus(files, wishes, output, sheet=sheet, force=force, as_json=as_json)
+
+
+@data.command(
+    cls=CarefulCommand,
+    epilog="Example: tfm data get --list tatoeba --source-language en --target-language it",
+)
+def get(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Names of corpora; none: all of the lock file. With --list: words in their names.",
+        ),
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder for the corpora and their lock file.")
+    ] = Path("corpora"),
+    lists: Annotated[
+        bool, typer.Option("--list", help="List names of corpora, and fetch nothing.")
+    ] = False,
+    catalogue: Annotated[
+        Path | None,
+        typer.Option(
+            "--catalogue",
+            help="A list of corpora of your own (JSON Lines). Default: the list of mtdata.",
+        ),
+    ] = None,
+    source_language: Annotated[
+        str | None, typer.Option("--source-language", help="Only corpora with this source.")
+    ] = None,
+    target_language: Annotated[
+        str | None, typer.Option("--target-language", help="Only corpora with this target.")
+    ] = None,
+    accept_change: Annotated[
+        bool,
+        typer.Option(
+            "--accept-data-change", help="Take a remote file that has changed since it was fetched."
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Fetch public corpora by name, with their licences, citations and checksums in a lock file."""
+    _set_up_logging(debug)
+    from transformer_cli.commands.corpora.get import Request, get_corpora, list_corpora
+
+    request = Request(names or [], folder, catalogue, (source_language, target_language))
+    if lists:
+        list_corpora(request, as_json=as_json)
+    else:
+        get_corpora(request, accept_change=accept_change, as_json=as_json)
 
 
 def _set_up_logging(debug: bool) -> None:

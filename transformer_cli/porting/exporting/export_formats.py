@@ -2,14 +2,22 @@
 
 from transformer_cli.config import Config
 from transformer_cli.errors import ConfigError
+from transformer_cli.porting.exporting.argos_format import ArgosFormat
 from transformer_cli.porting.exporting.ctranslate2_format import CTranslate2Format
 from transformer_cli.porting.exporting.export_format import (
     ExportFormat,
     Obstacle,
     shared_obstacles,
 )
+from transformer_cli.porting.exporting.hugging_face_format import HuggingFaceFormat
+from transformer_cli.porting.exporting.onnx_format import OnnxFormat
 
-FORMATS: tuple[ExportFormat, ...] = (CTranslate2Format(),)
+FORMATS: tuple[ExportFormat, ...] = (
+    CTranslate2Format(),
+    HuggingFaceFormat(),
+    OnnxFormat(),
+    ArgosFormat(),
+)
 
 
 def all_obstacles(config: Config) -> dict[str, list[Obstacle]]:

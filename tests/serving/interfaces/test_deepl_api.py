@@ -1,0 +1,85 @@
+"""DeepL's interface, where its own client cannot look: forms, line breaks, limits, errors."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from ..served_translators import LINES, served, small_runs, small_translator
+
+TRANSLATOR = small_translator()
+FIRST, SECOND = (translation.text for translation in TRANSLATOR.translate(LINES[:2]))
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    with served(small_runs(TRANSLATOR)) as (client, _):
+        yield client
+
+
+def texts_of(client: TestClient, **values: Any) -> list[str]:
+    answer = client.post("/v2/translate", json={"source_lang": "EN", "target_lang": "IT", **values})
+    assert answer.status_code == 200, answer.text
+    return [one["text"] for one in answer.json()["translations"]]
+
+
+def test_a_form_repeats_the_field_for_several_texts(client: TestClient) -> None:
+    values = {"text": LINES[:2], "source_lang": "EN", "target_lang": "IT"}
+    found = client.post("/v2/translate", data=values).json()["translations"]
+    assert [one["text"] for one in found] == [FIRST, SECOND]
+    assert [one["billed_characters"] for one in found] == [len(line) for line in LINES[:2]]
+
+
+@pytest.mark.parametrize(
+    ("splitting", "expected_lines"),
+    [("1", [LINES[0], LINES[1], "", LINES[0]]), ("nonewlines", [f"{LINES[0]} {LINES[1]}", "", LINES[0]])],
+)  # fmt: skip
+def test_line_breaks_end_sentences_or_do_not(
+    client: TestClient, splitting: str, expected_lines: list[str]
+) -> None:
+    expected = "\n".join(each.text for each in TRANSLATOR.translate(expected_lines))
+    text = f"{LINES[0]}\n{LINES[1]}\n\n{LINES[0]}"
+    assert texts_of(client, text=[text], split_sentences=splitting) == [expected]
+
+
+def test_sentences_are_not_split_if_the_client_says_so(client: TestClient) -> None:
+    text = "Uno due. Tre quattro."
+    assert texts_of(client, text=[text], split_sentences="0") != texts_of(client, text=[text])
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"text": None}, "'text'"),
+        ({"text": []}, "'text'"),
+        ({"text": ["a"] * 51}, "51"),
+        ({"target_lang": None}, "'target_lang'"),
+        ({"target_lang": "ZZ"}, "'target_lang'"),
+        ({"source_lang": "ZZ"}, "'source_lang'"),
+        ({"split_sentences": "2"}, "'split_sentences'"),
+        ({"tag_handling": "xml"}, "'tag_handling'"),
+        ({"formality": "less"}, "'formality'"),
+    ],
+)
+def test_errors_have_a_message(client: TestClient, values: dict[str, Any], named: str) -> None:
+    given = {"text": ["uno"], "source_lang": "EN", "target_lang": "IT", **values}
+    sent = {name: value for name, value in given.items() if value is not None}
+    answer = client.post("/v2/translate", json=sent)
+    assert answer.status_code == 400
+    assert set(answer.json()) == {"message"}
+    assert named in answer.json()["message"]
+
+
+def test_an_unknown_glossary_is_not_found(client: TestClient) -> None:
+    sent = {"text": ["uno"], "source_lang": "EN", "target_lang": "IT", "glossary_id": "none"}
+    assert client.post("/v2/translate", json=sent).status_code == 404
+    assert client.get("/v2/glossaries/none").json() == {"message": "Glossary not found."}
+    assert client.get("/v2/nothing").json() == {"message": "Not Found"}
+    assert client.get("/v2/translate").json() == {"message": "Method Not Allowed"}
+
+
+def test_usage_counts_characters(client: TestClient) -> None:
+    before = client.get("/v2/usage").json()["character_count"]
+    texts_of(client, text=["uno", "due tre"])
+    assert client.get("/v2/usage").json()["character_count"] == before + 10

@@ -1,0 +1,44 @@
+"""How a run has learned, as lines for people: the same sentences at each validation."""
+
+from collections.abc import Iterator, Sequence
+
+from transformer_cli.commands.explaining.paint import Paint, bar, block, padded
+from transformer_cli.escaping import on_one_line
+from transformer_cli.explaining.learning import Moment, WatchedSentence, films
+
+_BAR_WIDTH = 10
+
+
+def learning_lines(run: str, moments: Sequence[Moment], paint: Paint, width: int) -> Iterator[str]:
+    """A table of translations for each sentence, and a film strip of its cross-attention."""
+    yield paint(f"{run}: {len(moments)} validations", "heading")
+    for film in films(moments):
+        _, newest = film[-1]
+        yield ""
+        yield f"source     {on_one_line(newest.source)}"
+        yield f"reference  {on_one_line(newest.target)}"
+        yield paint(f"  {'step':>8}  {'confidence':<{_BAR_WIDTH + 5}}  translation", "heading")
+        for step, sentence in film:
+            share = f"{sentence.confidence:>4.0%} {bar(sentence.confidence, _BAR_WIDTH)}"
+            yield f"  {step:>8}  {share}  {on_one_line(sentence.translation)}"
+        yield from _strip(film, paint, width)
+
+
+def _strip(film: Sequence[tuple[int, WatchedSentence]], paint: Paint, width: int) -> Iterator[str]:
+    """The pictures side by side, as many as fit; rows are tokens of the translation, columns those of the source."""
+    pictures = [(step, one.attention) for step, one in film if one.attention is not None]
+    if not pictures:
+        return
+    column = max(max(weights.shape[1] for _, weights in pictures), len("step 100000")) + 2
+    at_once = max(1, (width - 2) // column)
+    for first in range(0, len(pictures), at_once):
+        shown = pictures[first : first + at_once]
+        yield ""
+        yield f"  {''.join(padded(f'step {step}', column) for step, _ in shown)}".rstrip()
+        for row in range(max(weights.shape[0] for _, weights in shown)):
+            cells = (
+                "".join(map(block, weights[row].tolist())) if row < weights.shape[0] else ""
+                for _, weights in shown
+            )
+            line = "".join(f"{one:<{column}}" for one in cells).rstrip()
+            yield f"  {paint(line, 'weight')}"

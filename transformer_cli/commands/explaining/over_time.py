@@ -1,0 +1,52 @@
+"""The work of `tfm explain --over-time`: how a run has learned, from what its validations have kept."""
+
+import logging
+import sys
+from pathlib import Path
+
+from transformer_cli.checkpoint import find_run
+from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.commands.explaining.learning_lines import learning_lines
+from transformer_cli.commands.explaining.paint import Paint
+from transformer_cli.commands.streams.output import show
+from transformer_cli.commands.streams.output_file import check_output, opened_output
+from transformer_cli.errors import MissingInputError
+from transformer_cli.explaining.learning import read_moments
+from transformer_cli.explaining.standalone_page import page_of_learning
+from transformer_cli.messages import terminal_width
+from transformer_cli.signals import ended_after
+
+logger = logging.getLogger(__name__)
+
+_WIDTH_OF_A_FILE = 110
+
+
+def show_learning(run: str | None, html: Path | None, *, as_json: bool) -> None:
+    """Show the sentences that each validation of a run has kept.
+
+    Raises:
+        MissingInputError: there is no such run, or it has kept no sentence.
+        DataError: its file was not written by a training.
+    """
+    check_output(html)
+    found = find_run(run)
+    folder = RunFolder.of_checkpoint(found) or RunFolder(found)
+    moments = read_moments(folder.learning_file)
+    if not moments:
+        raise MissingInputError(
+            f"{folder.learning_file}: this run has kept no sentence",
+            hint="a training keeps some at each validation, if validation.num_samples is not 0; runs of earlier versions have none",
+        )
+    name = folder.path.resolve().name
+    if html is not None:
+        page = page_of_learning(name, moments).encode("utf-8", "replace")
+        with opened_output(html) as write:
+            write(page)
+        logger.info("wrote %s (%.0f KB)", html, len(page) / 1000)
+    if as_json:
+        show({"run": name, "moments": [one.to_json() for one in moments]}, (), as_json=True)
+        return
+    width = terminal_width(sys.stdout) or _WIDTH_OF_A_FILE
+    with ended_after():
+        for line in learning_lines(name, moments, Paint.of(sys.stdout), width):
+            sys.stdout.write(f"{line}\n")

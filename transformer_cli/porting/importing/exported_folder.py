@@ -1,0 +1,128 @@
+"""From a folder that `tfm export --to hf --output FOLDER` has made back to a model: its config and tokenizers are those of the run, unchanged.
+
+The weights are those of the folder, so a model that another program has trained further comes back with what it has learned.
+"""
+
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from transformer_cli.checkpoint.run_folder import CONFIG_FILE
+from transformer_cli.checkpoint.state_values import MOST
+from transformer_cli.config import Config
+from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings
+from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.errors import DataError, UsageError
+from transformer_cli.interchange.foreign_tokenizers.marian_tokenizers import ForeignTokenizers
+from transformer_cli.porting.exporting.export_run import RECORD
+from transformer_cli.porting.exporting.hugging_face_format import OWN_FOLDER
+from transformer_cli.porting.importing.imported_model import ImportedModel, Wishes
+from transformer_cli.porting.importing.model_folder import MAX_TOKENIZER_BYTES, ModelFolder
+from transformer_cli.text import Tokenizer
+from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def is_exported(folder: ModelFolder) -> bool:
+    """Whether `tfm export --to hf --output FOLDER` has made the folder."""
+    return folder.has("config.json", f"{OWN_FOLDER}/{CONFIG_FILE}")
+
+
+def import_exported(folder: ModelFolder, name: str, wishes: Wishes) -> ImportedModel:
+    """The model in such a folder.
+
+    Args:
+        folder: of the model.
+        name: of the new run.
+        wishes: nothing, because the folder knows its languages.
+
+    Raises:
+        UsageError: the user names languages.
+        MissingInputError: a file is missing.
+        DataError: the files do not belong to one model.
+        ConfigError: the config is invalid.
+    """
+    if wishes != Wishes():
+        raise UsageError("--from and --to are not for an exported run: it knows its languages")
+    from transformer_cli.interchange.hugging_face.embedding_tables import TableForm, Vocabularies
+    from transformer_cli.interchange.hugging_face.from_hugging_face import restored_state
+    from transformer_cli.interchange.hugging_face.model_classes import fitting_class
+    from transformer_cli.interchange.hugging_face.tokenizer_json import num_unlisted
+    from transformer_cli.porting.importing.comparison_with_transformers import compare
+
+    own = ModelFolder(folder.path / OWN_FOLDER)
+    config = _config(own)
+    source, target = _tokenizers(own)
+    sizes = source.vocab_size, target.vocab_size
+    unlisted = num_unlisted(source)
+    vocabularies = Vocabularies(*sizes, are_shared=source is target, num_unlisted=unlisted)
+    settings, tensors = folder.json("config.json"), folder.tensors()
+    try:
+        state = restored_state(config.model, vocabularies, settings, tensors)
+        _check_shapes(config, sizes, state)
+    except DataError as error:
+        raise DataError(f"{folder}: {error.message}", hint=error.hint) from error
+    form = TableForm.of(config.model, vocabularies, fitting_class(config.model))
+    first = form.source_offset(vocabularies)
+    their_rows = [first + index for index in range(sizes[0])], [*range(sizes[1])]
+    return ImportedModel(
+        origin=f"the run {config.name}, exported to transformers",
+        config=_as_new_run(config, name),
+        state=state,
+        tokenizers=(source, target),
+        step=_step(folder),
+        compare=functools.partial(
+            compare,
+            folder.path,
+            ForeignTokenizers(source, target, *their_rows, are_shared=config.tokenizer.shared),
+        ),
+    )
+
+
+def _check_shapes(config: Config, sizes: tuple[int, int], state: "Mapping[str, Tensor]") -> None:
+    import torch
+
+    from transformer_cli.model import Transformer
+
+    with torch.device("meta"):
+        expected = Transformer(config.model, *sizes).state_dict()
+    for name, tensor in expected.items():
+        if state[name].shape != tensor.shape:
+            found, wanted = list(state[name].shape), list(tensor.shape)
+            raise DataError(
+                f"the weights: {name} has the shape {found}, but {OWN_FOLDER}/{CONFIG_FILE} and the tokenizers ask for {wanted}",
+                hint="copy the whole exported folder again",
+            )
+
+
+def _as_new_run(exported: Config, name: str) -> Config:
+    """The config of the exported run; the run from which it was fine-tuned is not here."""
+    without_start = {"init_from": None, "frozen": None, "add_words": None}
+    training = exported.training.model_copy(update=without_start)
+    return exported.model_copy(update={"name": name, "training": training})
+
+
+def _step(folder: ModelFolder) -> int:
+    """The step of the exported checkpoint; 0 if the folder does not say it."""
+    step = folder.json_or_empty(RECORD).get("step")
+    return step if type(step) is int and 0 <= step <= MOST else 0
+
+
+def _config(own: ModelFolder) -> Config:
+    origin = str(own.path / CONFIG_FILE)
+    settings = parse_yaml(own.text(CONFIG_FILE, max_bytes=MAX_CONFIG_BYTES), origin)
+    if not isinstance(settings, dict):
+        raise DataError(f"{origin}: not a mapping of sections")
+    return check_settings(settings, origin)
+
+
+def _tokenizers(own: ModelFolder) -> Tokenizers:
+    def load(name: str) -> Tokenizer:
+        try:
+            return Tokenizer.from_json(own.text(name, max_bytes=MAX_TOKENIZER_BYTES))
+        except DataError as error:
+            raise DataError(f"{own.path / name}: {error.message}", hint=error.hint) from error
+
+    return load_tokenizers(lambda name: own.has(name), load)

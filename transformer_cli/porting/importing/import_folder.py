@@ -1,0 +1,54 @@
+"""`tfm import` as a function: a folder of another program becomes a run."""
+
+import re
+from pathlib import Path
+
+from transformer_cli.checkpoint.run_folder import RUNS
+from transformer_cli.errors import DataError, UsageError
+from transformer_cli.porting.importing.exported_folder import import_exported, is_exported
+from transformer_cli.porting.importing.hugging_face_import import import_hugging_face
+from transformer_cli.porting.importing.imported_model import ImportedModel, Wishes
+from transformer_cli.porting.importing.imported_run import ImportedRun, require_new, write_run
+from transformer_cli.porting.importing.model_folder import ModelFolder
+from transformer_cli.porting.importing.tutorial_import import import_tutorial, is_of_tutorial
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def import_folder(
+    path: Path, name: str, wishes: Wishes, *, runs_folder: Path = RUNS
+) -> tuple[ImportedModel, ImportedRun]:
+    """Make a run of the model in a folder.
+
+    Args:
+        path: the folder.
+        name: of the run.
+        wishes: what the user says about the model.
+
+    Raises:
+        UsageError: the name cannot be that of a run, or nothing says which languages the model translates.
+        CannotCreateError: there is a run of this name.
+        MissingInputError: there is no such folder, or a file is missing.
+        DataError: the model has no counterpart here.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"--name {name!r} cannot be the name of a run",
+            hint="letters, digits, '.', '_' and '-', of which a letter or a digit is the first; at most 100",
+        )
+    require_new(name, runs_folder)
+    imported = _read(ModelFolder(path), name, wishes)
+    return imported, write_run(imported, runs_folder)
+
+
+def _read(folder: ModelFolder, name: str, wishes: Wishes) -> ImportedModel:
+    if is_exported(folder):
+        return import_exported(folder, name, wishes)
+    if folder.has("config.json"):
+        return import_hugging_face(folder, name, wishes)
+    if is_of_tutorial(folder):
+        return import_tutorial(folder, name, wishes)
+    raise DataError(
+        f"{folder}: not a model folder that can be imported: there is no config.json and no tmodel_XX.pt",
+        hint="docs/importing.md lists what can be imported",
+    )

@@ -1,0 +1,78 @@
+"""Documents of a request: HTML as a text with markup, and files of the formats that `tfm translate` reads."""
+
+import re
+from pathlib import PurePath
+
+from transformer_cli.decoding import Translator
+from transformer_cli.documents import ModelTranslator, read_document, translate_document
+from transformer_cli.documents.formats import FORMATS, Format, format_named, format_of
+from transformer_cli.documents.segments import Document, plain_text
+from transformer_cli.errors import TfmError, UsageError
+from transformer_cli.extras import require_extra
+from transformer_cli.serving.refusals import RefusedRequest, bad_request
+
+_MAX_DETECTED_CHARACTERS = 2000
+_NO_NAME = re.compile(r"[^\w.-]+")
+
+
+def available_formats() -> list[Format]:
+    """The formats whose packages are installed."""
+    found = []
+    for each in FORMATS:
+        try:
+            require_extra("documents", each.modules, purpose=each.name)
+        except UsageError:
+            continue
+        found.append(each)
+    return found
+
+
+def translated_html(translator: Translator, text: str) -> str:
+    """HTML, or a part of it, with its texts translated and its tags moved with their words.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    document = read_document(text.encode(), format_named("html"))
+    return translate_document(document, ModelTranslator.of(translator)).data.decode()
+
+
+def opened_document(name: str, data: bytes) -> Document:
+    """The document of a file that a client has sent.
+
+    Raises:
+        RefusedRequest: its format is unknown, or it cannot be read.
+    """
+    document_format = format_of(PurePath(name))
+    if document_format is None or document_format not in available_formats():
+        endings = ", ".join(ending for each in available_formats() for ending in each.endings)
+        raise bad_request(f"Invalid request: file format not supported; supported: {endings}")
+    try:
+        return read_document(data, document_format)
+    except TfmError as error:
+        raise bad_request(f"Invalid request: {error.message}") from None
+    except RecursionError:
+        raise RefusedRequest(400, "Invalid request: the file is nested too deeply") from None
+
+
+def sample_of(document: Document) -> str:
+    """Text of a document, for the detection of its language."""
+    texts, num_characters = [], 0
+    for segment in document.segments:
+        text = plain_text(segment.pieces)
+        texts.append(text)
+        num_characters += len(text)
+        if num_characters > _MAX_DETECTED_CHARACTERS:
+            break
+    return " ".join(texts)
+
+
+def num_characters(document: Document) -> int:
+    """The number of characters of the texts of a document."""
+    return sum(len(plain_text(segment.pieces)) for segment in document.segments)
+
+
+def name_of_translation(name: str, target: str) -> str:
+    """The name of a translated file: letter.docx becomes letter_it.docx, without characters that a path may not have."""
+    path = PurePath(_NO_NAME.sub("_", PurePath(name.replace("\\", "/")).name))
+    return f"{path.stem[:80] or 'file'}_{target}{path.suffix[:20]}"
