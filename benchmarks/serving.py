@@ -81,7 +81,7 @@ def main() -> None:
     arguments = parsed_arguments()
     lines = list(dict.fromkeys(arguments.input.read_text(encoding="utf-8").splitlines()))
     offline, translations = translated_offline(arguments, lines)
-    print(f"offline: {len(lines)} sentences, {offline:.0f} sentences per CPU second", flush=True)
+    say(f"offline: {len(lines)} sentences, {offline:.0f} sentences per CPU second")
     texts = [
         Text(
             "\n".join(lines[start : start + size]),
@@ -112,17 +112,16 @@ def measure_speed(
     speed = tally.num_sentences / cpu
     milliseconds = [1000 * each for each in tally.seconds]
     cuts = statistics.quantiles(milliseconds, n=100)
-    print(
+    say(
         f"speed: {arguments.clients} clients, {arguments.sentences} sentences in a request, {wall:.0f} s: "
         f"{len(tally.seconds)} requests, {tally.num_sentences / wall:.0f} sentences per second, "
         f"{speed:.0f} per CPU second of the server ({speed / offline - 1:+.1%} against offline), "
         f"p50 {cuts[49]:.0f} ms, p99 {cuts[98]:.0f} ms, wrong answers {tally.num_wrong}, "
         f"statuses {tally.statuses}"
     )
-    print(
+    say(
         f"cores: the server had {cpu / wall:.2f} of {os.cpu_count()}, idle were "
-        f"{(idle_seconds() - idle_before) / wall:.2f}",
-        flush=True,
+        f"{(idle_seconds() - idle_before) / wall:.2f}"
     )
 
 
@@ -139,9 +138,8 @@ def measure_memory(server: Server, texts: Sequence[Text], arguments: argparse.Na
         tally.num_wrong += part.num_wrong
         tally.seconds += part.seconds
     shown = ", ".join(f"{each:.0f}" for each in memory)
-    print(
-        f"memory: MiB at the start and after each quarter of {len(tally.seconds)} requests: {shown}; wrong answers {tally.num_wrong}",
-        flush=True,
+    say(
+        f"memory: MiB at the start and after each quarter of {len(tally.seconds)} requests: {shown}; wrong answers {tally.num_wrong}"
     )
 
 
@@ -152,10 +150,9 @@ def measure_leaving(server: Server, texts: Sequence[Text], arguments: argparse.N
     )
     time.sleep(1.0)
     after = asyncio.run(load(server, texts, 1, counted(20)))
-    print(
+    say(
         f"leaving clients: {tally.num_left} left, {len(tally.seconds)} stayed, wrong answers {tally.num_wrong}; "
-        f"then one client alone: median {1000 * statistics.median(after.seconds):.0f} ms; {server.resident_mib():.0f} MiB",
-        flush=True,
+        f"then one client alone: median {1000 * statistics.median(after.seconds):.0f} ms; {server.resident_mib():.0f} MiB"
     )
 
 
@@ -163,7 +160,7 @@ def measure_overload(server: Server, texts: Sequence[Text]) -> None:
     tally = asyncio.run(load(server, texts, 4 * MAX_WAITING, lambda client: False, first=True))
     started_at = time.monotonic()
     after = asyncio.run(load(server, texts, 1, counted(20)))
-    print(
+    say(
         f"overload: {4 * MAX_WAITING} requests at once: statuses {dict(sorted(tally.statuses.items()))}, wrong answers "
         f"{tally.num_wrong}; then one client alone: median {1000 * statistics.median(after.seconds):.0f} ms, "
         f"20 answers after {time.monotonic() - started_at:.1f} s"
@@ -289,7 +286,12 @@ def serving(arguments: argparse.Namespace) -> Iterator[Server]:
             yield Server(host, int(port), process.pid)
         finally:
             process.send_signal(signal.SIGTERM)
-            print(f"exit code after SIGTERM: {process.wait()}")
+            say(f"exit code after SIGTERM: {process.wait()}")
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def settings(arguments: argparse.Namespace) -> list[str]:

@@ -44,8 +44,8 @@ class ArgosFormat:
     name: str = "argos"
     modules: tuple[str, ...] = ("ctranslate2", "sentencepiece", "google.protobuf")
     suffix: str = ".argosmodel"
-    library: str = "argostranslate"
     quantizations: tuple[Quantization, ...] = ("int8",)
+    library: str = "argostranslate"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         reason = "Argos Translate runs models in CTranslate2, which has no such layer"

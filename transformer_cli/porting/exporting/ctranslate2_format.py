@@ -48,8 +48,8 @@ class CTranslate2Format:
     name: str = "ctranslate2"
     modules: tuple[str, ...] = ("ctranslate2",)
     suffix: str = ""
-    library: str = "ctranslate2"
     quantizations: tuple[Quantization, ...] = ("int8",)
+    library: str = "ctranslate2"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         reason = "CTranslate2 has no such layer"

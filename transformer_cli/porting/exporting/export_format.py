@@ -71,13 +71,13 @@ class ExportFormat(Protocol):
         ...
 
     @property
-    def library(self) -> str:
-        """The library that reads the format, as the Hugging Face hub names it."""
+    def quantizations(self) -> tuple[Quantization, ...]:
+        """The types of `tfm export --quantize` that the format has."""
         ...
 
     @property
-    def quantizations(self) -> tuple[Quantization, ...]:
-        """The types of `tfm export --quantize` that the format has."""
+    def library(self) -> str:
+        """The library that reads the format, as the Hugging Face hub names it."""
         ...
 
     def obstacles(self, config: Config) -> list[Obstacle]:

@@ -36,8 +36,8 @@ class HuggingFaceFormat:
     name: str = "hf"
     modules: tuple[str, ...] = ("transformers", "safetensors")
     suffix: str = ""
-    library: str = "transformers"
     quantizations: tuple[Quantization, ...] = ()
+    library: str = "transformers"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         reason = "no model class of transformers has this"

@@ -29,8 +29,8 @@ class OnnxFormat:
     name: str = "onnx"
     modules: tuple[str, ...] = ("onnx", "onnxscript", "onnxruntime")
     suffix: str = ""
-    library: str = "transformers.js"
     quantizations: tuple[Quantization, ...] = ("int8",)
+    library: str = "transformers.js"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
         return []
