@@ -29,7 +29,7 @@ _NEAR = range(-MAX_OFFSET, MAX_OFFSET + 1)
 _UNRELATED = len(_NEAR)
 _ALIGNED = MAX_OFFSET
 # So many lines without translations nearby let the others be searched, by at most so many of them.
-_MIN_LOST_LINES, _MAX_SEARCHED_LINES = 60, 300
+_MIN_LOST_LINES, _MAX_SEARCHED_LINES = 60, 1000
 # With an offset that was found, those next to it are possible too, but not more states than this in all.
 _NEIGHBOURS, _MAX_STATES = 3, 80
 _NUM_LOOKS = 3

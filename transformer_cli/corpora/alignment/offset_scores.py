@@ -21,7 +21,7 @@ _LEAST, _MOST = -3.0, 4.0
 _PSEUDO_COUNT = 20.0
 _NUM_BACKGROUND_SHIFTS = 5
 # How many offsets are tried for lines without translations nearby, and how frequent a rare word may be.
-_NUM_TRIED, _RARE = 4, 20
+_NUM_TRIED, _RARE = 8, 20
 
 
 @dataclass(frozen=True, slots=True)

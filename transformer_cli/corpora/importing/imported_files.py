@@ -91,7 +91,6 @@ def open_segments(
         languages = (wishes.source_language, wishes.target_language)
         return open_segments(unpacked(paths[0], scratch, languages), wishes, sheet, report, scratch)
     if kind in _ROOTS:
-        require_extra("corpora", ("lxml",), purpose="tfm data import")
         return _memory(paths[0], kind, wishes, report)
     if kind == "xlsx":
         require_extra("corpora", ("openpyxl",), purpose="tfm data import")
@@ -103,6 +102,8 @@ def open_segments(
 
 def _kind(path: Path) -> str:
     kind = _KINDS.get(without_compression(path).suffix.lower(), "table")
+    if kind in ("xml", *_ROOTS):
+        require_extra("corpora", ("lxml",), purpose="tfm data import")
     if kind != "xml":
         return kind
     root = local_name(next(elements(path, names=())))
