@@ -10,6 +10,7 @@ import torch
 
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.commands.align import run_alignment
+from transformer_cli.commands.explaining.explain import Asked, Outputs, run_explanation
 from transformer_cli.commands.held_out_text import HeldOut
 from transformer_cli.commands.info import show_info
 from transformer_cli.commands.likelihood import print_likelihoods
@@ -146,6 +147,9 @@ def observed(
             case "next":
                 translator = load_run(run, overrides, command="next").translator
                 show_next(translator, LINES[-1], prefix=WORDS[0], top=5, as_json=True)
+            case "explain":
+                asked = Asked(LINES[-1], None, None, prefix="", num_best=None, num_alternatives=5)
+                run_explanation(run, overrides, asked, Outputs(None, None, as_json=True))
         return capfd.readouterr().out, list(shapes), torch.get_num_threads()
 
     return run

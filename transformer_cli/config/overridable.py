@@ -44,7 +44,6 @@ OVERRIDABLE: dict[str, tuple[Command, ...]] = {
         "validate",
         "validate --source",
         "likelihood",
-        "explain",
         "benchmark --decode",
     ),
     "decoding.sampling": ("translate", "serve", "validate", "validate --source"),

@@ -194,7 +194,7 @@
     const stride = Math.ceil(all_ / 96);
     const columns = Math.ceil(all_ / stride);
     const canvas = heatCanvas(rows, columns, (row, column) => (numbers.at(row, column * stride) - source.low) / (source.high - source.low));
-    const holder = make("div", { class: "tfm-scroll" });
+    const holder = make("div", { class: "tfm-scroll", tabindex: 0, role: "region", "aria-label": "Positions" });
     const grid = make("div", { style: `display:grid;grid-template-columns:max-content minmax(160px,1fr);gap:0 8px;max-width:720px` });
     const names = make("div", {}, ...sentence.source.tokens.map((token) => make("div", { style: "height:18px;line-height:18px;font-size:12px" }, token.piece)));
     grid.append(names, make("div", { style: `height:${18 * rows}px`, role: "img", "aria-label": `${rows} positions with ${all_} numbers each` }, canvas));
@@ -221,7 +221,7 @@
         }
       const text = `${title}: ${visible} of ${rows * columns} pairs may be read${kind === "decoder" ? "; no position reads a later one" : ""}`;
       grid.setAttribute("aria-label", text);
-      element.append(make("div", {}, text), make("div", { class: "tfm-scroll" }, grid));
+      element.append(make("div", {}, text), make("div", { class: "tfm-scroll", tabindex: 0, role: "region", "aria-label": `Mask of the ${title}` }, grid));
     }
   }
 
@@ -584,6 +584,8 @@
     if (end) {
       const isKnown = end.state === "chosen" || end.state === "finished";
       parts.push(make("div", {}, isKnown ? "It says: " : "It would have said (greedy search goes on): ", make("b", {}, end.continuation || "nothing")));
+    } else if (!nodes.some((one) => one.parent === node.node)) {
+      parts.push(make("div", { class: "tfm-note" }, "Nobody has asked how it would go on: too many branches were better."));
     }
     panel.replaceChildren(...parts);
   }

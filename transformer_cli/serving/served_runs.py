@@ -55,7 +55,7 @@ class ServedDirection:
         def compute(lines: Sequence[str]) -> list[dict[str, Any]]:
             return [explainer.explain(each, **asked).to_json() for each in lines]
 
-        kind = Kind(("inside", num_alternatives, *asked.values()), compute, len, max_tokens=1)
+        kind = Kind((num_alternatives, *asked.values()), "inside", compute, len, max_tokens=1)
         return self.shared.batcher.results(kind, {line: line}, job)[line]
 
     def detailed(self, job: Job, sentences: Sequence[str]) -> list[DetailedSentence]:

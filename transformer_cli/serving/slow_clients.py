@@ -8,9 +8,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-_Protocol: Any = AutoHTTPProtocol
+_Protocol: Any = H11Protocol
 
 
 class _Deadline:

@@ -27,7 +27,7 @@ def batcher() -> Iterator[Batcher]:
 def kind_of(
     compute: Callable[[Sequence[Any]], Sequence[Any]], *, key: str = "kind", max_tokens: int = 20
 ) -> Kind:
-    return Kind(key, compute, len, max_tokens)
+    return Kind(key, "test", compute, len, max_tokens)
 
 
 def ask(batcher: Batcher, kind: Kind, *items: str, job: Job | None = None) -> list[Any]:

@@ -134,6 +134,22 @@ class Page:
         """The words that are lit in `mirror` (of the source) or `output`."""
         return list(self.js(f"[...document.querySelectorAll('#{side} .word.lit')].map((one) => one.textContent)"))  # fmt: skip
 
+    def use(self, script: str) -> None:
+        """Run a script in the page, whatever its security policy says."""
+        self.driver.execute_script(script)
+
+    def violations(self) -> list[str]:
+        """What axe-core, which the page must `use` before, finds wrong."""
+        found = self.driver.execute_async_script(
+            "const done = arguments[0]; document.getAnimations().forEach((one) => one.finish());"
+            "axe.run(document, { resultTypes: ['violations'] }).then((result) => done(result.violations))"
+        )
+        return [
+            f"{one['id']}: {node['html'][:200]}: {node['failureSummary']}"
+            for one in found
+            for node in one["nodes"]
+        ]
+
     def complaints(self) -> list[str]:
         """What the browser has complained about: errors, and everything that the content security policy forbade."""
         entries = self.driver.get_log("browser")

@@ -1,5 +1,7 @@
 """Fixtures for tests of the page: one browser for all of them, and a pretended server for each."""
 
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,3 +46,16 @@ def page(driver: webdriver.Chrome, server: PretendServer) -> Iterator[Page]:
     driver.get("about:blank")
     serious = [one for one in found.complaints() if "Failed to load resource" not in one]
     assert serious == []
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """axe-core, which finds what hinders people with disabilities."""
+    folder = tmp_path_factory.mktemp("axe")
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("needs npm")
+    command = [npm, "install", "--prefix", str(folder), "--no-save", "axe-core@4"]
+    if subprocess.run(command, capture_output=True, timeout=120).returncode:
+        pytest.skip("axe-core cannot be installed")
+    return Path(folder, "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")

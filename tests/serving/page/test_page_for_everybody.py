@@ -1,9 +1,5 @@
 """The page for everybody: narrow and wide windows, light and dark, right to left, screen readers, less motion."""
 
-import shutil
-import subprocess
-from pathlib import Path
-
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -101,19 +97,6 @@ def test_nothing_moves_for_those_who_ask_for_it(page: Page, server: PretendServe
     assert page.js("document.getAnimations().length") == 0
 
 
-@pytest.fixture(scope="session")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """axe-core, which finds what hinders people with disabilities."""
-    folder = tmp_path_factory.mktemp("axe")
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("needs npm")
-    command = [npm, "install", "--prefix", str(folder), "--no-save", "axe-core@4"]
-    if subprocess.run(command, capture_output=True, timeout=120).returncode:
-        pytest.skip("axe-core cannot be installed")
-    return Path(folder, "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1400])
@@ -123,29 +106,21 @@ def test_axe_finds_no_violation(
     server.shares = {"it-Good": 0.7, "it-morning": 0.4, "it-train": 0.1}
     page.look(width, theme=theme)
     page.open()
-    page.driver.execute_script(axe)
-
-    def violations() -> list[str]:
-        found = page.driver.execute_async_script(
-            "const done = arguments[0]; document.getAnimations().forEach((one) => one.finish());"
-            "axe.run(document, { resultTypes: ['violations'] }).then((result) => done(result.violations))"
-        )
-        return [f"{one['id']}: {node['html'][:200]}: {node['failureSummary']}" for one in found for node in one["nodes"]]  # fmt: skip
-
-    assert violations() == []  # empty
+    page.use(axe)
+    assert page.violations() == []  # empty
     page.write("Good morning. The train is late.")
     page.wait_for_output("it-Good it-morning. it-The it-train it-is it-late.")
     page.js("document.querySelector('#output .word').click()")
     page.wait("document.querySelectorAll('#likely li button').length > 1")
     page.wait("document.querySelectorAll('#others li').length > 1")
-    assert violations() == []  # likely words, other translations
+    assert page.violations() == []  # likely words, other translations
     page.press(Keys.ESCAPE)
     for button in ("open-help", "open-history"):
         page.wait("document.getElementById('live').textContent")
         page.by_id(button).click()
-        assert violations() == [], button
+        assert page.violations() == [], button
         page.press(Keys.ESCAPE)
     server.refusals = [(500, "Internal server error", 0), (400, "letter.txt: damaged", 0)]
     page.write("More.")
     page.wait("!document.getElementById('notice').hidden")
-    assert violations() == []  # an error
+    assert page.violations() == []  # an error

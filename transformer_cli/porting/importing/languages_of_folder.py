@@ -9,7 +9,7 @@ from transformer_cli.config.text_settings import CleaningConfig
 from transformer_cli.errors import UsageError
 from transformer_cli.porting.importing.imported_model import Wishes
 from transformer_cli.porting.importing.model_folder import ModelFolder, text_setting
-from transformer_cli.text.languages import language_code
+from transformer_cli.text.languages import meant_among
 
 CORPUS = "corpus.tsv"
 """The name of the corpus in the config of an imported run, which the user replaces."""
@@ -84,14 +84,8 @@ def imported_data(languages: Languages, *, normalize_unicode: bool = True) -> Fi
 
 
 def _code_of(wish: str, codes: Sequence[str]) -> str:
-    by_name = {code.casefold(): code for code in codes}
-    meant = language_code(wish)
-    for name in (wish, meant or wish):
-        if name.casefold() in by_name:
-            return by_name[name.casefold()]
-    same = [code for code in codes if meant is not None and language_code(code) == meant]
-    if len(same) == 1:
-        return same[0]
+    if (meant := meant_among(wish, codes)) is not None:
+        return meant
     shown = ", ".join(codes[:20]) + (", ..." if len(codes) > 20 else "")
     raise UsageError(f"--to {wish}: this model translates into {shown}")
 

@@ -23,10 +23,8 @@ from transformer_cli.serving.batching.result_cache import Key, ResultCache, key_
 if TYPE_CHECKING:
     from torch import Tensor
 
-# The search of a batch cannot be interrupted, so a batch of the server is smaller than one of a file.
-_MAX_BATCH_TOKENS = 1024
 # A long document asks for so many sentences at once, so that it does not hold up short requests.
-_SENTENCES_AT_ONCE = 128
+_SENTENCES_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +72,11 @@ class EngineOfJob:
                 found[key] = cached
         if missing:
             kind = Kind(
-                ("translate", conditions),
+                conditions,
+                "translate",
                 lambda batch: shared.engine.translate(batch, options),
                 lambda request: len(request.ids),
-                min(options.batch_tokens, _MAX_BATCH_TOKENS),
+                options.batch_tokens,
             )
             self.ready()
             for some in _in_turns(missing):
@@ -119,10 +118,11 @@ class EngineOfJob:
             )
 
         kind = Kind(
-            ("explain", num_best),
+            num_best,
+            "explain",
             explained,
             lambda pair: max(len(pair[0].ids), len(pair[1])),
-            min(batch_tokens, _MAX_BATCH_TOKENS),
+            batch_tokens,
         )
         pairs = list(zip(requests, targets, strict=True))
         self.ready()

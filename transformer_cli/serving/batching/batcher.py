@@ -20,6 +20,12 @@ logger = logging.getLogger(__name__)
 
 # Items that are compared by length to fill a batch; the oldest item is always in the batch.
 _WINDOW_ITEMS = 1000
+# About how long a batch takes: it cannot be interrupted, and short requests wait for it.
+_BATCH_SECONDS = 1.0
+_MIN_BATCH_TOKENS = 256
+_FIRST_BATCH_TOKENS = 1024
+# The share of the last batch in the estimated speed.
+_SHARE_OF_LAST = 0.3
 # How long an idle batcher waits for requests whose text is prepared at this moment.
 _GATHERING_SECONDS = 0.005
 
@@ -30,12 +36,19 @@ class Kind:
 
     key: Hashable
     """Equal for equal kinds."""
+    name: str
+    """What it does; the speed of kinds with the same name is about the same."""
     compute: Callable[[Sequence[Any]], Sequence[Any]]
     """One result for each item. The result of an item does not depend on the other items."""
     length: Callable[[Any], int]
     """The number of tokens of an item."""
     max_tokens: int
     """Largest number of tokens of a batch, padding included."""
+
+    @property
+    def place(self) -> Hashable:
+        """What tells this kind from all others."""
+        return self.name, self.key
 
 
 class _Unit:
@@ -50,7 +63,7 @@ class _Unit:
     @property
     def place(self) -> tuple[Hashable, Hashable]:
         """The key of the unit among units of all kinds."""
-        return self.kind.key, self.key
+        return self.kind.place, self.key
 
 
 class Counts:
@@ -74,6 +87,8 @@ class Batcher:
         self._running: dict[Hashable, _Unit] = {}
         self._num_preparing = 0
         self._is_closed = False
+        self._tokens_per_second: dict[Hashable, float] = {}
+        """Of each kind, as measured."""
         self._thread = threading.Thread(target=self._work, name=f"batcher-{name}", daemon=True)
         self._thread.start()
 
@@ -124,7 +139,7 @@ class Batcher:
             if self._is_closed:
                 raise RuntimeError("the batcher is closed")
             for key, item in items.items():
-                place = (kind.key, key)
+                place = (kind.place, key)
                 unit = self._running.get(place) or self._pending.get(place)
                 if unit is None:
                     unit = self._pending[place] = _Unit(kind, key, item)
@@ -185,20 +200,31 @@ class Batcher:
             return []
         oldest = next(iter(self._pending.values()))
         kind = oldest.kind
-        same_kind = (unit for unit in self._pending.values() if unit.kind.key == kind.key)
+        same_kind = (unit for unit in self._pending.values() if unit.kind.place == kind.place)
         batches = length_batches(
             islice(same_kind, _WINDOW_ITEMS),
             lambda unit: kind.length(unit.item),
-            max_tokens=kind.max_tokens,
+            max_tokens=self._most_tokens(kind),
         )
         batch = next(batch for batch in batches if oldest in batch)
         for unit in batch:
             self._running[unit.place] = self._pending.pop(unit.place)
         return batch
 
+    def _most_tokens(self, kind: Kind) -> int:
+        """The size of a batch that takes about `_BATCH_SECONDS`."""
+        speed = self._tokens_per_second.get(kind.name)
+        wanted = _FIRST_BATCH_TOKENS if speed is None else round(speed * _BATCH_SECONDS)
+        return min(kind.max_tokens, max(_MIN_BATCH_TOKENS, wanted))
+
+    def _note_speed(self, kind: Kind, num_tokens: int, seconds: float) -> None:
+        speed = num_tokens / max(seconds, 1e-6)
+        before = self._tokens_per_second.get(kind.name, speed)
+        self._tokens_per_second[kind.name] = before + _SHARE_OF_LAST * (speed - before)
+
     def _compute(self, batch: Sequence[_Unit]) -> None:
         kind = batch[0].kind
-        started_at = time.perf_counter()
+        started_at, cpu_before = time.perf_counter(), time.process_time()
         try:
             results = kind.compute([unit.item for unit in batch])
         except BaseException as error:  # a panic in Rust is a BaseException
@@ -214,10 +240,14 @@ class Batcher:
                 self._compute([unit])
             return
         counts = self.counts
-        counts.busy_seconds += time.perf_counter() - started_at
+        seconds = time.perf_counter() - started_at
+        num_tokens = sum(kind.length(unit.item) for unit in batch)
+        # Where other programs take the cores, a batch takes longer, and a smaller one would take even more of them.
+        self._note_speed(kind, num_tokens, min(seconds, time.process_time() - cpu_before))
+        counts.busy_seconds += seconds
         counts.num_batches += 1
         counts.num_items += len(batch)
-        counts.num_tokens += sum(kind.length(unit.item) for unit in batch)
+        counts.num_tokens += num_tokens
         for unit, result in zip(batch, results, strict=True):
             self._finish(unit, result)
 

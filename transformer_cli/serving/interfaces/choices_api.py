@@ -1,4 +1,4 @@
-"""Choices for one sentence: its best translations, and the words that were likely at a place of it; see docs/serving.md."""
+"""Choices for one sentence: its best translations, and the words that were likely at a place of it; see docs/the_page.md."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,8 +14,8 @@ from transformer_cli.serving.interfaces.api_keys import ApiKeys
 from transformer_cli.serving.interfaces.libretranslate_api import check_key
 from transformer_cli.serving.interfaces.request_values import RequestValues, read_values
 from transformer_cli.serving.refusals import bad_request
-from transformer_cli.serving.sentences.best_translations import ranked_sentences
 from transformer_cli.serving.sentences.likely_words import likely_words
+from transformer_cli.serving.sentences.sentence_choices import ranked_sentences
 from transformer_cli.serving.translation_service import TranslationService
 
 _NUM_WORDS = 6

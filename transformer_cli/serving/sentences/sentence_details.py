@@ -51,14 +51,21 @@ def detailed_sentences(translator: Translator, texts: Sequence[str]) -> list[Det
     translations = translator.translate(texts)
     explained = translator.translate(texts, with_details=True)
     return [
-        _detailed(translator.pipeline, text, translation.text, of_words)
+        detailed_sentence(translator.pipeline, text, translation.text, of_words)
         for text, translation, of_words in zip(texts, translations, explained, strict=True)
     ]
 
 
-def _detailed(
+def detailed_sentence(
     pipeline: TextPipeline, source: str, target: str, explained: Translation
 ) -> DetailedSentence:
+    """A translated sentence with its words.
+
+    Args:
+        source: as it was given.
+        target: its translation.
+        explained: a translation of it with details; the words of its text are those of `target`, or nothing is told.
+    """
     details = explained.details
     if details is None or not details.parts:
         return DetailedSentence(source, target, (), None, ())
