@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.errors import ConfigError
+from transformer_cli.interchange.position_tables import num_positions as num_positions
+from transformer_cli.interchange.position_tables import position_table
 from transformer_cli.text import Tokenizer
 
 if TYPE_CHECKING:  # the import of PyTorch takes seconds
@@ -75,14 +77,6 @@ def require_convertible(config: ModelConfig) -> None:
         )
 
 
-def num_positions(config: ModelConfig) -> int:
-    """The length of the longest source or target that a converted model can read.
-
-    It is enough for the default limit of translations, `2 * source + 20`, and [SOS].
-    """
-    return config.max_length if config.positions == "learned" else 2 * config.max_length + 32
-
-
 class TokenNames(NamedTuple):
     """What CTranslate2 calls the tokens, in the order of their ids."""
 
@@ -113,8 +107,7 @@ class BuiltIn(NamedTuple):
     never_written: tuple[int, ...] = ()
     """Target ids that get a probability of 0."""
     min_positions: int = 0
-    """Sequences of at least this length cause no error. If positions are learned, each one after the last has the
-    vector of the last."""
+    """Sequences of at least this length cause no error; see `position_table`."""
 
 
 def ctranslate2_files(
@@ -210,10 +203,9 @@ def _fill_embeddings(spec: Any, model: "Transformer", length: int) -> None:
         side.scale_embeddings = scale
         if model.config.positions != "rotary":
             # Always as a table: the sinusoids of CTranslate2 have other frequencies.
-            known = num_positions(model.config) if model.config.positions == "learned" else length
-            vectors = positions(table.weight.new_zeros(1, known, width))[0]
-            rest = vectors[-1:].expand(length - known, -1)
-            side.position_encodings.encodings = _joined([vectors, rest])
+            side.position_encodings.encodings = position_table(
+                model.config, positions, length
+            ).numpy()
 
 
 def _bias_without(model: "Transformer", never_written: Sequence[int]) -> Any:

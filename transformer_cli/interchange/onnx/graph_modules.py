@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.config import ModelConfig
+from transformer_cli.interchange.position_tables import position_table
 from transformer_cli.model import Transformer
 from transformer_cli.model.attention import KeysValues
 from transformer_cli.model.layers import DecoderLayer
@@ -28,7 +29,7 @@ class PositionTables(nn.Module):
         self.is_rotary = config.positions == "rotary"
         like = torch.zeros(1, num_positions, config.d_model)
         with torch.no_grad():
-            added = positions(like)[0]
+            added = position_table(config, positions, num_positions)
             sines, cosines = rotation_at(0, num_positions, config.head_width, like)
         self.register_buffer("added", added.clone())
         self.register_buffer("sines", sines.clone() if self.is_rotary else None)

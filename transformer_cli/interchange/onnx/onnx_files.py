@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.interchange.onnx.graph_modules import DecoderGraph, EncoderGraph, cache_names
+from transformer_cli.interchange.position_tables import MIN_POSITIONS, num_positions
 from transformer_cli.model import Transformer
 
 ENCODER, DECODER = "encoder_model", "decoder_model_merged"
@@ -22,14 +23,6 @@ QUANTIZED = "_quantized"
 """The end of the name of a file with int8 weights, as transformers.js expects it for the dtype q8."""
 
 
-def num_positions(config: ModelConfig) -> int:
-    """The length of the longest source or target of an exported model.
-
-    It is enough for the default limit of translations, `2 * source + 20`, and [SOS].
-    """
-    return config.max_length if config.positions == "learned" else 2 * config.max_length + 32
-
-
 def write_graphs(model: Transformer, folder: Path, *, source_offset: int = 0) -> None:
     """Write the graphs of the encoder and of the decoder, in float32.
 
@@ -38,12 +31,12 @@ def write_graphs(model: Transformer, folder: Path, *, source_offset: int = 0) ->
         folder: an existing folder.
         source_offset: the id of the first source token in the tokenizer of the exported folder.
     """
-    limit = num_positions(model.config)
-    encoder = EncoderGraph(model, limit, source_offset=source_offset).eval()
+    length = max(MIN_POSITIONS, num_positions(model.config))
+    encoder = EncoderGraph(model, length, source_offset=source_offset).eval()
     _write(encoder, folder / f"{ENCODER}.onnx", *_encoder_inputs(), ["last_hidden_state"])
     layers = model.config.decoder_layers
     outputs = ["logits", *cache_names(layers, "present")]
-    decoder = DecoderGraph(model, limit).eval()
+    decoder = DecoderGraph(model, length).eval()
     _write(decoder, folder / f"{DECODER}.onnx", *_decoder_inputs(model.config), outputs)
 
 

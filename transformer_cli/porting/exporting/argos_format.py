@@ -20,7 +20,8 @@ from transformer_cli.interchange.ctranslate2_files import (
     unsupported_settings,
 )
 from transformer_cli.interchange.foreign_tokenizers.sentencepiece_writing import sentencepiece_bytes
-from transformer_cli.porting.exporting.ctranslate2_programs import MIN_POSITIONS, Vocabularies
+from transformer_cli.interchange.position_tables import MIN_POSITIONS
+from transformer_cli.porting.exporting.ctranslate2_programs import Vocabularies
 from transformer_cli.porting.exporting.export_format import (
     Decoded,
     Obstacle,

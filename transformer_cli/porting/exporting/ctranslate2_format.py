@@ -17,6 +17,7 @@ from transformer_cli.interchange.foreign_tokenizers.sentencepiece_writing import
     is_of_sentencepiece,
     sentencepiece_bytes,
 )
+from transformer_cli.interchange.position_tables import MIN_POSITIONS
 from transformer_cli.interchange.standard_tokenizers import (
     SHARED_FILE,
     SOURCE_FILE,
@@ -24,9 +25,7 @@ from transformer_cli.interchange.standard_tokenizers import (
     tokenizer_json_with_end,
 )
 from transformer_cli.porting.exporting.ctranslate2_programs import (
-    MIN_POSITIONS,
     SOURCE_SPM,
-    TARGET_SPM,
     CTranslate2WithSentencePiece,
     CTranslate2WithTokenizers,
 )
@@ -71,8 +70,7 @@ class CTranslate2Format:
             require_extra(
                 "export", ("sentencepiece", "google.protobuf"), purpose="tfm export of this run"
             )
-            files |= {SOURCE_SPM: sentencepiece_bytes(source)}
-            files |= {TARGET_SPM: sentencepiece_bytes(target)}
+            files[SOURCE_SPM] = sentencepiece_bytes(source)
         else:
             tokenizers = {SOURCE_FILE: source, TARGET_FILE: target}
             if source is target:
@@ -101,7 +99,7 @@ class CTranslate2Format:
         tag = tags[0] if tags else ""
         if is_of_sentencepiece(source):
             return _USAGE_OF_SENTENCEPIECE.format(
-                name=name, files=(SOURCE_SPM, TARGET_SPM), tags=[*tags[:1]], search=search
+                name=name, file=SOURCE_SPM, tags=[*tags[:1]], search=search
             )
         files = (SHARED_FILE, SHARED_FILE) if source is target else (SOURCE_FILE, TARGET_FILE)
         return _USAGE.format(name=name, files=files, tag=tag, search=search)
@@ -128,11 +126,10 @@ import ctranslate2  # pip install ctranslate2 sentencepiece
 from sentencepiece import SentencePieceProcessor
 
 folder = "{name}"
-source = SentencePieceProcessor(model_file=f"{{folder}}/{files[0]}")
-target = SentencePieceProcessor(model_file=f"{{folder}}/{files[1]}")
+source = SentencePieceProcessor(model_file=f"{{folder}}/{file}")
 translator = ctranslate2.Translator(folder)
 tokens = [*{tags}, *source.encode("Good morning.", out_type=str), "[EOS]"]
 [result] = translator.translate_batch([tokens], {search})
-print(target.decode_pieces(result.hypotheses[0]))
+print("".join(result.hypotheses[0]).replace("\u2581", " ").strip())
 ```
 """

@@ -8,12 +8,11 @@ from typing import Any
 from transformer_cli.interchange.standard_tokenizers import SHARED_FILE, SOURCE_FILE, TARGET_FILE
 from transformer_cli.porting.exporting.export_format import Decoded
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.sentencepiece.sentencepiece_layout import SPACE
 from transformer_cli.text.word_split import EOS, PAD, SOS, TAG
 
-SOURCE_SPM, TARGET_SPM = "source.spm", "target.spm"
+SOURCE_SPM = "source.spm"
 MAX_BATCH = 32
-MIN_POSITIONS = 1026
-"""CTranslate2 itself reads 1024 tokens and writes 256 by default; beyond the positions of a model it stops with an error."""
 
 
 class Vocabularies:
@@ -99,7 +98,6 @@ class CTranslate2WithSentencePiece:
         from sentencepiece import SentencePieceProcessor
 
         self._source: Any = SentencePieceProcessor(model_file=str(folder / SOURCE_SPM))
-        self._target: Any = SentencePieceProcessor(model_file=str(folder / TARGET_SPM))
         self._model = Vocabularies(folder)
 
     def describe(self) -> str:
@@ -114,8 +112,9 @@ class CTranslate2WithSentencePiece:
         found = []
         written = self._model.translations(encoded, limits, **self._model.bans)
         for source, target in zip(encoded, written, strict=True):
-            pieces = [piece for piece in target if piece != EOS]
-            text = self._target.decode_pieces(pieces)
+            # Not the SentencePiece model of the target: it lacks the pieces of the source, which a shared vocabulary has.
+            text = "".join(piece for piece in target if piece != EOS).replace(SPACE, " ")
+            text = text.removeprefix(" ").removesuffix(" ")
             ids = self._model.target_ids(target)
             found.append(Decoded(self._model.source_ids(source), ids, text))
         return found

@@ -91,7 +91,7 @@ def _settings(trained: "TrainedModel") -> dict[str, dict[str, Any]]:
         tokenizer_config,
         tokenizer_json,
     )
-    from transformer_cli.interchange.onnx.onnx_files import num_positions
+    from transformer_cli.interchange.position_tables import num_positions
 
     config, target = trained.config, trained.target_tokenizer
     tokenizers = trained.source_tokenizer, target
