@@ -112,7 +112,8 @@ def load_run(
     overridden = frozenset(overridable_setting(override, command) for override in overrides)
     runs: Sequence[str | None] = [run] if isinstance(run, str) else run or [None]
     # Other commands, and ensembles, compute what only PyTorch can.
-    takes_engine = len(runs) == 1 and command in commands_that_take("decoding.engine")
+    searches_alone = command in (*commands_that_take("decoding.engine"), "explain")
+    takes_engine = len(runs) == 1 and searches_alone
     configs: list[Config] = []
 
     def load(folder: Path) -> _Loaded:
@@ -121,6 +122,9 @@ def load_run(
         _check_precision(config, is_possible=len(runs) == 1 and command != "next")
         if len(runs) > 1 and "decoding.engine" in overridden:
             _require_pytorch(config)
+        if command == "explain":  # the search of a translation, observed, which needs PyTorch
+            decoding = config.decoding.model_copy(update={"engine": "torch"})
+            config = config.model_copy(update={"decoding": decoding})
         loaded = _loaded(files, config, alone=takes_engine)
         configs.append(config)
         return loaded
