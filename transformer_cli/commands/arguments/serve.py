@@ -43,47 +43,51 @@ CacheOption = Annotated[
 ]
 
 
+ServedRunsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--run",
+        help="Name or folder of a run; may be repeated, for other languages. Default: the newest run under runs/.",
+        autocompletion=completion.runs,
+    ),
+]
+HostOption = Annotated[
+    str,
+    typer.Option(
+        "--host",
+        help="Address at which the server listens. 0.0.0.0: all addresses of this machine.",
+    ),
+]
+PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any free one.")]
+KeysOption = Annotated[
+    Path | None,
+    typer.Option("--api-keys", help="A file with one key on each line. Default: no key is needed."),
+]
+CorsOption = Annotated[
+    bool,
+    typer.Option("--cors", help="Pages of other origins may use the server from a browser."),
+]
+GlossariesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--glossary",
+        metavar="LANGUAGES=FILE",
+        help="A glossary that requests can name, such as en-it=terms.tsv; may be repeated.",
+    ),
+]
+
+
 def serve(
-    run: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--run",
-            help="Name or folder of a run; may be repeated, for other languages. Default: the newest run under runs/.",
-            autocompletion=completion.runs,
-        ),
-    ] = None,
-    host: Annotated[
-        str,
-        typer.Option(
-            "--host",
-            help="Address at which the server listens. 0.0.0.0: all addresses of this machine.",
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port; 0: any free one.")
-    ] = 5000,
+    run: ServedRunsOption = None,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 5000,
     overrides: Annotated[
         Overrides, set_option("decoding.beam_size=8", completion.settings_of_serving)
     ] = None,
     beam_size: BeamOption = None,
-    api_keys: Annotated[
-        Path | None,
-        typer.Option(
-            "--api-keys", help="A file with one key on each line. Default: no key is needed."
-        ),
-    ] = None,
-    cors: Annotated[
-        bool,
-        typer.Option("--cors", help="Pages of other origins may use the server from a browser."),
-    ] = False,
-    glossary: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--glossary",
-            metavar="LANGUAGES=FILE",
-            help="A glossary that requests can name, such as en-it=terms.tsv; may be repeated.",
-        ),
-    ] = None,
+    api_keys: KeysOption = None,
+    cors: CorsOption = False,
+    glossary: GlossariesOption = None,
     protect: ProtectOption = False,
     max_requests: MaxRequestsOption = 256,
     max_characters: MaxCharactersOption = 5000,
