@@ -14,9 +14,11 @@ from transformer_cli.commands.arguments.corpora.likelihood import likelihood
 from transformer_cli.commands.arguments.corpora.score import score
 from transformer_cli.commands.arguments.explain import explain
 from transformer_cli.commands.arguments.models.average import average
+from transformer_cli.commands.arguments.models.card import card
 from transformer_cli.commands.arguments.models.export import export
 from transformer_cli.commands.arguments.models.import_model import import_model
 from transformer_cli.commands.arguments.models.info import info
+from transformer_cli.commands.arguments.models.push import push
 from transformer_cli.commands.arguments.models.runs import runs
 from transformer_cli.commands.arguments.next import show_next
 from transformer_cli.commands.arguments.sentence_arguments import (
@@ -92,6 +94,8 @@ app.command(
 app.command(
     cls=CarefulCommand, epilog="Example: tfm export --run en-it --to ctranslate2 --output en-it.ct2"
 )(export)
+app.command(cls=CarefulCommand, epilog="Example: tfm card --run en-it --license cc-by-4.0")(card)
+app.command(cls=CarefulCommand, epilog="Example: tfm push en-it.hf your-name/en-it")(push)
 app.command(
     cls=CarefulCommand, epilog="Example: tfm benchmark --config en-it.yaml --set runtime.threads=1"
 )(benchmark)

@@ -106,6 +106,9 @@ def test_sides_that_drift_apart_are_shown_with_the_line_and_exit_with_65(tfm: Tf
     first = int(detail.split()[1].replace(",", ""))
     assert abs(first - 150) <= 10
     assert "1 line before them" in detail
+    assert found["drift"]["ranges"] == [
+        {"first_line": first, "last_line": len(source) - 1, "offset": -1}
+    ]
     assert any(example["place"] == f"train.en:{first}" for example in found["drift"]["examples"])
 
 

@@ -53,11 +53,30 @@ def test_a_drift_that_ends_again_is_found_on_both_ends() -> None:
     assert abs(found[2].first_line - 801) <= 10
 
 
-def test_a_gap_of_many_lines_leaves_lines_without_translations() -> None:
+def test_many_missing_targets_leave_sources_without_translations_and_then_an_offset() -> None:
     source, target = clean_lines(NUM_LINES)
     found = stretches(source, target[:400] + target[500:])
+    assert [stretch.offset for stretch in found] == [0, None, -100]
+    assert abs(found[1].first_line - 401) <= 10
+    assert abs(found[2].first_line - 501) <= 10
+
+
+def test_many_missing_sources_are_an_offset() -> None:
+    source, target = clean_lines(NUM_LINES)
+    found = stretches(source[:400] + source[700:], target)
+    assert [stretch.offset for stretch in found] == [0, 300]
+    assert abs(found[1].first_line - 401) <= 10
+
+
+def test_lines_whose_translations_are_too_far_away_belong_to_no_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("transformer_cli.corpora.alignment.drift.FAR_LINES", 50)
+    monkeypatch.setattr("transformer_cli.corpora.alignment.drift.WINDOW_LINES", 150)
+    source, target = clean_lines(NUM_LINES)
+    found = stretches(source, target[:400] + target[700:])
     assert [stretch.offset for stretch in found] == [0, None]
-    assert abs(found[1].first_line - 400) <= 10
+    assert abs(found[1].first_line - 401) <= 10
 
 
 def test_a_shuffled_side_has_no_relation_to_the_other() -> None:

@@ -66,7 +66,9 @@ def sentencepiece_pair() -> tuple[Tokenizer, Tokenizer]:
     entries = ["</s>", "<unk>", *pieces, "<start>", "<pad>"]
     vocabulary = {entry: index for index, entry in enumerate(entries)}
     specials = SpecialEntries(unk=1, pad=len(entries) - 1, start=len(entries) - 2, end=0)
-    found = marian_tokenizers((models[0], models[1]), (vocabulary, vocabulary), specials)
+    found = marian_tokenizers(
+        (models[0], models[1]), (vocabulary, vocabulary), (specials, specials)
+    )
     return found.source, found.target
 
 

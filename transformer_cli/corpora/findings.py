@@ -143,6 +143,8 @@ class Found:
     examples: list[Example] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
     """Sentences about it, such as from which line on."""
+    ranges: list[dict[str, int | None]] = field(default_factory=list)
+    """For drift: `first_line` and `last_line` of the source, and the `offset` of their translations."""
 
     @property
     def share(self) -> float:
@@ -164,7 +166,7 @@ class Found:
             "remedy": kind.remedy,
             "details": self.details,
             "examples": [example.to_json() for example in self.examples],
-        }
+        } | ({"ranges": self.ranges} if self.ranges else {})
 
     def lines(self) -> list[str]:
         """The finding for people."""

@@ -23,6 +23,8 @@ from transformer_cli.data.sources.splits import draw_split
 # The languages of the first pairs are all examined, and then those of every tenth.
 _NUM_FIRST, _STEP = 20_000, 10
 _NUM_SHOWN_LINES = 2
+MAX_STRETCHES = 10
+"""So many stretches of lines are described for people; programs get all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +142,8 @@ def _drift_findings(
     if len(wrong) > MAX_STRETCHES:
         details.append(f"and {len(wrong) - MAX_STRETCHES:,} stretches more")
     examples = _examples_from(wrong[0].first_line, part, data)
-    yield Found("drift", num_pairs, count, examples, details)
-
-
-MAX_STRETCHES = 10
+    ranges = [stretch._asdict() for stretch in wrong]
+    yield Found("drift", num_pairs, count, examples, details, ranges)
 
 
 def _in_words(stretch: Stretch, part: CorpusPart) -> str:

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from transformer_cli.corpora.alignment.drift import MAX_OFFSET, Stretch
+from transformer_cli.corpora.alignment.drift import Stretch
 from transformer_cli.corpora.numbered_pairs import NumberedPair
 
 WITHOUT_TRANSLATION = "no translation near this line"
@@ -31,21 +31,20 @@ def realigned(
         for stretch in stretches[1:]
         for line in range(stretch.first_line - _UNSURE_LINES, stretch.first_line + _UNSURE_LINES)
     }
-    window: deque[NumberedPair] = (
-        deque()
-    )  # the pairs from MAX_OFFSET before the current to as many after it
+    reach = max(abs(stretch.offset or 0) for stretch in stretches)
+    window: deque[NumberedPair] = deque()  # the current pair, and `reach` pairs before and after it
     current = 0
 
     def current_pairs(is_end: bool) -> Iterator[NumberedPair]:
         nonlocal current
-        while current < len(window) and (is_end or current + MAX_OFFSET < len(window)):
+        while current < len(window) and (is_end or current + reach < len(window)):
             while remaining[0].last_line < window[current].line and len(remaining) > 1:
                 remaining.popleft()
             is_unsure = window[current].line in unsure
             offset = None if is_unsure else remaining[0].offset
             yield _with_target(window, current, offset)
             current += 1
-            if current > MAX_OFFSET:
+            if current > reach:
                 window.popleft()
                 current -= 1
 

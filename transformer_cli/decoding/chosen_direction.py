@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from transformer_cli.config import Direction
 from transformer_cli.errors import UsageError
-from transformer_cli.text.languages import language_code
+from transformer_cli.text.languages import meant_among
 
 
 def chosen_direction(
@@ -49,15 +49,13 @@ def _known(given: str | None, option: str, languages: Sequence[str]) -> str | No
     """The language of the model that is meant; None if none is given."""
     if given is None:
         return None
-    by_name = {language.casefold(): language for language in languages}
-    for name in (given.strip().casefold(), language_code(given)):
-        if name in by_name:
-            return by_name[name]
+    if (meant := meant_among(given, languages)) is not None:
+        return meant
     known = ", ".join(dict.fromkeys(languages))
     verb = "into" if option == "to" else "from"
     raise UsageError(
         f"--{option} {given}: this model translates {verb} {known}",
-        hint=f"leave out --{option}" if len(by_name) == 1 else f"name one of {known}",
+        hint=f"leave out --{option}" if len({*languages}) == 1 else f"name one of {known}",
     )
 
 

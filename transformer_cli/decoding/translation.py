@@ -31,6 +31,8 @@ class Translation:
     """Whether a sentence had more tokens than the model can read, and was translated in parts."""
     is_partly_copied: bool = False
     """Whether a sentence stands here as in the source, because the model lost protected spans of it."""
+    is_in_pieces: bool = False
+    """Whether a sentence was translated in several pieces, around protected spans that the model cannot place itself."""
 
 
 @dataclass(frozen=True, slots=True)

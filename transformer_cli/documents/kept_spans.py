@@ -16,7 +16,7 @@ from transformer_cli.documents.text_translator import (
 from transformer_cli.text.protected.spans import find_spans
 
 COPIED = "a sentence was left as it is, because the model loses the protected parts of it"
-IN_PIECES = "a sentence was translated in pieces, because the model loses the protected parts of it"
+IN_PIECES = "a sentence was translated in pieces around the parts that must stay, so read it again"
 CUT = "a sentence was too long for the model, and was translated in parts"
 
 
@@ -58,7 +58,8 @@ def _promise(text: str) -> Promise:
 
 
 def _checked(asked: AskedText, answer: AnsweredText) -> CheckedAnswer:
-    doubts = (COPIED,) * answer.is_copied + (CUT,) * answer.is_cut
+    reasons = {COPIED: answer.is_copied, IN_PIECES: answer.is_in_pieces, CUT: answer.is_cut}
+    doubts = tuple(reason for reason, is_given in reasons.items() if is_given)
     is_same = answer.text == asked.text
     links = () if is_same or not asked.needs_links else answer.links
     return CheckedAnswer(answer.text, links or links_by_position(asked.text, answer.text), doubts)

@@ -71,6 +71,7 @@ class ModelTranslator:
                 translation.text,
                 links[asked.text, translation.text] if asked.needs_links else (),
                 is_copied=translation.is_partly_copied,
+                is_in_pieces=translation.is_in_pieces,
                 is_cut=translation.is_cut,
             )
             for asked, translation in zip(texts, translations, strict=True)

@@ -161,10 +161,7 @@ class _Placement:
         after = [link for link in self._links if link.source[0] >= place]
         inside = [link for link in self._links if link.source[0] < place < link.source[1]]
         if inside:
-            start, end = inside[0].target
-            offset = place - inside[0].source[0]
-            is_same = self._source.text[slice(*inside[0].source)] == self._target[start:end]
-            return start + offset if is_same else end
+            return self._place_in_word(inside[0], place)
         touches_before = bool(before) and before[-1].source[1] == place
         touches_after = bool(after) and after[0].source[0] == place
         if after and (touches_after or not before) and not touches_before:
@@ -174,6 +171,20 @@ class _Placement:
         if before and after:
             return after[0].target[0]
         return before[-1].target[1] if before else len(self._target)
+
+    def _place_in_word(self, link: LinkedWords, place: int) -> int:
+        """The place in the translation of a word: the same in an equal word, else beside its letters or behind it."""
+        (first, last), (start, end) = link
+        if self._source.text[first:last] == self._target[start:end]:
+            return start + place - first
+        if not any(map(str.isalnum, self._source.text[first:place])):
+            while start < end and self._is_mark(start):
+                start += 1
+            return start
+        if not any(map(str.isalnum, self._source.text[place:last])):
+            while start < end and self._is_mark(end - 1):
+                end -= 1
+        return end
 
     def _behind(self, link: LinkedWords) -> int:
         """The end of the last word that translates the same word as this one."""

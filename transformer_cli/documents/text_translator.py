@@ -35,6 +35,8 @@ class AnsweredText(NamedTuple):
     """Which words belong together, if it was asked for; nothing if the model cannot tell."""
     is_copied: bool = False
     """Whether a sentence stands here as in the source, because the model lost protected parts of it."""
+    is_in_pieces: bool = False
+    """Whether a sentence was translated in pieces around its protected parts."""
     is_cut: bool = False
     """Whether a sentence was too long for the model, and was translated in parts."""
 

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 UNKNOWN_LANGUAGE = "und"
 """The code of ISO 639-2 for a language that is not known."""
@@ -137,6 +137,20 @@ def language_code(given: str) -> str | None:
     if is_name or given.casefold() == code:
         return code
     return given if _CODE.fullmatch(given) else None
+
+
+def meant_among(given: str, codes: Sequence[str]) -> str | None:
+    """The one of several codes of languages that a person means by a code or a name; None if it is none, or not clear.
+
+    A code of two letters and one of three can mean the same language: `fr` or French means `fra`.
+    """
+    by_name = {code.casefold(): code for code in codes}
+    for name in (given.strip().casefold(), language_code(given)):
+        if name in by_name:
+            return by_name[name]
+    meant = LANGUAGE_OF_NAME.get(given.strip().casefold())
+    same = [code for code in codes if meant and LANGUAGE_OF_NAME.get(code.casefold()) == meant]
+    return same[0] if len(set(same)) == 1 else None
 
 
 def name_of_language(code: str) -> str:

@@ -52,13 +52,11 @@ class Tokenizer:
         is_of_words = layout.kind == "WordLevel"
         self._is_word = [is_of_words and any(map(str.isalnum, piece)) for piece in self._pieces]
         self._is_word[: len(self.special_tokens)] = [False] * len(self.special_tokens)
-        self._listed: ListedIds | None = None
-        self._words: WordCache | PieceCache
-        if isinstance(layout, SentencePieceLayout):
-            self._listed = ListedIds(layout, parts.model["vocab"])
+        is_foreign = isinstance(layout, SentencePieceLayout)
+        self._listed = ListedIds(layout, parts.model["vocab"]) if is_foreign else None
+        self._words: WordCache | PieceCache = WordCache(self._encode_whole, self._encode_piece)
+        if layout.cuts_at_spaces:
             self._words = PieceCache(self._encode_whole)
-        else:
-            self._words = WordCache(self._encode_whole, self._encode_piece)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without special tokens; the string `[EOS]` in a text is ordinary text."""
@@ -144,9 +142,7 @@ class Tokenizer:
 
     def id_of(self, entry: str) -> int:
         """The id of an entry, which the vocabulary has."""
-        index = self._pieces.index(entry) if self._listed else self._engine.token_to_id(entry)
-        assert index is not None, entry
-        return index
+        return self._pieces.index(entry)
 
     @property
     def entries(self) -> list[str]:

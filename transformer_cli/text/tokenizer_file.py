@@ -17,6 +17,7 @@ from transformer_cli.escaping import shortened
 from transformer_cli.storage.manifest import without_duplicates
 from transformer_cli.text.sentencepiece.sentencepiece_layout import UNLISTED, layout_in_file
 from transformer_cli.text.tokenizer_layout import BYTE_TOKENS, KINDS, Layout, layouts_of
+from transformer_cli.text.whitespace.whitespace_layout import WhitespaceLayout
 from transformer_cli.text.word_split import SPECIALS, TAG
 
 MAX_CHARACTERS = 150_000_000
@@ -106,6 +107,8 @@ def _layout_of(kind: str, found: dict[str, Any]) -> Layout:
     layouts = layouts_of(kind, _tags_in(found.get("added_tokens")))
     if kind == "Unigram" and UNLISTED in found["model"]:
         layouts = [layout_in_file(found)]
+    if kind == "WordLevel":
+        layouts.append(WhitespaceLayout(tags=layouts[0].tags))
     fixed = {name: value for name, value in found.items() if name != "model"}
     wanted = [layout.components() for layout in layouts]
     similar = [sum(fixed.get(name) == parts[name] for name in parts) for parts in wanted]

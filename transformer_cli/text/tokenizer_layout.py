@@ -54,6 +54,11 @@ class Layout:
         return self.kind != "WordLevel" and not self.has_byte_fallback
 
     @property
+    def cuts_at_spaces(self) -> bool:
+        """Whether a text is cut at each space, and nothing around a word changes how it is cut."""
+        return False
+
+    @property
     def is_sentencepiece(self) -> bool:
         """Whether it is the layout of an imported SentencePiece model."""
         return False
@@ -105,21 +110,25 @@ class Layout:
             _replace(patterns.first_is_mark, ""),
             _replace(patterns.insert_space, " "),
         ]
-        matching = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
         decoders = [*self._joining(), _replace(patterns.remove_space, "")]
         return {
             "version": "1.0",
             "truncation": None,
             "padding": None,
-            "added_tokens": [
-                {"id": index, "content": text, **matching, "special": True}
-                for index, text in enumerate(self.specials)
-            ],
+            "added_tokens": self.added_tokens(),
             "normalizer": {"type": "Sequence", "normalizers": normalizers},
             "pre_tokenizer": to_bytes if self.is_byte_level else split,
             "post_processor": None,
             "decoder": {"type": "Sequence", "decoders": decoders},
         }
+
+    def added_tokens(self) -> list[dict[str, Any]]:
+        """The special tokens and the tags, as a tokenizer.json lists them."""
+        matching = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+        return [
+            {"id": index, "content": text, **matching, "special": True}
+            for index, text in enumerate(self.specials)
+        ]
 
     def entry_of(self, name: str) -> str:
         """The entry that has this name in the file."""

@@ -137,3 +137,9 @@ def test_a_space_that_does_not_break_is_written_as_a_reference() -> None:
     page = read_html(b"<p>Really? Fish &copy; now</p>")
     french = WordByWord(lambda word: word.replace("?", "\u00a0?"))
     assert translated(page, french) == "<p>Really&#160;? Fish \u00a9 now</p>"
+
+
+def test_white_space_around_a_block_stays() -> None:
+    page = "<div>\n  <p>\n    one\n    two </p>\n  three <img src=a>\n</div>\n"
+    wanted = "<div>\n  <p>\n    ONE TWO </p>\n  THREE <img src=a>\n</div>\n"
+    assert upper(page) == wanted

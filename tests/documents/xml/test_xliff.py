@@ -40,7 +40,7 @@ def unit(source: str, target: str = "", attributes: str = "") -> str:
         (unit("12.50", "<target/>"), "<target/>"),
         (
             unit('A <g id="1">red</g> car<x id="2"/>, &lt;b&gt; and <ph id="3">%s</ph>.'),
-            '<target state="translated">A <g id="1">RED</g> CAR,<x id="2"/> &lt;b&gt; AND <ph id="3">%s</ph>.</target>',
+            '<target state="translated">A <g id="1">RED</g> CAR<x id="2"/>, &lt;b&gt; AND <ph id="3">%s</ph>.</target>',
         ),
     ],
 )

@@ -134,4 +134,8 @@ def test_argos_translate_itself_prints_the_same(
     found = json.loads(finished.stdout)
     engine = ArgosFormat().open(path)
     limits = [256] * len(ENGLISH)  # of CTranslate2
-    assert found == [one.text.strip() for one in engine.decode(ENGLISH, limits)]
+    expected = [one.text.strip() for one in engine.decode(ENGLISH, limits)]
+    # Argos Translate lets CTranslate2 write at least one token, so its translations are never empty.
+    pairs = [pair for pair in zip(found, expected, strict=True) if pair[1]]
+    assert len(pairs) >= 3
+    assert all(theirs == ours for theirs, ours in pairs), pairs

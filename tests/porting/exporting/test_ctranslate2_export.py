@@ -150,6 +150,7 @@ def test_quantising_makes_the_model_smaller_and_leaves_the_run_as_it_is(tmp_path
         folder.mkdir()
         form.write(trained, folder, quantization=quantization)
         sizes[quantization] = (folder / "model.bin").stat().st_size
-    assert sizes["int8"] < 0.5 * sizes[None]
+    num_in_matrices = sum(value.numel() for value in before.values() if value.dim() == 2)
+    assert sizes[None] - sizes["int8"] > 2.5 * num_in_matrices, "almost 3 of 4 bytes"
     for name, value in trained.model.state_dict().items():
         assert value.equal(before[name]), name

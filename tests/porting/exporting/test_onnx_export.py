@@ -20,6 +20,11 @@ pytest.importorskip("onnxscript")
 
 RUNS: dict[str, dict[str, Any]] = {
     "two vocabularies": {"decoder_layers": 1},
+    "SentencePiece, one table": {
+        "tokenizer": TokenizerConfig(kind="sentencepiece", shared=True),
+        "tie_embeddings": "all",
+        "decoder_layers": 1,
+    },
     "grouped heads, rotary": {
         "num_kv_heads": 1,
         "qk_norm": True,

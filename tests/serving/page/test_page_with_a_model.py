@@ -3,6 +3,7 @@
 import json
 import re
 import tempfile
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -147,6 +148,27 @@ def test_the_inside_of_the_shown_translation_can_be_seen(page: Page) -> None:
     page.by_id("inside-title").click()
     page.press(Keys.ESCAPE)
     assert not page.by_id("inside").is_displayed()
+
+
+def test_a_file_comes_back_as_the_server_translates_it(
+    page: Page, address: str, downloads: Path
+) -> None:
+    page.open()
+    page.wait("!document.getElementById('pick-file').hidden")
+    path = downloads / "numbers.txt"
+    path.write_text(f"{LINE}\n\ndue uno\n", encoding="utf-8")
+    page.by_id("file").send_keys(str(path))
+    page.wait("document.querySelector('#files a')")
+    name = page.js("document.querySelector('#files a').download")
+    assert name == "numbers_it.txt"
+    page.driver.find_element(By.CSS_SELECTOR, "#files a").click()
+    stop_at = time.monotonic() + 20
+    while not (downloads / name).exists():
+        assert time.monotonic() < stop_at
+        time.sleep(0.05)
+    lines = [asked(address, "translate", q=q, source="en", target="it") for q in (LINE, "due uno")]
+    first, last = (one["translatedText"] for one in lines)
+    assert (downloads / name).read_text(encoding="utf-8") == f"{first}\n\n{last}\n"
 
 
 @pytest.mark.slow

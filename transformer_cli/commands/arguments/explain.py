@@ -17,56 +17,63 @@ from transformer_cli.commands.arguments.options import (
     set_option,
 )
 
+SentenceArgument = Annotated[
+    str | None, typer.Argument(help="The sentence that is translated and explained.")
+]
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        help="Also write an interactive page, one file that needs no network.",
+    ),
+]
+PngOption = Annotated[
+    Path | None,
+    typer.Option("--png", metavar="FILE", help="Also draw the attention as a picture for slides."),
+]
+OverridesOption = Annotated[
+    Overrides, set_option("decoding.length_penalty=1.0", completion.settings_of_explaining)
+]
+NBestOption = Annotated[
+    int | None,
+    typer.Option(
+        "--n-best",
+        min=1,
+        max=64,
+        metavar="N",
+        help="Number of hypotheses, at most the beam size. Default: decoding.num_best, so 1 unless the run says otherwise.",
+    ),
+]
+TopOption = Annotated[
+    int | None,
+    typer.Option(
+        "--top", min=1, max=50, help="Number of probable tokens for each step. Default: 5."
+    ),
+]
+PrefixOption = Annotated[
+    str, typer.Option("--prefix", help="The beginning of the translation: whole words.")
+]
+OverTimeOption = Annotated[
+    bool,
+    typer.Option(
+        "--over-time",
+        help="Show how the run has learned: the same sentences at each validation. Takes no sentence.",
+    ),
+]
+
 
 def explain(
-    sentence: Annotated[
-        str | None, typer.Argument(help="The sentence that is translated and explained.")
-    ] = None,
+    sentence: SentenceArgument = None,
     run: RunOption = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            "--html",
-            metavar="FILE",
-            help="Also write an interactive page, one file that needs no network.",
-        ),
-    ] = None,
-    png: Annotated[
-        Path | None,
-        typer.Option(
-            "--png", metavar="FILE", help="Also draw the attention as a picture for slides."
-        ),
-    ] = None,
-    overrides: Annotated[
-        Overrides, set_option("decoding.length_penalty=1.0", completion.settings_of_explaining)
-    ] = None,
+    html: HtmlOption = None,
+    png: PngOption = None,
+    overrides: OverridesOption = None,
     beam_size: BeamOption = None,
-    n_best: Annotated[
-        int | None,
-        typer.Option(
-            "--n-best",
-            min=1,
-            max=64,
-            metavar="N",
-            help="Number of hypotheses, at most the beam size. Default: decoding.num_best, so 1 unless the run says otherwise.",
-        ),
-    ] = None,
-    top: Annotated[
-        int | None,
-        typer.Option(
-            "--top", min=1, max=50, help="Number of probable tokens for each step. Default: 5."
-        ),
-    ] = None,
-    prefix: Annotated[
-        str, typer.Option("--prefix", help="The beginning of the translation: whole words.")
-    ] = "",
-    over_time: Annotated[
-        bool,
-        typer.Option(
-            "--over-time",
-            help="Show how the run has learned: the same sentences at each validation. Takes no sentence.",
-        ),
-    ] = False,
+    n_best: NBestOption = None,
+    top: TopOption = None,
+    prefix: PrefixOption = "",
+    over_time: OverTimeOption = False,
     to: ToOption = None,
     from_: FromOption = None,
     as_json: JsonOption = False,

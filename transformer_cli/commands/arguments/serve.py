@@ -43,7 +43,7 @@ CacheOption = Annotated[
 ]
 
 
-ServedRunsOption = Annotated[
+RunOption = Annotated[
     list[str] | None,
     typer.Option(
         "--run",
@@ -59,7 +59,10 @@ HostOption = Annotated[
     ),
 ]
 PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any free one.")]
-KeysOption = Annotated[
+OverridesOption = Annotated[
+    Overrides, set_option("decoding.beam_size=8", completion.settings_of_serving)
+]
+ApiKeysOption = Annotated[
     Path | None,
     typer.Option("--api-keys", help="A file with one key on each line. Default: no key is needed."),
 ]
@@ -67,7 +70,7 @@ CorsOption = Annotated[
     bool,
     typer.Option("--cors", help="Pages of other origins may use the server from a browser."),
 ]
-GlossariesOption = Annotated[
+GlossaryOption = Annotated[
     list[str] | None,
     typer.Option(
         "--glossary",
@@ -78,16 +81,14 @@ GlossariesOption = Annotated[
 
 
 def serve(
-    run: ServedRunsOption = None,
+    run: RunOption = None,
     host: HostOption = "127.0.0.1",
     port: PortOption = 5000,
-    overrides: Annotated[
-        Overrides, set_option("decoding.beam_size=8", completion.settings_of_serving)
-    ] = None,
+    overrides: OverridesOption = None,
     beam_size: BeamOption = None,
-    api_keys: KeysOption = None,
+    api_keys: ApiKeysOption = None,
     cors: CorsOption = False,
-    glossary: GlossariesOption = None,
+    glossary: GlossaryOption = None,
     protect: ProtectOption = False,
     max_requests: MaxRequestsOption = 256,
     max_characters: MaxCharactersOption = 5000,

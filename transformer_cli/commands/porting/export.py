@@ -2,10 +2,12 @@
 
 import logging
 from pathlib import Path
+from typing import NamedTuple
 
 from transformer_cli.checkpoint import find_run, load_trained
 from transformer_cli.commands.score import lines_of
 from transformer_cli.commands.streams.output import show
+from transformer_cli.porting.card.model_card import CardWishes
 from transformer_cli.porting.exporting.export_format import Quantization
 from transformer_cli.porting.exporting.export_formats import FORMATS
 from transformer_cli.porting.exporting.export_run import export_run
@@ -13,25 +15,35 @@ from transformer_cli.porting.exporting.export_run import export_run
 logger = logging.getLogger(__name__)
 
 
-def run_export(
-    run: str | None,
-    format_name: str,
-    output: Path,
-    *,
-    quantization: Quantization | None,
-    input_file: Path | None,
-    as_json: bool,
-) -> None:
+class Export(NamedTuple):
+    """What the user asks for."""
+
+    format_name: str
+    output: Path
+    quantization: Quantization | None
+    input_file: Path | None
+    """Sentences for the check; None: those of the run."""
+    wishes: CardWishes
+
+
+def run_export(run: str | None, export: Export, *, as_json: bool) -> None:
     """Export a run, and print what was compared."""
-    [wanted] = [one for one in FORMATS if one.name == format_name]
-    lines = None if input_file is None else lines_of(input_file, "--input")
+    [wanted] = [one for one in FORMATS if one.name == export.format_name]
+    lines = None if export.input_file is None else lines_of(export.input_file, "--input")
     trained = load_trained(find_run(run))
     logger.info("%s, step %d", trained.folder, trained.step)
-    exported = export_run(trained, wanted, output, quantization=quantization, lines=lines)
+    exported = export_run(
+        trained,
+        wanted,
+        export.output,
+        quantization=export.quantization,
+        lines=lines,
+        wishes=export.wishes,
+    )
     shown = [f"exported   {exported.path} ({exported.num_bytes / 1e6:,.1f} MB)"]
     facts = {
         "output": str(exported.path),
-        "format": format_name,
+        "format": wanted.name,
         "bytes": exported.num_bytes,
         "checks": [one.as_json() for one in exported.agreements],
     }

@@ -23,6 +23,10 @@ class OffsetPath:
         """The score of the best path, without the costs before its first line."""
         self._unsettled: tuple[NDArray[np.bool_], NDArray[np.int64]] | None = None
 
+    def add_states(self, number: int) -> None:
+        """Add states, which the lines before now cannot have."""
+        self._best = np.append(self._best, np.full(number, -np.inf))
+
     def trial(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
         """The states of the next lines if nothing followed them; the path stays as it is."""
         changed, previous, best = _forward(self._best, scores)

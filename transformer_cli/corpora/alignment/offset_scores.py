@@ -20,6 +20,8 @@ _MIN_DEVIATION = 0.05
 _LEAST, _MOST = -3.0, 4.0
 _PSEUDO_COUNT = 20.0
 _NUM_BACKGROUND_SHIFTS = 5
+# How many offsets are tried for lines without translations nearby, and how frequent a rare word may be.
+_NUM_TRIED, _RARE = 4, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,11 @@ class Window:
 
     def __init__(self, source: FeatureTable, target: FeatureTable, *, num_before: int) -> None:
         self.source, self.target, self._num_before = source, target, num_before
+        self._real_rows = np.flatnonzero(target.lengths > 0)
         present = target.anchors[target.anchors > 0]
         self._known, counts = np.unique(present, return_counts=True)
-        self._weights = np.log(max(1, len(target)) / np.maximum(1, counts)).clip(min=0.0)
+        num_real = max(1, len(self._real_rows))
+        self._weights = np.log(num_real / np.maximum(1, counts)).clip(min=0.0)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -72,11 +76,55 @@ class Window:
 
     def background(self) -> list[Pairing]:
         """Lines that do not belong together: from far places of the window."""
-        num_target = len(self.target)
-        shifts = np.linspace(0, num_target, _NUM_BACKGROUND_SHIFTS + 2)[1:-1].astype(int)
-        rows = np.arange(len(self)) + self._num_before
-        exist = np.full(len(self), bool(num_target))
-        return [self._pairing((rows + shift) % max(1, num_target), exist) for shift in shifts]
+        real = self._real_rows
+        if not len(real):
+            return [self.pairing(0)]
+        rows = np.arange(len(self)) * len(real) // max(1, len(self))
+        exist = np.full(len(self), True)
+        shifts = np.linspace(0, len(real), _NUM_BACKGROUND_SHIFTS + 2)[1:-1].astype(int)
+        return [self._pairing(real[(rows + shift) % len(real)], exist) for shift in shifts]
+
+    def likely_offsets(self, first: int, last: int) -> list[int]:
+        """The offsets at which some lines of the source may fit, out of all that the window has.
+
+        By correlation of the lengths and marks of the lines, and by rare words that both sides have.
+        """
+        rows = slice(first, last + 1)
+        num_offsets = len(self.target) - (last - first)
+        if num_offsets <= 0:  # the target has ended
+            return []
+        correlation = np.zeros(num_offsets)
+        channels = [(self.source.lengths, self.target.lengths)]
+        for bit in range(NUM_MARKS):
+            sides = (self.source.marks >> bit & 1, self.target.marks >> bit & 1)
+            channels.append((sides[0].astype(np.float64), sides[1].astype(np.float64)))
+        for source, target in channels:
+            correlation += np.correlate(_standardized(target), _standardized(source[rows]), "valid")
+        common = np.zeros(num_offsets)
+        np.add.at(common, *self._common_words(rows, num_offsets))
+        best = [*np.argsort(correlation)[-_NUM_TRIED:], *np.argsort(common)[-_NUM_TRIED:]]
+        return [int(place) - self._num_before - first for place in dict.fromkeys(best)]
+
+    def _common_words(self, rows: slice, num_offsets: int) -> tuple[NDArray[np.intp], Array]:
+        """For each rare word that a line of the source and one of the target have: their distance, its weight."""
+        flat = self.target.anchors.ravel()
+        order = np.argsort(flat, kind="stable")
+        ordered = flat[order]
+        words = self.source.anchors[rows]
+        distances: list[NDArray[np.intp]] = [np.zeros(0, dtype=np.intp)]
+        weights: list[Array] = [np.zeros(0)]
+        for line, column in zip(*np.nonzero(words), strict=True):
+            word = words[line, column]
+            start, end = (
+                np.searchsorted(ordered, word),
+                np.searchsorted(ordered, word, side="right"),
+            )
+            if 0 < end - start <= _RARE:
+                distance = order[start:end] // self.target.anchors.shape[1] - line
+                inside = distance[(distance >= 0) & (distance < num_offsets)]
+                distances.append(inside)
+                weights.append(np.full(len(inside), 1.0 / (end - start)))
+        return np.concatenate(distances), np.concatenate(weights)
 
     def _pairing(self, rows: NDArray[np.intp], exist: NDArray[np.bool_]) -> Pairing:
         lengths, anchors = self.target.lengths[rows], self.target.anchors[rows]
@@ -161,6 +209,10 @@ class OffsetModel:
             ]
         score += self.overlaps[pairs.overlaps]
         return np.where(pairs.are_real, score.clip(_LEAST, _MOST), 0.0)
+
+
+def _standardized(values: Array) -> Array:
+    return (values - values.mean()) / max(1e-9, float(values.std()))
 
 
 def _log_normal(values: Array, mean: Array | float, deviation: float) -> Array:

@@ -60,7 +60,7 @@ class SentenceTranslation:
             if len(complete) == len(parts):
                 kept = promise.kept_part(joined(text, complete, "".join))
                 if kept is not None:
-                    return kept
+                    return replace(kept, is_in_pieces=len(texts) > 1)
         return replace(copied(text), is_partly_copied=True)
 
     def _attempts(self, text: str, spans: Sequence[Span]) -> Iterator[list["_Piece"]]:

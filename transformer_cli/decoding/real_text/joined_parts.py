@@ -31,6 +31,7 @@ def joined(
         terms=tuple(term for part in parts for term in part.terms),
         is_cut=any(part.is_cut for part in parts),
         is_partly_copied=any(part.is_partly_copied for part in parts),
+        is_in_pieces=any(part.is_in_pieces for part in parts),
     )
 
 

@@ -213,7 +213,8 @@ def _as_attribute(given: Attribute, found: TranslatedSegment) -> str:
 
 def _language_of(given: Attribute, languages: Languages) -> str:
     """The value of an attribute `lang`: the target language, if it was the source language."""
-    if primary_language(given.value) != primary_language(languages.source):
+    source, target = map(primary_language, languages)
+    if primary_language(given.value) != source or source == target:
         return f"{given.quote}{given.value}{given.quote}"
     return f"{given.quote}{languages.target}{given.quote}"
 

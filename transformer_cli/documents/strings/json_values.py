@@ -8,9 +8,9 @@ from transformer_cli.documents.character_encoding import decoded
 from transformer_cli.documents.line_numbers import LineNumbers
 from transformer_cli.documents.markup.tagged_text import string_of, tagged_segment
 from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
-from transformer_cli.documents.segments import TranslatedSegment, has_letter
+from transformer_cli.documents.segments import TranslatedSegment
 from transformer_cli.documents.spliced import Slot, SplicedDocument
-from transformer_cli.documents.strings.value_paths import Path, is_chosen
+from transformer_cli.documents.strings.value_paths import Path, is_translated
 from transformer_cli.errors import DataError
 
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]')
@@ -28,7 +28,7 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     slots = []
     for start, end, path in _strings(text):
         value = json.loads(text[start:end], strict=False)
-        if has_letter(value) and is_chosen(path, options.values):
+        if is_translated(value, path, options.values):
             segment = tagged_segment(value, f"line {lines.number_at(start)}")
             slots.append(Slot(start, end, segment, partial(_written, is_ascii)))
     return SplicedDocument(content, tuple(slots))

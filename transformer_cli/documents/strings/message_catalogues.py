@@ -77,7 +77,8 @@ class Catalogue:
                 fuzzy[slot.message.start] = slot.message
         changes += [_marked_as_fuzzy(message, text, line_end) for message in fuzzy.values()]
         language = _LANGUAGE.search(text)
-        if language is not None and primary_language(language[1]) == primary_language(languages.source):  # fmt: skip
+        source, target = map(primary_language, languages)
+        if language is not None and primary_language(language[1]) == source != target:
             changes.append(Change(*language.span(1), languages.target))
         return self.content.encoded(spliced(text, changes))
 

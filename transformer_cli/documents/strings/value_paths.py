@@ -1,9 +1,23 @@
 """Which values of a tree are translated: patterns such as items.*.title."""
 
+import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
+from transformer_cli.documents.segments import has_letter
+
 Path = tuple[str | int, ...]
+# Names for programs, such as en_US, menu.open, item-2 and camelCase.
+_IDENTIFIER = re.compile(r"[A-Za-z][\w-]*[_.\d][\w.-]*|[a-z]+[A-Z]\w*")
+
+
+def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
+    """Whether a string is translated: if a pattern chooses it, or if there are no patterns and it is no identifier."""
+    if not has_letter(value):
+        return False
+    if patterns:
+        return is_chosen(path, patterns)
+    return not _IDENTIFIER.fullmatch(value) or value.endswith(".")
 
 
 def is_chosen(path: Path, patterns: Sequence[str]) -> bool:
@@ -12,15 +26,10 @@ def is_chosen(path: Path, patterns: Sequence[str]) -> bool:
     Args:
         path: the keys and places that lead to it.
         patterns: keys with points between them. `*` in a key is any text, a key `*` also any place in a list, and
-            `**` any number of keys. Nothing: every value.
+            `**` any number of keys.
     """
     parts = tuple(map(str, path))
-    return not patterns or any(_fits(parts, tuple(pattern.split("."))) for pattern in patterns)
-
-
-def shown(path: Path) -> str:
-    """A path as people write it."""
-    return ".".join(map(str, path)) or "the whole file"
+    return any(_fits(parts, tuple(pattern.split("."))) for pattern in patterns)
 
 
 def _fits(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:

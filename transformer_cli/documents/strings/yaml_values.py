@@ -11,9 +11,9 @@ import yaml
 from transformer_cli.documents.character_encoding import decoded
 from transformer_cli.documents.markup.tagged_text import string_of, tagged_segment
 from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
-from transformer_cli.documents.segments import TranslatedSegment, has_letter
+from transformer_cli.documents.segments import TranslatedSegment
 from transformer_cli.documents.spliced import Slot, SplicedDocument
-from transformer_cli.documents.strings.value_paths import Path, is_chosen
+from transformer_cli.documents.strings.value_paths import Path, is_translated
 from transformer_cli.errors import DataError
 
 _STRING = "tag:yaml.org,2002:str"
@@ -47,7 +47,7 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
         raise DataError(f"{place}no valid YAML: {problem}") from error
     for scalar in scalars:
         event = scalar.event
-        if has_letter(event.value) and is_chosen(scalar.path, options.values):
+        if is_translated(event.value, scalar.path, options.values):
             start, end = event.start_mark.index, event.end_mark.index
             if event.anchor is not None or event.tag is not None:
                 properties = _PROPERTIES.match(text, start, end)

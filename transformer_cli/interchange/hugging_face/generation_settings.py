@@ -16,7 +16,7 @@ def generation_config(
     """
     never_written = [target.unk_id, target.pad_id, target.sos_id, *target.tag_ids]
     # transformers counts [SOS], too.
-    longest = 1 + (decoding.max_length or 2 * model.max_length + 20)
+    longest = 1 + (decoding.max_length or model.max_length)
     of_beam = {
         "num_beams": decoding.beam_size,
         "length_penalty": decoding.length_penalty,

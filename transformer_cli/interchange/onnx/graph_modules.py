@@ -17,6 +17,7 @@ from transformer_cli.model.attention import KeysValues
 from transformer_cli.model.layers import DecoderLayer
 from transformer_cli.model.masks import Mask
 from transformer_cli.model.positions import Rotation, rotation_at
+from transformer_cli.text import Tokenizer
 
 
 class PositionTables(nn.Module):
@@ -62,8 +63,11 @@ class EncoderGraph(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """(B, S) and (B, S), both int64, to (B, S, D)."""
-        # The id of padding may lie below the ids of the source; the mask hides these positions.
-        source_ids = (input_ids - self.source_offset).clamp(min=0)
+        source_ids = input_ids - self.source_offset
+        # Ids below those of the source are padding, which the mask hides; ids above them are pieces of SentencePiece
+        # without an entry.
+        is_listed = (source_ids >= 0) & (source_ids < self.table.size(0))
+        source_ids = source_ids.where(is_listed, Tokenizer.unk_id)
         x = nn.functional.embedding(source_ids, self.table) * self.scale
         x, rotation = self.positions(x, 0)
         output: Tensor = self.encoder(x, _visible(attention_mask), rotation)

@@ -44,6 +44,7 @@ class ArgosFormat:
     name: str = "argos"
     modules: tuple[str, ...] = ("ctranslate2", "sentencepiece", "google.protobuf")
     suffix: str = ".argosmodel"
+    quantizations: tuple[Quantization, ...] = ("int8",)
     library: str = "argostranslate"
 
     def obstacles(self, config: Config) -> list[Obstacle]:

@@ -1,5 +1,6 @@
 """The texts with which an exported model is checked: validation sentences of the run, given lines, or random words."""
 
+import functools
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,6 +13,8 @@ from transformer_cli.data.preparation import VALIDATION
 from transformer_cli.data.text_file import read_validation_pairs
 from transformer_cli.decoding import Request, TextPipeline
 from transformer_cli.errors import DataError
+from transformer_cli.text import Tokenizer
+from transformer_cli.text.sentencepiece.sentencepiece_layout import SentencePieceLayout, is_hidden
 
 NUM_CHECKED = 200
 MAX_WORDS = 12
@@ -72,16 +75,32 @@ def _chosen(
 def _sentences(
     files: TrainedFiles, pipeline: TextPipeline, line: str, direction: int
 ) -> Iterator[CheckedText]:
-    """The sentences of a line; without those that are cut, and those in which a special token stands as text."""
+    """The sentences of a line; without those that are cut, and those in which a special token stands as text.
+
+    Also without those in which an unknown run of characters happens to be a piece of the other language in the shared
+    vocabulary of an imported model: only SentencePiece programs look it up there.
+    """
     tokenizer = files.source_tokenizer
+    of_other_side = _pieces_of_other_side(tokenizer)
     prepared = replace(pipeline, direction=direction).prepare(line)
     for text, request in zip(prepared.texts, prepared.parts, strict=True):
         if len(request.ids) == pipeline.max_length or tokenizer.eos_id == request.ids[0]:
             continue
         if any(special in text for special in tokenizer.special_tokens):
             continue
+        if not of_other_side.isdisjoint(request.ids):
+            continue
         tag = tokenizer.entries[request.ids[0]] if request.ids[0] in tokenizer.tag_ids else ""
         yield CheckedText(tag + text, request)
+
+
+@functools.lru_cache(maxsize=2)
+def _pieces_of_other_side(tokenizer: Tokenizer) -> frozenset[int]:
+    if not isinstance(tokenizer.parts.layout, SentencePieceLayout):
+        return frozenset()
+    names = enumerate(name for name, _ in tokenizer.parts.model["vocab"])
+    first = len(tokenizer.special_tokens)
+    return frozenset(index for index, name in names if index >= first and is_hidden(name))
 
 
 def _stored(files: TrainedFiles) -> list[tuple[str, int]]:

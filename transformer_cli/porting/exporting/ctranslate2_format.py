@@ -48,6 +48,7 @@ class CTranslate2Format:
     name: str = "ctranslate2"
     modules: tuple[str, ...] = ("ctranslate2",)
     suffix: str = ""
+    quantizations: tuple[Quantization, ...] = ("int8",)
     library: str = "ctranslate2"
 
     def obstacles(self, config: Config) -> list[Obstacle]:

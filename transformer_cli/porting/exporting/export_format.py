@@ -71,6 +71,11 @@ class ExportFormat(Protocol):
         ...
 
     @property
+    def quantizations(self) -> tuple[Quantization, ...]:
+        """The types of `tfm export --quantize` that the format has."""
+        ...
+
+    @property
     def library(self) -> str:
         """The library that reads the format, as the Hugging Face hub names it."""
         ...

@@ -17,7 +17,7 @@ from transformer_cli.inference import build_translator
 from transformer_cli.porting.card.model_card import CardSource, CardWishes, card_files
 from transformer_cli.porting.exporting.checked_texts import checked_texts
 from transformer_cli.porting.exporting.export_format import ExportFormat, Quantization
-from transformer_cli.porting.exporting.export_formats import require_open
+from transformer_cli.porting.exporting.export_formats import FORMATS, require_open
 from transformer_cli.porting.exporting.verification import Agreement, Reference
 from transformer_cli.runtime import prepare_machine
 from transformer_cli.storage import staged_file, staged_folder
@@ -62,6 +62,7 @@ def export_run(
         DataError: the exported model translates in another way; nothing is left behind.
     """
     require_open(trained.config, wanted)
+    _check_quantization(quantization, wanted)
     require_extra("export", wanted.modules, purpose=f"tfm export --to {wanted.name}")
     _check_output(output, wanted)
     translator = float32_translator(trained, 1)
@@ -101,6 +102,16 @@ def float32_translator(trained: TrainedModel, beam_size: int) -> Translator:
     config = trained.config.model_copy(update={"runtime": runtime, "decoding": decoding})
     tokenizers = trained.source_tokenizer, trained.target_tokenizer
     return build_translator(trained.model, *tokenizers, config, prepare_machine(runtime))
+
+
+def _check_quantization(quantization: Quantization | None, wanted: ExportFormat) -> None:
+    if quantization is None or quantization in wanted.quantizations:
+        return
+    others = [f"--to {one.name}" for one in FORMATS if quantization in one.quantizations]
+    raise UsageError(
+        f"--quantize {quantization}: --to {wanted.name} stores weights in float32 only",
+        hint=f"leave it out, or use a format that has it: {', '.join(others)}",
+    )
 
 
 def _check_output(output: Path, wanted: ExportFormat) -> None:

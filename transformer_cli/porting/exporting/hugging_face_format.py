@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from transformer_cli.checkpoint import portable_files
 from transformer_cli.config import Config
-from transformer_cli.errors import UsageError
 from transformer_cli.interchange.hugging_face.model_classes import fitting_class, obstacles
 from transformer_cli.porting.exporting.export_format import (
     Decoded,
@@ -37,6 +36,7 @@ class HuggingFaceFormat:
     name: str = "hf"
     modules: tuple[str, ...] = ("transformers", "safetensors")
     suffix: str = ""
+    quantizations: tuple[Quantization, ...] = ()
     library: str = "transformers"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
@@ -46,11 +46,7 @@ class HuggingFaceFormat:
     def write(
         self, trained: "TrainedModel", path: Path, *, quantization: Quantization | None
     ) -> None:
-        if quantization is not None:
-            raise UsageError(
-                f"--quantize {quantization}: --to hf stores weights in float32 only",
-                hint="formats with --quantize: --to ctranslate2 and --to onnx",
-            )
+        assert quantization is None
         from safetensors.torch import save
 
         from transformer_cli.interchange.hugging_face.to_hugging_face import hugging_face_tensors

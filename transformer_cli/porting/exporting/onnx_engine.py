@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from transformer_cli.interchange.onnx.graph_modules import cache_names
 from transformer_cli.interchange.onnx.onnx_files import DECODER, ENCODER, QUANTIZED
 from transformer_cli.porting.exporting.export_format import Decoded
+from transformer_cli.text import Tokenizer
 
 BATCH_SENTENCES = 25
 Ids = NDArray[np.int64]
@@ -50,9 +51,14 @@ class OnnxFolder:
             for index, ids in zip(batch, written, strict=True):
                 ids = ids[: limits[index]]
                 text = self._tokenizer.decode(ids, skip_special_tokens=True)
-                source_ids = tuple(one - self._source_offset for one in encoded[index])
+                source_ids = tuple(map(self._source_id, encoded[index]))
                 found[index] = Decoded(source_ids, tuple(ids), text)
         return [found[index] for index in range(len(encoded))]
+
+    def _source_id(self, index: int) -> int:
+        """Our id; pieces of SentencePiece without an entry follow the vocabulary."""
+        is_listed = index < self._config["vocab_size"]
+        return index - self._source_offset if is_listed else Tokenizer.unk_id
 
     def _translated(self, sources: Sequence[Sequence[int]], limit: int) -> list[list[int]]:
         """Greedy translations of a batch, each with its [EOS]."""

@@ -29,6 +29,7 @@ class OnnxFormat:
     name: str = "onnx"
     modules: tuple[str, ...] = ("onnx", "onnxscript", "onnxruntime")
     suffix: str = ""
+    quantizations: tuple[Quantization, ...] = ("int8",)
     library: str = "transformers.js"
 
     def obstacles(self, config: Config) -> list[Obstacle]:
@@ -79,7 +80,7 @@ first step gets a cache of length 0. The names of inputs and outputs are those o
 def _source_offset(trained: "TrainedModel") -> int:
     """The id of the first source token in the tokenizer of the folder."""
     source, target = trained.source_tokenizer, trained.target_tokenizer
-    return 0 if source is target else target.vocab_size
+    return 0 if source.entries == target.entries else target.vocab_size
 
 
 def _settings(trained: "TrainedModel") -> dict[str, dict[str, Any]]:

@@ -10,6 +10,7 @@ from transformer_cli.porting.importing.hugging_face_import import import_hugging
 from transformer_cli.porting.importing.imported_model import ImportedModel, Wishes
 from transformer_cli.porting.importing.imported_run import ImportedRun, require_new, write_run
 from transformer_cli.porting.importing.model_folder import ModelFolder
+from transformer_cli.porting.importing.tutorial_import import import_tutorial, is_of_tutorial
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -45,7 +46,9 @@ def _read(folder: ModelFolder, name: str, wishes: Wishes) -> ImportedModel:
         return import_exported(folder, name, wishes)
     if folder.has("config.json"):
         return import_hugging_face(folder, name, wishes)
+    if is_of_tutorial(folder):
+        return import_tutorial(folder, name, wishes)
     raise DataError(
-        f"{folder}: not a model folder that can be imported: there is no config.json",
+        f"{folder}: not a model folder that can be imported: there is no config.json and no tmodel_XX.pt",
         hint="docs/importing.md lists what can be imported",
     )

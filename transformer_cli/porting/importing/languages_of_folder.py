@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transformer_cli.config import FileCorpus, FilesData
+from transformer_cli.config.text_settings import CleaningConfig
 from transformer_cli.errors import UsageError
 from transformer_cli.porting.importing.imported_model import Wishes
 from transformer_cli.porting.importing.model_folder import ModelFolder, text_setting
-from transformer_cli.text.languages import language_code
+from transformer_cli.text.languages import meant_among
 
 CORPUS = "corpus.tsv"
 """The name of the corpus in the config of an imported run, which the user replaces."""
@@ -63,7 +64,7 @@ def languages_of(folder: ModelFolder, wishes: Wishes, *, codes: Sequence[str]) -
     return Languages(source, targets, targets if len(usable) > 1 else ())
 
 
-def imported_data(languages: Languages) -> FilesData:
+def imported_data(languages: Languages, *, normalize_unicode: bool = True) -> FilesData:
     """The data section of an imported run: where its corpus for fine-tuning would be."""
     [first, *others] = languages.targets
     corpora = [FileCorpus(path=CORPUS)]
@@ -76,20 +77,15 @@ def imported_data(languages: Languages) -> FilesData:
         source="files",
         source_language=languages.source,
         target_language=first,
+        cleaning=CleaningConfig(normalize_unicode=normalize_unicode),
         target_tag=bool(languages.tagged) and not others,
         corpora=tuple(corpora),
     )
 
 
 def _code_of(wish: str, codes: Sequence[str]) -> str:
-    by_name = {code.casefold(): code for code in codes}
-    meant = language_code(wish)
-    for name in (wish, meant or wish):
-        if name.casefold() in by_name:
-            return by_name[name.casefold()]
-    same = [code for code in codes if meant is not None and language_code(code) == meant]
-    if len(same) == 1:
-        return same[0]
+    if (meant := meant_among(wish, codes)) is not None:
+        return meant
     shown = ", ".join(codes[:20]) + (", ..." if len(codes) > 20 else "")
     raise UsageError(f"--to {wish}: this model translates into {shown}")
 

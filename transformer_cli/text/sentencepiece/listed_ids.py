@@ -6,7 +6,8 @@ As in Marian, an unknown run of characters that is an entry of the vocabulary, s
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from transformer_cli.text.sentencepiece.sentencepiece_layout import SentencePieceLayout, is_hidden
+from transformer_cli.text.sentencepiece.sentencepiece_layout import is_hidden
+from transformer_cli.text.tokenizer_layout import Layout
 
 
 class ListedIds:
@@ -17,7 +18,7 @@ class ListedIds:
         vocabulary: the listed pieces with their scores, in the order of their ids.
     """
 
-    def __init__(self, layout: SentencePieceLayout, vocabulary: Sequence[Sequence[Any]]) -> None:
+    def __init__(self, layout: Layout, vocabulary: Sequence[Sequence[Any]]) -> None:
         self._unk_id, self._vocab_size = 0, len(vocabulary)
         first = len(layout.specials)
         names = [name for name, _ in vocabulary]

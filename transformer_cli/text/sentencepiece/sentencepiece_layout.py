@@ -50,6 +50,10 @@ class SentencePieceLayout(Layout):
         return False
 
     @property
+    def cuts_at_spaces(self) -> bool:
+        return True
+
+    @property
     def is_sentencepiece(self) -> bool:
         return True
 

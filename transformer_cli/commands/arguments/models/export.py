@@ -5,6 +5,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from transformer_cli.commands.arguments.models.card import (
+    BaseModelOption,
+    DatasetsOption,
+    LicenseOption,
+)
 from transformer_cli.commands.arguments.options import DebugOption, JsonOption, RunOption
 
 
@@ -28,6 +33,9 @@ def export(
             help="Sentences for the check, one per line. Default: the validation split of the run.",
         ),
     ] = None,
+    license_: LicenseOption = None,
+    datasets: DatasetsOption = None,
+    base_model: BaseModelOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -35,6 +43,9 @@ def export(
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
-    from transformer_cli.commands.porting.export import run_export
+    from transformer_cli.commands.porting.export import Export, run_export
+    from transformer_cli.porting.card.model_card import CardWishes
 
-    run_export(run, to, output, quantization=quantize, input_file=input_file, as_json=as_json)
+    wishes = CardWishes(license_, tuple(datasets or ()), base_model)
+    wanted = Export(to, output, quantize, input_file, wishes)
+    run_export(run, wanted, as_json=as_json)

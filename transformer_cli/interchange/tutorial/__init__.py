@@ -1,0 +1,1 @@
+"""Models of tutorials, as pure functions."""
