@@ -7,7 +7,7 @@ seconds are those of the server process alone, so other programs on the same cor
 wall time, so they change them a lot: the line "cores" says how much of the cores was left.
 
 - Speed: `--clients` clients send texts of `--sentences` sentences for `--seconds` seconds, over connections that stay
-  open. The cache of the server is off. `tfm translate` gets the same sentences from a file.
+  open. The cache of the server is off, unless `--cache-mib` says otherwise. `tfm translate` gets the same sentences from a file.
 - Memory: the same until `--requests` requests are answered; the memory of the server after each quarter of them.
 - Leaving clients: a third of the clients closes its connection at a random moment. The answers to the others are right.
 - Overload: four times as many requests at once as the server lets wait, then one request alone.
@@ -94,7 +94,8 @@ def main() -> None:
     with serving(arguments) as server:
         asyncio.run(warm_up(server, texts))
         measure_speed(server, texts, arguments, offline)
-        measure_memory(server, texts, arguments)
+        if arguments.requests:
+            measure_memory(server, texts, arguments)
         measure_leaving(server, texts, arguments)
         measure_overload(server, texts)
 
@@ -271,8 +272,17 @@ def translated_offline(
 
 @contextmanager
 def serving(arguments: argparse.Namespace) -> Iterator[Server]:
-    """A server process of its own, without a cache."""
-    command = [*TFM, "serve", "--run", arguments.run, "--port", "0", "--cache-mib", "0"]
+    """A server process of its own."""
+    command = [
+        *TFM,
+        "serve",
+        "--run",
+        arguments.run,
+        "--port",
+        "0",
+        "--cache-mib",
+        str(arguments.cache_mib),
+    ]
     with tempfile.TemporaryFile("w+") as talk:
         process = subprocess.Popen([*command, *settings(arguments)], stderr=talk)
         try:
@@ -311,10 +321,13 @@ def parsed_arguments() -> argparse.Namespace:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--sentences", type=int, default=1, help="in each request")
-    parser.add_argument("--requests", type=int, default=20_000, help="for the memory")
+    parser.add_argument(
+        "--requests", type=int, default=20_000, help="for the memory; 0: not measured"
+    )
     parser.add_argument(
         "--set", action="append", default=[], help="as of tfm translate and tfm serve"
     )
+    parser.add_argument("--cache-mib", type=int, default=0, help="of the server; 0: no cache")
     return parser.parse_args()
 
 

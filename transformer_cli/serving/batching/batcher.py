@@ -5,6 +5,7 @@ length from those that wait, and computes them in one call. Equal items are comp
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -21,9 +22,11 @@ logger = logging.getLogger(__name__)
 # Items that are compared by length to fill a batch; the oldest item is always in the batch.
 _WINDOW_ITEMS = 1000
 # About how long a batch takes: it cannot be interrupted, and short requests wait for it.
-_BATCH_SECONDS = 1.0
+_BATCH_SECONDS = 1.5
 _MIN_BATCH_TOKENS = 256
 _FIRST_BATCH_TOKENS = 1024
+# What padding adds to a batch, about.
+_PADDING = 1.15
 # The share of the last batch in the estimated speed.
 _SHARE_OF_LAST = 0.3
 # How long an idle batcher waits for requests whose text is prepared at this moment.
@@ -201,10 +204,15 @@ class Batcher:
         oldest = next(iter(self._pending.values()))
         kind = oldest.kind
         same_kind = (unit for unit in self._pending.values() if unit.kind.place == kind.place)
+        window = list(islice(same_kind, _WINDOW_ITEMS))
+        lengths = [kind.length(unit.item) for unit in window]
+        most = self._most_tokens(kind)
+        # Batches of about the same size: a small rest would take nearly as long as a full batch.
+        even = sum(lengths) / math.ceil(sum(lengths) / most) if any(lengths) else 0.0
         batches = length_batches(
-            islice(same_kind, _WINDOW_ITEMS),
+            window,
             lambda unit: kind.length(unit.item),
-            max_tokens=self._most_tokens(kind),
+            max_tokens=min(most, max(_MIN_BATCH_TOKENS, round(_PADDING * even))),
         )
         batch = next(batch for batch in batches if oldest in batch)
         for unit in batch:
