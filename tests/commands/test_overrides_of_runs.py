@@ -1,7 +1,7 @@
 """Every override of a trained run has an effect on the command that takes it, or is refused."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -24,6 +24,8 @@ from transformer_cli.config.refusal import setting_paths
 from transformer_cli.errors import ConfigError, UsageError
 from transformer_cli.inference import load_run
 from transformer_cli.model import Transformer
+from transformer_cli.serving.batching.jobs import Job
+from transformer_cli.serving.served_runs import load_served_runs
 
 from ..decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words
 
@@ -131,28 +133,45 @@ def observed(
     def run(command: Command, run: str, *overrides: str) -> Any:
         shapes.clear()
         torch.set_num_threads(1)
-        shared: dict[str, Any] = {"run": run, "overrides": overrides, "as_json": True}
-        source = folder / "source.txt"
-        match command:
-            case "translate":
-                run_translation(LINES, None, **shared)
-            case "validate":
-                run_validation(held_out=HeldOut(), **shared)
-            case "validate --source":
-                run_validation(held_out=HeldOut(files=(source, source)), **shared)
-            case "likelihood":
-                print_likelihoods(files=(source, source), **shared)
-            case "align":
-                run_alignment(source, source, **shared)
-            case "next":
-                translator = load_run(run, overrides, command="next").translator
-                show_next(translator, LINES[-1], prefix=WORDS[0], top=5, as_json=True)
-            case "explain":
-                asked = Asked(LINES[-1], None, None, prefix="", num_best=None, num_alternatives=5)
-                run_explanation(run, overrides, asked, Outputs(None, None, as_json=True))
+        run_command(command, run, overrides, folder / "source.txt")
         return capfd.readouterr().out, list(shapes), torch.get_num_threads()
 
     return run
+
+
+def run_command(command: Command, run: str, overrides: Sequence[str], source: Path) -> None:
+    """Run a command on a run, with its output on standard output."""
+    shared: dict[str, Any] = {"run": run, "overrides": overrides, "as_json": True}
+    match command:
+        case "translate":
+            run_translation(LINES, None, **shared)
+        case "validate":
+            run_validation(held_out=HeldOut(), **shared)
+        case "validate --source":
+            run_validation(held_out=HeldOut(files=(source, source)), **shared)
+        case "likelihood":
+            print_likelihoods(files=(source, source), **shared)
+        case "align":
+            run_alignment(source, source, **shared)
+        case "next":
+            translator = load_run(run, overrides, command="next").translator
+            show_next(translator, LINES[-1], prefix=WORDS[0], top=5, as_json=True)
+        case "serve":
+            print(served(run, overrides))  # noqa: T201
+        case "explain":
+            asked = Asked(LINES[-1], None, None, prefix="", num_best=None, num_alternatives=5)
+            run_explanation(run, overrides, asked, Outputs(None, None, as_json=True))
+
+
+def served(run: str, overrides: Sequence[str]) -> list[tuple[str, float]]:
+    """The translations that a server of a run gives, and their scores."""
+    runs = load_served_runs([run], overrides, cache_bytes=0)
+    try:
+        [direction] = runs.directions.values()
+        with direction.translator_for(Job(60.0)) as translator:
+            return [(each.text, each.score) for each in translator.translate(LINES)]
+    finally:
+        runs.close()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -47,23 +47,3 @@ def check_xml(data: bytes, limits: ReadingLimits = LIMITS) -> None:
         raise DataError(f"line {error.lineno}: no well-formed XML: {message}", hint=_OTHER_FILE) from error  # fmt: skip
     except (LookupError, ValueError) as error:
         raise DataError(f"no readable XML: {error}", hint=_OTHER_FILE) from error
-
-
-def parsed_xml(data: bytes, limits: ReadingLimits = LIMITS) -> Any:
-    """The root element of XML, by lxml, after `check_xml`."""
-    from lxml import etree
-
-    check_xml(data, limits)
-    parser = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        dtd_validation=False,
-        huge_tree=False,
-        remove_blank_text=False,
-        strip_cdata=False,
-    )
-    try:
-        return etree.fromstring(data, parser)
-    except etree.XMLSyntaxError as error:
-        raise DataError(f"no readable XML: {error}", hint=_OTHER_FILE) from error
