@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.documents.document_translation import translate_document
+from transformer_cli.documents.document_translation import TOO_MARKED, translate_document
 from transformer_cli.documents.kept_spans import COPIED, IN_PIECES
 from transformer_cli.documents.plain_lines import read_plain_text
 from transformer_cli.documents.segments import Markup, Role, Segment, TranslatedSegment
@@ -95,8 +95,9 @@ def test_code_takes_the_place_of_a_word_and_is_never_seen_by_the_model() -> None
 def test_a_lost_word_of_code_comes_back() -> None:
     code = Markup(Role.WORD, 1, "<code>f</code>")
     document = Segments(Segment(("Call ", code, " twice"), "x"))
-    translate_document(document, Losing("{{0}}"))
+    found = translate_document(document, Losing("{{0}}"))
     assert document.written[0].pieces == ("CALL ", code, " TWICE")
+    assert found.doubts[0].text == "Call <code>f</code> twice"
 
 
 @pytest.mark.parametrize("text", ["42", "...", "", " \n ", "{name} %s", "\u00ad"])
@@ -120,3 +121,13 @@ def test_lines_stay_lines(text: str) -> None:
 def test_messages_name_the_line() -> None:
     found = translate_document(read_plain_text(b"one\r\n\r\ntwo {x}\n"), Losing("{x}"))
     assert [doubt.place for doubt in found.doubts] == ["line 3"]
+
+
+@pytest.mark.parametrize(("depth", "is_moved"), [(50, True), (51, False), (2000, False)])
+def test_a_text_with_too_much_markup_stays_and_is_marked(depth: int, is_moved: bool) -> None:
+    opening = [Markup(Role.OPEN, number, "<b>") for number in range(depth)]
+    closing = [Markup(Role.CLOSE, number, "</b>") for number in reversed(range(depth))]
+    document = Segments(Segment(("a", *opening, "b", *closing), "x"))
+    found = translate_document(document, UPPER)
+    assert (document.written[0].text == "AB") is is_moved
+    assert [doubt.reason for doubt in found.doubts] == [TOO_MARKED] * (not is_moved)

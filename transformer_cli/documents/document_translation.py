@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from transformer_cli.documents.inline_text import InlineText
+from transformer_cli.documents.inline_text import InlineText, has_too_much_markup
 from transformer_cli.documents.kept_spans import CheckedAnswer, with_kept_spans
 from transformer_cli.documents.segments import (
     Document,
@@ -14,6 +14,7 @@ from transformer_cli.documents.segments import (
     TranslatedSegment,
     has_letter,
     merged,
+    plain_text,
 )
 from transformer_cli.documents.tag_placement import place_markup
 from transformer_cli.documents.text_translator import (
@@ -24,6 +25,9 @@ from transformer_cli.documents.text_translator import (
 from transformer_cli.text.sentences import Sentence, gap_between
 
 EMPTY = "a range of markup has no words in the translation, so it is empty there"
+TOO_MARKED = "a text with so much markup inside it that it was left as it is"
+# Every character that `str.splitlines` takes for the end of a line.
+_LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
 class Doubt(NamedTuple):
@@ -67,7 +71,7 @@ def translate_document(document: Document, translator: TextTranslator) -> Transl
         document.write(translations, translator.languages),
         num_segments=sum(bool(each.parts) for each in segments),
         doubts=tuple(
-            Doubt(each.segment.place, doubt, each.inline.text)
+            Doubt(each.segment.place, doubt, each.shown)
             for each, translation in zip(segments, translations, strict=True)
             for doubt in translation.doubts
         ),
@@ -91,15 +95,19 @@ class _SegmentInWork:
     parts: tuple[_Part, ...]
     end: str
     """What stands behind the last part."""
+    doubts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, segment: Segment, translator: TextTranslator) -> "_SegmentInWork":
+        if has_too_much_markup(segment.pieces):
+            plain = Segment.plain(plain_text(segment.pieces), segment.place, keeps_spaces=False)
+            return cls(segment, InlineText.of(plain), (), "", (TOO_MARKED,))
         inline = InlineText.of(segment)
         has_markup = bool(inline.ranges or inline.points)
         parts, place, gap = [], 0, ""
         lines = inline.text.splitlines(keepends=True) if segment.keeps_spaces else [inline.text]
         for line in lines:
-            text = line.rstrip("\r\n") if segment.keeps_spaces else line
+            text = line.rstrip(_LINE_ENDS) if segment.keeps_spaces else line
             # Without markup, the translator itself divides a line into sentences and keeps its layout.
             sentences = translator.sentences(text) if has_markup else [Sentence(text, "")]
             for sentence in sentences:
@@ -115,12 +123,19 @@ class _SegmentInWork:
             place += len(line) - len(text)
         return cls(segment, inline, tuple(parts), gap)
 
+    @property
+    def shown(self) -> str:
+        """The text for a message, with what stands in the place of words."""
+        pieces = self.inline.with_words(self.inline.text)
+        return "".join(piece if isinstance(piece, str) else piece.raw for piece in pieces)
+
     def translation(
         self, answers: dict[AskedText, CheckedAnswer], languages: Languages
     ) -> TranslatedSegment:
         """The segment with the translations of its parts."""
         found = [answers[part.asked] for part in self.parts]
         doubts = tuple(dict.fromkeys(doubt for answer in found for doubt in answer.doubts))
+        doubts += self.doubts
         if all(
             answer.text == part.asked.text for answer, part in zip(found, self.parts, strict=True)
         ):

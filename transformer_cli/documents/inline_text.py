@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from transformer_cli.documents.segments import Markup, Piece, Role, Segment, plain_text
 
+# A text with more is no text of a person. The time of the placement grows with the product of markup and words.
+MAX_MARKUP = 1000
+MAX_DEPTH = 50
 _SPACES = re.compile(r"[ \t\r\n\f\v]+")
 
 
@@ -87,6 +90,18 @@ class InlineText:
             return [text] if text else []
         parts = re.split(f"({'|'.join(map(re.escape, self.words))})", text)
         return [self.words.get(part, part) for part in parts if part]
+
+
+def has_too_much_markup(pieces: Sequence[Piece]) -> bool:
+    """Whether a segment has more markup, or deeper ranges, than are moved."""
+    depth = num_markup = 0
+    for piece in pieces:
+        if isinstance(piece, Markup):
+            num_markup += 1
+            depth += (piece.role is Role.OPEN) - (piece.role is Role.CLOSE)
+            if num_markup > MAX_MARKUP or depth > MAX_DEPTH:
+                return True
+    return False
 
 
 def _with_single_spaces(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
