@@ -133,6 +133,6 @@ target = SentencePieceProcessor(model_file=f"{{folder}}/{files[1]}")
 translator = ctranslate2.Translator(folder)
 tokens = [*{tags}, *source.encode("Good morning.", out_type=str), "[EOS]"]
 [result] = translator.translate_batch([tokens], {search})
-print(target.decode_pieces(result.hypotheses[0]))
+print(target.decode_pieces(result.hypotheses[0]).replace("\u2581", " ").strip())
 ```
 """

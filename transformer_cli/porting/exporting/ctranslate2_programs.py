@@ -115,7 +115,9 @@ class CTranslate2WithSentencePiece:
         written = self._model.translations(encoded, limits, **self._model.bans)
         for source, target in zip(encoded, written, strict=True):
             pieces = [piece for piece in target if piece != EOS]
-            text = self._target.decode_pieces(pieces)
+            # A piece that only the other side has keeps its mark of a space.
+            text = self._target.decode_pieces(pieces).replace("\u2581", " ")
+            text = text.removeprefix(" ").removesuffix(" ")
             ids = self._model.target_ids(target)
             found.append(Decoded(self._model.source_ids(source), ids, text))
         return found
