@@ -5,6 +5,7 @@ from pathlib import Path
 
 from transformer_cli.checkpoint.run_folder import RUNS
 from transformer_cli.errors import DataError, UsageError
+from transformer_cli.porting.exporting.export_run import RECORD
 from transformer_cli.porting.importing.exported_folder import import_exported, is_exported
 from transformer_cli.porting.importing.hugging_face_import import import_hugging_face
 from transformer_cli.porting.importing.imported_model import ImportedModel, Wishes
@@ -44,6 +45,12 @@ def import_folder(
 def _read(folder: ModelFolder, name: str, wishes: Wishes) -> ImportedModel:
     if is_exported(folder):
         return import_exported(folder, name, wishes)
+    if folder.has(RECORD):
+        kind = str(folder.json(RECORD).get("format"))[:50]
+        raise DataError(
+            f"{folder}: an export of tfm in the format {kind}, whose weights cannot be read back",
+            hint="import the folder of tfm export --to hf, or copy the run itself: its folder under runs/ works anywhere",
+        )
     if folder.has("config.json"):
         return import_hugging_face(folder, name, wishes)
     if is_of_tutorial(folder):
