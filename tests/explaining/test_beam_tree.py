@@ -11,7 +11,12 @@ from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.search import beam_search
-from transformer_cli.explaining.beam_tree import BeamRecorder, branches, tokens_of
+from transformer_cli.explaining.beam_tree import (
+    BeamRecorder,
+    best_of_each_step,
+    branches,
+    tokens_of,
+)
 from transformer_cli.explaining.explanation import BeamTree
 
 from ..decoding.chains import (
@@ -197,6 +202,18 @@ def test_branches_are_the_nodes_without_children() -> None:
     tree = observed(table, 4, beam_size=2, alpha=0.6)
     leaves = set(states(tree)) - {tokens[:-1] for tokens in states(tree) if tokens}
     assert set(branches(tree).values()) == leaves
+
+
+def test_the_best_branch_of_each_step_comes_first() -> None:
+    [table] = random_chain(10, num_sentences=1, vocabulary=7)
+    tree = observed(table, 4, beam_size=3, alpha=0.6)
+    nodes = [node.node for node in tree.nodes[1:]]
+    order = best_of_each_step(tree, nodes)
+    assert sorted(order) == nodes
+    num_steps = max(node.step for node in tree.nodes)
+    for step, node in enumerate(order[:num_steps], start=1):
+        scores = [one.score for one in tree.nodes if one.step == step]
+        assert (tree.nodes[node].step, tree.nodes[node].score) == (step, max(scores))
 
 
 def test_a_search_of_two_sentences_is_refused() -> None:

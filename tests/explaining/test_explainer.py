@@ -13,6 +13,7 @@ from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.combined_translators import combine_translators
 from transformer_cli.errors import DataError, UsageError
+from transformer_cli.explaining import explained_sentence
 from transformer_cli.explaining.explainer import TEMPERATURES, Explainer
 from transformer_cli.explaining.explanation import LineExplanation
 from transformer_cli.explaining.packed import unpacked
@@ -192,6 +193,19 @@ def test_a_branch_goes_on_as_a_translation_with_this_beginning(
         )
         assert again.translation == node.continuation
         assert [token.id for token in again.sentences[0].hypotheses[0].tokens][: len(ids)] == ids
+
+
+def test_greedy_search_goes_on_from_the_best_branches_only(
+    small: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explained_sentence, "MAX_CONTINUED", 3)
+    [sentence] = Explainer.of(small).explain("due due due due", continues=True).sentences
+    nodes = sentence.beam.nodes
+    left = [node for node in nodes if node.state == "dropped" and node.id != TOKENIZER.eos_id]
+    known = [node for node in left if node.continuation is not None]
+    assert len(left) > 3 >= len(known) > 0
+    for node in known:
+        assert node.score == max(one.score for one in left if one.step == node.step)
 
 
 def test_a_prefix_as_text_begins_the_translation(small: Translator) -> None:

@@ -103,6 +103,15 @@ def test_no_source_text_gets_a_token_of_the_target(kind: str) -> None:
     holds()
 
 
+def test_a_text_that_is_cut_still_ends_with_the_end_symbol(kind: str, tmp_path: Path) -> None:
+    source, target = tokenizers(kind, TableForm.JOINED)
+    content = tokenizer_json(source, target, TableForm.JOINED, CLEANING)
+    loaded = in_transformers(source, content, tmp_path)
+    found = loaded(ENGLISH[0] * 200, truncation=True)["input_ids"]
+    assert len(found) == 512
+    assert found[-1] == target.vocab_size + source.eos_id
+
+
 def test_rules_that_are_off_leave_the_text_alone(kind: str, tmp_path: Path) -> None:
     rules = CleaningConfig(normalize_unicode=False, remove_control_characters=False)
     source, _ = tokenizers(kind, TableForm.ONE)

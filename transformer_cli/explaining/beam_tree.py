@@ -128,6 +128,16 @@ def branches(tree: BeamTree) -> dict[int, TokenIds]:
     }
 
 
+def best_of_each_step(tree: BeamTree, nodes: Sequence[int]) -> list[int]:
+    """These nodes in another order: first the one with the best score of each step, then the second ones, and so on."""
+    ranks: dict[int, int] = {}
+    num_seen: dict[int, int] = {}
+    for node in sorted(nodes, key=lambda node: -tree.nodes[node].score):
+        step = tree.nodes[node].step
+        ranks[node] = num_seen[step] = num_seen.get(step, 0) + 1
+    return sorted(nodes, key=lambda node: (ranks[node], tree.nodes[node].step))
+
+
 def tokens_of(tree: BeamTree, node: int) -> TokenIds:
     """The tokens from the first one to this node."""
     ids: list[int] = []

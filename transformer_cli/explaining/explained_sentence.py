@@ -15,6 +15,7 @@ from transformer_cli.errors import DataError
 from transformer_cli.escaping import on_one_line
 from transformer_cli.explaining.beam_tree import (
     BeamRecorder,
+    best_of_each_step,
     branches,
     with_continuations,
 )
@@ -33,6 +34,9 @@ from transformer_cli.explaining.forward_trace import ForwardTrace, trace_forward
 from transformer_cli.explaining.inner_values import attention_of, masks_of, positions_of
 from transformer_cli.memory import to_device
 from transformer_cli.text.padding import pad_ids
+
+MAX_CONTINUED = 100
+"""From how many branches of a search greedy search goes on; a long sentence has thousands of branches."""
 
 
 class Explained(NamedTuple):
@@ -104,12 +108,15 @@ class SentenceExplainer:
         return piece
 
     def _continuations(self, request: Request, tree: BeamTree) -> dict[int, str]:
-        """The text of each branch: as it ends, or as greedy search goes on."""
+        """The text of each branch: as it ends, or as greedy search goes on from the best `MAX_CONTINUED`."""
         tokenizer = self.pipeline.target_tokenizer
         endings = branches(tree)
         is_complete = {node.node for node in tree.nodes if node.state in ("finished", "chosen")}
         is_complete |= {node.node for node in tree.nodes if node.id == tokenizer.eos_id}
-        left = [node for node in endings if node not in is_complete]
+        left = best_of_each_step(tree, [node for node in endings if node not in is_complete])
+        for node in left[MAX_CONTINUED:]:
+            del endings[node]
+        left = left[:MAX_CONTINUED]
         engine = replace(self.engine, continuing_ids=())  # a branch may end inside a word
         greedy = self.options.best_of_beam(1)
         requests = [request._replace(prefix=endings[node]) for node in left]

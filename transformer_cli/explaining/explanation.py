@@ -174,7 +174,7 @@ class BeamNode:
     hypothesis: int | None = None
     """The index of the hypothesis that ends here."""
     continuation: str | None = None
-    """Of a node without children: the whole text, as it ends here or as greedy search goes on; None: not asked for."""
+    """Of a node without children: the whole text, as it ends here or as greedy search goes on; None: not asked for, or not continued."""
 
 
 @dataclass(frozen=True, slots=True)

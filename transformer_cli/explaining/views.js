@@ -584,6 +584,8 @@
     if (end) {
       const isKnown = end.state === "chosen" || end.state === "finished";
       parts.push(make("div", {}, isKnown ? "It says: " : "It would have said (greedy search goes on): ", make("b", {}, end.continuation || "nothing")));
+    } else if (!nodes.some((one) => one.parent === node.node)) {
+      parts.push(make("div", { class: "tfm-note" }, "Nobody has asked how it would go on: too many branches were better."));
     }
     panel.replaceChildren(...parts);
   }

@@ -36,6 +36,6 @@ def run_import(folder: Path, name: str, wishes: Wishes, *, as_json: bool) -> Non
         *(f"note        {note}" for note in imported.notes),
         "",
         f'translate:  tfm translate --run {name}{to} "..."',
-        f"fine-tune:  {fine_tuning_command(name)}",
+        f"fine-tune:  {fine_tuning_command(imported.config)}",
     ]
     show(facts, lines, as_json=as_json)

@@ -1,5 +1,6 @@
 """A SentencePiece model, as its .spm or .model file holds it: pieces with scores, and a normalisation table."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +58,11 @@ def read_sentencepiece(content: bytes, origin: str) -> SentencePieceModel:
     return SentencePieceModel(scores, table, tuple(one.piece for one in model.pieces))
 
 
+def crossing_piece(pieces: Iterable[str]) -> str | None:
+    """The first piece with a space that is not its first character; None if there is none."""
+    return next((piece for piece in pieces if SPACE in piece[1:]), None)
+
+
 def _problems(model: Any) -> list[str]:
     """What keeps us from splitting text as this model does."""
     trainer, normalizer = model.trainer_spec, model.normalizer_spec
@@ -80,8 +86,8 @@ def _problems_of_pieces(pieces: list[tuple[str, int]]) -> list[str]:
     normal = [piece for piece, kind in pieces if kind == _NORMAL]
     if SPACE not in normal:
         problems.append("without a piece for a space")
-    crossing = [piece for piece in normal if SPACE in piece[1:]]
-    problems += [f"with pieces that contain a space, such as {crossing[0]!r}"] if crossing else []
+    if (crossing := crossing_piece(normal)) is not None:
+        problems.append(f"with pieces that contain a space, such as {crossing!r}")
     if len(set(normal)) != len(normal):
         problems.append("with a piece that stands there twice")
     return problems

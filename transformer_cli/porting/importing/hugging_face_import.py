@@ -13,6 +13,11 @@ from transformer_cli.interchange.foreign_tokenizers.marian_tokenizers import (
     marian_tokenizers,
 )
 from transformer_cli.interchange.foreign_tokenizers.sentencepiece_file import read_sentencepiece
+from transformer_cli.interchange.foreign_tokenizers.unigram_json import (
+    unigram_tokenizers,
+    unknown_id,
+    vocabulary_of_unigram,
+)
 from transformer_cli.porting.importing.imported_model import FINE_TUNING, ImportedModel, Wishes
 from transformer_cli.porting.importing.languages_of_folder import (
     Languages,
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
 
 SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
+TOKENIZER = "tokenizer.json"
 _MARIAN_FILES = (SOURCE_MODEL, TARGET_MODEL, VOCABULARY)
 _NEVER = -100.0
 """Added to the bias of [SOS], which no translation contains: exp(-100) is 0 beside any other probability, and a training loss
@@ -81,11 +87,13 @@ def import_hugging_face(folder: ModelFolder, name: str, wishes: Wishes) -> Impor
 def _tokenizers(
     folder: ModelFolder, settings: Mapping[str, Any], wishes: Wishes
 ) -> tuple[Languages, ForeignTokenizers]:
+    if not folder.has(*_MARIAN_FILES) and folder.has(TOKENIZER):
+        return _tokenizers_of_one_file(folder, settings, wishes)
     if not folder.has(*_MARIAN_FILES):
         missing = [name for name in _MARIAN_FILES if not folder.has(name)]
         raise DataError(
             f"{folder}: there is no {' and no '.join(missing)}",
-            hint="the tokenizer of an OPUS-MT model consists of these files; copy the whole folder",
+            hint="the tokenizer of an OPUS-MT model consists of these files, others have a tokenizer.json; copy the whole folder",
         )
     models = tuple(
         read_sentencepiece(
@@ -107,6 +115,22 @@ def _tokenizers(
     except DataError as error:
         raise DataError(f"{folder}: {error.message}", hint=error.hint) from error
     return languages, tokenizers
+
+
+def _tokenizers_of_one_file(
+    folder: ModelFolder, settings: Mapping[str, Any], wishes: Wishes
+) -> tuple[Languages, ForeignTokenizers]:
+    """The tokenizers of a folder with a tokenizer.json, which serves both sides."""
+    content = folder.json(TOKENIZER, max_bytes=MAX_TOKENIZER_BYTES)
+    try:
+        vocabulary = vocabulary_of_unigram(content)
+        pad, start, end = _ids_in_config(folder, settings, len(vocabulary))
+        specials = SpecialEntries(unknown_id(content), pad, start, end)
+        _require_different(folder, specials)
+        languages = languages_of(folder, wishes, codes=language_codes(vocabulary))
+        return languages, unigram_tokenizers(content, specials, languages=languages.tagged)
+    except DataError as error:
+        raise DataError(f"{folder}: {error.message}", hint=error.hint) from error
 
 
 def _vocabulary(folder: ModelFolder, name: str) -> dict[str, int]:
@@ -131,10 +155,25 @@ def _special_entries(
     for vocabulary, entry in ((source, unknown), (target, unknown), (source, padding), (source, ending)):  # fmt: skip
         if entry not in vocabulary:
             raise DataError(f"{folder}: the vocabulary has no entry {entry}")
+    pad, start, end = _ids_in_config(folder, settings, len(target))
+    of_target = SpecialEntries(target[unknown], pad, start, end)
+    # The encoder reads no start token; a copy of the row of padding stands in its place.
+    of_source = SpecialEntries(source[unknown], source[padding], source[padding], source[ending])
+    if source is target:
+        of_source = of_target
+    for one in (of_source, of_target):
+        _require_different(folder, one)
+    return of_source, of_target
+
+
+def _ids_in_config(
+    folder: ModelFolder, settings: Mapping[str, Any], vocab_size: int
+) -> tuple[int, int, int]:
+    """The ids of padding, of the start and of the end of a translation."""
     names = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
     ids = [settings.get(name) for name in names]
     for name, index in zip(names, ids, strict=True):
-        if type(index) is not int or not 0 <= index < len(target):
+        if type(index) is not int or not 0 <= index < vocab_size:
             raise DataError(f"{folder}: config.json: {name} is {index!r}, which is no id of the vocabulary")  # fmt: skip
     first = settings.get("forced_bos_token_id")
     if first is not None:
@@ -143,15 +182,12 @@ def _special_entries(
             hint="models that choose the target language in this way cannot be imported",
         )
     pad, start, end = (int(index or 0) for index in ids)
-    of_target = SpecialEntries(target[unknown], pad, start, end)
-    # The encoder reads no start token; a copy of the row of padding stands in its place.
-    of_source = SpecialEntries(source[unknown], source[padding], source[padding], source[ending])
-    if source is target:
-        of_source = of_target
-    for one in (of_source, of_target):
-        if len({one.unk, one.pad, one.end}) != 3:
-            raise DataError(f"{folder}: config.json: the ids of unknown, padding and end are not different")  # fmt: skip
-    return of_source, of_target
+    return pad, start, end
+
+
+def _require_different(folder: ModelFolder, specials: SpecialEntries) -> None:
+    if len({specials.unk, specials.pad, specials.end}) != 3:
+        raise DataError(f"{folder}: config.json: the ids of unknown, padding and end are not different")  # fmt: skip
 
 
 def _with_our_ids(
@@ -182,7 +218,8 @@ def _with_our_ids(
 
 def _decoding(settings: Mapping[str, Any]) -> DecodingConfig:
     """The search that the folder asks for; a score is divided by length^length_penalty, as in transformers."""
-    beam_size, penalty = settings.get("num_beams"), settings.get("length_penalty", 1.0)
+    beam_size, penalty = settings.get("num_beams"), settings.get("length_penalty")
+    penalty = 1.0 if penalty is None else penalty
     found: dict[str, Any] = {"length_normalization": "average", "length_penalty": penalty}
     if isinstance(beam_size, int) and 1 <= beam_size <= 64:
         found["beam_size"] = beam_size

@@ -11,7 +11,7 @@ from transformer_cli import __version__
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.checkpoint.stored import IMPORTED
-from transformer_cli.config import to_yaml
+from transformer_cli.config import Config, FilesData, to_yaml
 from transformer_cli.errors import CannotCreateError
 from transformer_cli.model import Transformer
 from transformer_cli.porting.importing.imported_model import FINE_TUNING, ImportedModel
@@ -77,11 +77,20 @@ def require_new(name: str, runs_folder: Path = RUNS) -> None:
         )
 
 
-def fine_tuning_command(name: str, runs_folder: Path = RUNS) -> str:
+def fine_tuning_command(config: Config, runs_folder: Path = RUNS) -> str:
     """The command that starts the fine-tuning of an imported run; the corpus in it is an example."""
-    config_file = RunFolder(runs_folder / name).config_file
-    changes = f"--set name={name}-tuned --set training.init_from={name}"
-    return f"tfm train --config {config_file} {changes} --set data.corpora.0.path=my-corpus.tsv"
+    name, data = config.name, config.data
+    changes = [f"name={name}-tuned", f"training.init_from={name}"]
+    if isinstance(data, FilesData):
+        is_one_file = data.corpora[0].path is not None
+        texts = {
+            f"{side}_path": f"my.{getattr(data, f'{side}_language')}"
+            for side in ("source", "target")
+        }
+        files = {"path": "my-corpus.tsv"} if is_one_file else texts
+        changes += [f"data.corpora.0.{key}={file}" for key, file in files.items()]
+    settings = " ".join(f"--set {change}" for change in changes)
+    return f"tfm train --config {RunFolder(runs_folder / name).config_file} {settings}"
 
 
 def _heading(imported: ImportedModel) -> str:
@@ -90,7 +99,7 @@ def _heading(imported: ImportedModel) -> str:
         f"This run was imported: {imported.origin}. It translates as it is.",
         "Fine-tuning makes a new run of it, with your pairs of sentences (a TSV file: source, tab, target; or the names of",
         "two text files, data.corpora.0.source_path and target_path):",
-        f"  {fine_tuning_command(imported.config.name)}",
+        f"  {fine_tuning_command(imported.config)}",
     ]
     if imported.config.training == FINE_TUNING:
         lines.append("The sections data and training are a proposal for that.")
