@@ -130,6 +130,9 @@ def test_a_missing_or_broken_document_is_named() -> None:
     with pytest.raises(DataError, match=r"bad\.json: line 1: no valid JSON"):
         translate("bad.json", "out.json")
     assert not Path("out.json").exists()
+    Path("t.csv").write_text("id,name\n1,uno due\n")
+    with pytest.raises(UsageError, match=r"t\.csv: which columns are to be translated"):
+        translate("t.csv", "out.csv")
 
 
 @pytest.mark.usefixtures("of_words")

@@ -27,6 +27,6 @@ ValuesOption = Annotated[
         "--values",
         metavar="PATTERN",
         help="For json and yaml: which values are translated, such as items.*.title; may be repeated. "
-        "Default: all strings.",
+        "Default: all strings but names for programs, such as en_US.",
     ),
 ]

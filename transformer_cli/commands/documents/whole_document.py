@@ -51,8 +51,8 @@ def run_document_translation(
     try:
         # The document is read before the model, because a file in another format is found at once.
         document = read_document(data, given.format, given.options)
-    except DataError as error:
-        raise DataError(f"{given.name}: {error.message}", hint=error.hint) from error
+    except (DataError, UsageError) as error:
+        raise type(error)(f"{given.name}: {error.message}", hint=error.hint) from error
     glossary = None if wishes.glossary is None else read_glossary(wishes.glossary)
     loaded = load_run(run, overrides)
     translator = with_replacement(chosen_translator(loaded, wishes, glossary), wishes)
