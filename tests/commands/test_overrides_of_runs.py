@@ -212,7 +212,11 @@ def test_each_setting_that_a_run_may_change_works_on_some_command() -> None:
     ("command", "override", "hint"),
     [
         ("translate", "validation.scores=[bleu]", "it has one on tfm validate"),
-        ("next", "decoding.beam_size=2", "it has one on tfm translate and tfm validate"),
+        (
+            "next",
+            "decoding.beam_size=2",
+            "it has one on tfm translate, tfm serve, tfm validate and tfm explain; ",
+        ),
         ("validate", "decoding.num_best=2", "it has one on tfm translate"),
         ("validate", "validation.beam_size=2", "tfm validate takes decoding.beam_size instead"),
         ("validate --source", "data.root=.", "it has one on tfm validate"),

@@ -15,16 +15,28 @@ CHANGES = {"rename", "renames", "unlink", "rmdir", "rmtree", "copyfile", "copytr
            "ftruncate"}  # fmt: skip
 # Words that mean something else elsewhere.
 CHANGES_OF_OS = {"replace", "remove", "removedirs", "link", "move", "copy", "copy2"}
-# They write in a folder that `staged_folder` makes appear as a whole, into a temporary file or /proc, or curves,
-# which may be lost.
+# They write in a folder that `staged_folder` makes appear as a whole, into a temporary folder, a temporary file or /proc,
+# curves, which may be lost, or a download that is not whole yet.
 STAGED = {
     "benchmark/measuring/peak_memory.py",
+    "corpora/cleaned_files.py",
+    "corpora/fetching/downloads.py",
+    "corpora/fetching/fetched_corpora.py",
+    "corpora/held_out_forms.py",
+    "corpora/inspection.py",
+    "corpora/pair_checks.py",
+    "corpora/pair_cleaner.py",
     "data/fingerprint.py",
     "data/preparation.py",
     "data/selection/digest_set.py",
     "data/shared_data.py",
     "data/sources/streams.py",
     "data/text_file.py",
+    "porting/exporting/argos_format.py",
+    "porting/exporting/export_format.py",
+    "porting/exporting/export_run.py",
+    "porting/exporting/hugging_face_format.py",
+    "porting/exporting/onnx_format.py",
     "training/callbacks/recorders.py",
 }
 

@@ -94,7 +94,9 @@ def overridable_setting(override: str, command: Command) -> str:
     elif commands:
         problem = f"this setting has no effect on tfm {command}"
         others = [name for name in commands if not ("validate" in commands and " " in name)]
-        hint = f"it has one on tfm {' and tfm '.join(others)}; {hint}"
+        *first, last = (f"tfm {name}" for name in others)
+        listed = f"{', '.join(first)} and {last}" if first else last
+        hint = f"it has one on {listed}; {hint}"
     else:
         problem = "this setting cannot be changed for a trained model"
         if setting not in {*setting_paths(), *setting_paths({"source": "files"})}:

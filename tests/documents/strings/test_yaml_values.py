@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from transformer_cli.documents.document_translation import translate_document
@@ -97,6 +97,8 @@ def squeezed(value: Any, *, is_changed: bool) -> Any:
 def test_all_strings_change_and_nothing_else(
     value: Any, flow: bool | None, style: str | None
 ) -> None:
+    # Names such as @a are protected, so they do not change.
+    assume("@a" not in str(value) and "@b" not in str(value))
     text = yaml.safe_dump(value, default_flow_style=flow, default_style=style, allow_unicode=True)
     data = text.encode()
     assert translate_document(read_yaml(data), Identity()).data == data
