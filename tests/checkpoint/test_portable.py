@@ -81,11 +81,9 @@ def test_a_corpus_without_files_stays_as_it_is(source: str) -> None:
     assert portable_config(before) == before
 
 
-@pytest.mark.parametrize(
-    ("is_shared", "names"),
-    [(True, {"tokenizer.json"}), (False, {"tokenizer.source.json", "tokenizer.target.json"})],
-)
-def test_a_shared_tokenizer_is_stored_once(is_shared: bool, names: set[str]) -> None:
-    tokenizer = train_tokenizer(["a b c"], TokenizerConfig())
-    files = portable_files(config({"source": "phrasebook"}, shared=is_shared), tokenizer, tokenizer)
-    assert files.keys() == {"config.yaml", *names}
+def test_one_tokenizer_is_stored_once_and_two_are_stored_twice() -> None:
+    tokenizer, other = (train_tokenizer(["a b c"], TokenizerConfig()) for _ in range(2))
+    data = config({"source": "phrasebook"})
+    assert portable_files(data, tokenizer, tokenizer).keys() == {"config.yaml", "tokenizer.json"}
+    names = {"config.yaml", "tokenizer.source.json", "tokenizer.target.json"}
+    assert portable_files(data, tokenizer, other).keys() == names

@@ -1,5 +1,6 @@
 """Translates a document: all texts in one batch, with the markup moved and everything that must stay checked."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -24,7 +25,11 @@ from transformer_cli.documents.text_translator import (
 )
 from transformer_cli.text.sentences import Sentence, gap_between
 
-EMPTY = "a range of markup has no words in the translation, so it is empty there"
+EMPTY = "a tag has no words in the translation, so it is empty there"
+NOT_TEXT = "it has bytes that are no text, so it was left as it is"
+_NOT_TEXT = re.compile(
+    "[\ud800-\udfff]"
+)  # bytes that are not valid in the encoding, and half characters
 TOO_MARKED = "a text with so much markup inside it that it was left as it is"
 # Every character that `str.splitlines` takes for the end of a line.
 _LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
@@ -106,6 +111,8 @@ class _SegmentInWork:
         has_markup = bool(inline.ranges or inline.points)
         parts, place, gap = [], 0, ""
         lines = inline.text.splitlines(keepends=True) if segment.keeps_spaces else [inline.text]
+        if _NOT_TEXT.search(inline.text):
+            return cls(segment, inline, (), inline.text)
         for line in lines:
             text = line.rstrip(_LINE_ENDS) if segment.keeps_spaces else line
             # Without markup, the translator itself divides a line into sentences and keeps its layout.
@@ -133,6 +140,8 @@ class _SegmentInWork:
         self, answers: dict[AskedText, CheckedAnswer], languages: Languages
     ) -> TranslatedSegment:
         """The segment with the translations of its parts."""
+        if _NOT_TEXT.search(self.inline.text):
+            return TranslatedSegment(self.segment.pieces, (NOT_TEXT,))
         found = [answers[part.asked] for part in self.parts]
         doubts = tuple(dict.fromkeys(doubt for answer in found for doubt in answer.doubts))
         doubts += self.doubts

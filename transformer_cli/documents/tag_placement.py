@@ -61,6 +61,7 @@ class _Placement:
             for label in source.words
             for match in re.finditer(re.escape(label), target)
         ]
+        self._cores = [self._core(word) for word in self._words]
         self._num_empty = 0
 
     def placed(self) -> PlacedMarkup:
@@ -96,11 +97,12 @@ class _Placement:
 
     def _range_of(self, node: _Node, free: Sequence[Extent]) -> Extent:
         """The range of the translation that holds as many words of a node and as few others as possible."""
-        runs = [run for part in free if (run := self._best_run(node.own, part)) is not None]
+        runs = [(run, part) for part in free if (run := self._best_run(node.own, part)) is not None]
         if runs:
-            first, last = max(runs, key=lambda run: self._score(node.own, *run))
+            (first, last), part = max(runs, key=lambda found: self._score(node.own, *found[0]))
             exact = self._inside_one_word(node, first) if first == last else None
-            return exact or self._without_outer_marks(node, first, last)
+            start, end = exact or self._without_outer_marks(node, first, last)
+            return max(start, part[0]), min(end, part[1])
         if any(map(str.isalnum, self._source.text[slice(*node.source)])):
             self._num_empty += 1
         place = self._place_beside(node.source[0])
@@ -114,11 +116,11 @@ class _Placement:
 
     def _best_run(self, own: frozenset[int], part: Extent) -> tuple[int, int] | None:
         """The words in a part with the largest number of own words minus others; None if there is no own word."""
-        first = bisect_left(self._words, (part[0], part[0]))
+        first = bisect_left(self._cores, (part[0], part[0]))
         best: tuple[int, int, int] | None = None
         start, total = first, 0
         for number in range(first, len(self._words)):
-            if self._words[number][1] > part[1]:
+            if self._cores[number][1] > part[1]:
                 break
             if total <= 0:
                 start, total = number, 0
@@ -149,6 +151,15 @@ class _Placement:
         while start < end and inner[-1:].isalnum() and self._is_mark(end - 1):
             end -= 1
         return (start, end) if start < end else (self._words[first][0], self._words[last][1])
+
+    def _core(self, word: Extent) -> Extent:
+        """A word without the punctuation at its ends, which may stand outside of a range that holds the word."""
+        start, end = word
+        while start < end and self._is_mark(start):
+            start += 1
+        while start < end and self._is_mark(end - 1):
+            end -= 1
+        return (start, end) if start < end else word
 
     def _is_mark(self, place: int) -> bool:
         """Whether punctuation stands at a place of the translation, and not a character of a label."""

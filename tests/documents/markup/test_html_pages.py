@@ -1,9 +1,11 @@
 """HTML pages: what is translated, what stays, and where the tags go."""
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.documents.document_translation import translate_document
+from transformer_cli.documents.document_translation import NOT_TEXT, translate_document
 from transformer_cli.documents.markup.html_pages import read_html
 from transformer_cli.documents.segments import Languages
 
@@ -143,3 +145,22 @@ def test_white_space_around_a_block_stays() -> None:
     page = "<div>\n  <p>\n    one\n    two </p>\n  three <img src=a>\n</div>\n"
     wanted = "<div>\n  <p>\n    ONE TWO </p>\n  THREE <img src=a>\n</div>\n"
     assert upper(page) == wanted
+
+
+def test_tags_around_the_same_words_hold_them_all_before_a_mark() -> None:
+    for text in (
+        "<p>They are on the <b><i>table</i></b>.</p>",
+        '<p>Where is the <a href="x"><u>old station</u></a>?</p>',
+        "<p><b><i>They are on the table</i></b>.</p>",
+        "<p>He said (<b><i>loudly</i></b>) no.</p>",
+    ):
+        upper = text.upper().replace('HREF="X"', 'href="x"')
+        expected = re.sub(r"</?[A-Z]", lambda tag: tag[0].lower(), upper)
+        assert translated(read_html(text.encode())) == expected
+
+
+def test_a_text_with_bytes_that_are_no_text_stays_and_is_named() -> None:
+    data = b"<p>Caf\xe9 here</p><p>And more</p>"
+    result = done(read_html(data))
+    assert result.data == b"<p>Caf\xe9 here</p><p>AND MORE</p>"
+    assert [doubt.reason for doubt in result.doubts] == [NOT_TEXT]

@@ -17,10 +17,15 @@ def make_card(run: str | None, folder: Path | None, wishes: CardWishes, *, as_js
     """Print the card of a run, or write it with its pictures into a folder.
 
     Raises:
-        CannotCreateError: there is no such folder.
+        CannotCreateError: there is no such folder, or it has a card.
     """
     if folder is not None and not folder.is_dir():
         raise CannotCreateError(f"{folder}: no such folder")
+    if folder is not None and (folder / CARD).exists():
+        raise CannotCreateError(
+            f"{folder / CARD} exists, and is not overwritten",
+            hint="name another folder, or move the file",
+        )
     trained = load_trained(find_run(run))
     logger.info("%s, step %d", trained.folder, trained.step)
     translator = float32_translator(trained, trained.config.decoding.beam_size)
