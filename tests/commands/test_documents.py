@@ -159,3 +159,19 @@ def test_the_command_line_passes_columns_and_values() -> None:
     assert Path("t2.csv").read_text().startswith("id,name\n1,")
     assert Path("v2.json").read_text().endswith('"b": "tre"}')
     assert "uno due" not in Path("v2.json").read_text()
+
+
+def test_a_document_is_not_written_into_a_file_of_another_format(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<p>uno</p>")
+    with pytest.raises(UsageError, match=r"has the ending of md") as refused:
+        run_document_translation(
+            chosen(str(page)),
+            tmp_path / "page.md",
+            run=None,
+            overrides=[],
+            wishes=Wishes(),
+            as_json=False,
+        )
+    assert "documents are not converted" in str(refused.value.hint)
+    assert not (tmp_path / "page.md").exists()

@@ -19,6 +19,7 @@ from transformer_cli.commands.translating.dictionary import with_replacement
 from transformer_cli.commands.translating.wishes import Wishes
 from transformer_cli.decoding import read_glossary
 from transformer_cli.documents import ModelTranslator, read_document, translate_document
+from transformer_cli.documents.formats import format_of
 from transformer_cli.documents.kept_spans import CUT
 from transformer_cli.errors import DataError, MissingInputError, UsageError
 from transformer_cli.escaping import on_one_line
@@ -47,6 +48,7 @@ def run_document_translation(
     """
     _check_wishes(wishes, as_json=as_json)
     output = None if output_file == STANDARD else output_file
+    _check_ending(given, output)
     data = _read(given, output)
     try:
         # The document is read before the model, because a file in another format is found at once.
@@ -75,6 +77,16 @@ def run_document_translation(
         found.num_segments,
         found.num_marked,
     )
+
+
+def _check_ending(given: ChosenDocument, output: Path | None) -> None:
+    """Refuse to write a document of one format into a file whose name says another."""
+    named = None if output is None else format_of(output)
+    if named is not None and named != given.format:
+        raise UsageError(
+            f"{given.name} is a document of the format {given.format.name}, and {output} has the ending of {named.name}",
+            hint=f"name an --output that ends with {given.format.endings[0]}: documents are not converted",
+        )
 
 
 def _read(given: ChosenDocument, output: Path | None) -> bytes:
