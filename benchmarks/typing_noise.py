@@ -49,18 +49,19 @@ def main() -> None:
     decoding = DecodingConfig(beam_size=arguments.beam_size)
     translators = {run: load_translator(run, decoding=decoding) for run in arguments.run}
     pairs = _test_pairs(arguments.run[0], arguments.data_root)[: arguments.num_sentences]
-    width = max(map(len, CHANGES))
-    heading = "".join(f"{run:>16}" for run in translators)
+    width, metric = max(map(len, CHANGES)), BLEU(lowercase=True)
+    columns = [max(16, len(run) + 2) for run in translators]
+    heading = "".join(f"{run:>{column}}" for run, column in zip(translators, columns, strict=True))
     _print(f"{'source':{width}}  changed{heading}")
     for name, noise in CHANGES.items():
         sources = [pair.source if noise is None else _changed(pair, noise) for pair in pairs]
         num_changed = sum(
             source != pair.source for source, pair in zip(sources, pairs, strict=True)
         )
-        scores = [_bleu(translator, sources, pairs) for translator in translators.values()]
-        row = "".join(f"{score:16.1f}" for score in scores)
+        scores = [_bleu(metric, one, sources, pairs) for one in translators.values()]
+        row = "".join(f"{score:{column}.1f}" for score, column in zip(scores, columns, strict=True))
         _print(f"{name:{width}}  {num_changed / len(pairs):7.0%}{row}")
-    _print(f"BLEU of {len(pairs):,} sentences: {BLEU(lowercase=True).get_signature()}")
+    _print(f"BLEU of {len(pairs):,} sentences: {metric.get_signature()}")
 
 
 def _test_pairs(run: str, root: str | None) -> list[SentencePair]:
@@ -76,10 +77,12 @@ def _changed(pair: SentencePair, noise: NoiseConfig) -> str:
     return with_noise(pair.source, pair.target, noise, Random(f"{SEED} {pair.source}"))[0]
 
 
-def _bleu(translator: Translator, sources: list[str], pairs: list[SentencePair]) -> float:
+def _bleu(
+    metric: BLEU, translator: Translator, sources: list[str], pairs: list[SentencePair]
+) -> float:
     texts = [translation.text for translation in translator.translate(sources)]
     references = [[pair.target for pair in pairs]]
-    return float(BLEU(lowercase=True).corpus_score(texts, references).score)
+    return float(metric.corpus_score(texts, references).score)
 
 
 def _print(line: str) -> None:
