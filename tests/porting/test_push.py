@@ -84,6 +84,12 @@ class HubServer(ThreadingHTTPServer):
         self.message = ""
 
 
+@pytest.fixture(autouse=True)
+def _hub_may_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub of these tests runs on this machine, so they ask it also where HF_HUB_OFFLINE is set."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+
+
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[HubServer]:
     server = HubServer()
