@@ -15,10 +15,16 @@ _MAX_DETECTED_CHARACTERS = 2000
 _NO_NAME = re.compile(r"[^\w.-]+")
 
 
+# A table needs the names of its columns, and no request has a place for them.
+_TABLES = ("csv", "tsv")
+
+
 def available_formats() -> list[Format]:
-    """The formats whose packages are installed."""
+    """The formats that a request can send: their packages are installed, and they need no further options."""
     found = []
     for each in FORMATS:
+        if each.name in _TABLES:
+            continue
         try:
             require_extra("documents", each.modules, purpose=each.name)
         except UsageError:

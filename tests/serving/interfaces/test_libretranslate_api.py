@@ -172,6 +172,9 @@ def test_the_settings_of_a_page_name_the_limits(client: TestClient) -> None:
     assert settings["keyRequired"] is False
     assert settings["suggestions"] is False
     assert settings["language"]["source"] == {"code": "en", "name": "English"}
+    # The columns of a table cannot be named in a request.
+    assert {".docx", ".html"} <= {*settings["supportedFilesFormat"]}
+    assert not {".csv", ".tsv"} & {*settings["supportedFilesFormat"]}
 
 
 def test_a_key_is_needed_if_the_server_has_keys() -> None:
