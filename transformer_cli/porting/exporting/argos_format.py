@@ -6,6 +6,7 @@ model for both sides, adds no [EOS], and bans no token; so the exported model do
 
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from transformer_cli.config import Config
+from transformer_cli.errors import DataError, MissingInputError
 from transformer_cli.interchange.ctranslate2_files import (
     BuiltIn,
     TokenNames,
@@ -21,6 +23,7 @@ from transformer_cli.interchange.ctranslate2_files import (
 )
 from transformer_cli.interchange.foreign_tokenizers.sentencepiece_writing import sentencepiece_bytes
 from transformer_cli.interchange.position_tables import MIN_POSITIONS
+from transformer_cli.porting.exporting.ctranslate2_format import MODEL_FILE
 from transformer_cli.porting.exporting.ctranslate2_programs import Vocabularies
 from transformer_cli.porting.exporting.export_format import (
     Decoded,
@@ -32,6 +35,8 @@ from transformer_cli.text.languages import name_of_language
 from transformer_cli.text.word_split import EOS
 
 if TYPE_CHECKING:  # the import of PyTorch takes seconds
+    from torch import Tensor
+
     from transformer_cli.checkpoint import TrainedModel
 
 SENTENCEPIECE = "sentencepiece.model"
@@ -91,6 +96,12 @@ class ArgosFormat:
             folder = package.namelist()[0].split("/")[0]
         _write_members(path, {f"{folder}/{name}": content for name, content in files.items()})
 
+    def stored_tensors(self, path: Path) -> "dict[str, Tensor] | None":
+        from transformer_cli.interchange.ctranslate2_weights import read_weights
+
+        name = f"{MODEL_FOLDER}/{MODEL_FILE}"
+        return read_weights(member(path, name), f"{path}: {name}")
+
     def usage(self, trained: "TrainedModel", name: str) -> str:
         [direction] = trained.config.data.directions
         return f"""\
@@ -106,6 +117,27 @@ print(argostranslate.translate.translate("Good morning.", "{direction.source}", 
 
 LibreTranslate uses every package that is installed for Argos Translate on the same machine.
 """
+
+
+def member(path: Path, name: str) -> bytes:
+    """A file in a package.
+
+    Args:
+        path: the package.
+        name: of the file, below the one folder in which all files of a package lie.
+
+    Raises:
+        MissingInputError: the package has no such file.
+        DataError: it is no package, or it is damaged.
+    """
+    try:
+        with zipfile.ZipFile(path) as package:
+            folder = package.namelist()[0].split("/")[0]
+            return package.read(f"{folder}/{name}")
+    except KeyError:
+        raise MissingInputError(f"{path}: there is no {name} in this package") from None
+    except (zipfile.BadZipFile, zlib.error, IndexError, NotImplementedError, RuntimeError) as error:
+        raise DataError(f"{path}: not a whole package", hint="copy the file again") from error
 
 
 class ArgosPackage:

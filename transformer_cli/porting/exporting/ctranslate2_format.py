@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import Config
+from transformer_cli.errors import MissingInputError
 from transformer_cli.extras import require_extra
 from transformer_cli.interchange.ctranslate2_files import (
     BuiltIn,
@@ -37,7 +38,12 @@ from transformer_cli.porting.exporting.export_format import (
 )
 
 if TYPE_CHECKING:  # the import of PyTorch takes seconds
+    from torch import Tensor
+
     from transformer_cli.checkpoint import TrainedModel
+
+MODEL_FILE = "model.bin"
+"""The weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,15 @@ class CTranslate2Format:
 
     def add_files(self, path: Path, files: Mapping[str, bytes]) -> None:
         add_to_folder(path, files)
+
+    def stored_tensors(self, path: Path) -> "dict[str, Tensor] | None":
+        from transformer_cli.interchange.ctranslate2_weights import read_weights
+
+        file = path / MODEL_FILE
+        try:
+            return read_weights(file.read_bytes(), str(file))
+        except FileNotFoundError:
+            raise MissingInputError(f"{file}: no such file", hint="copy the whole folder") from None
 
     def usage(self, trained: "TrainedModel", name: str) -> str:
         source, target = trained.source_tokenizer, trained.target_tokenizer

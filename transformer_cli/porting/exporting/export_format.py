@@ -9,6 +9,8 @@ from transformer_cli.decoding import TokenIds
 from transformer_cli.text import SequenceFormat
 
 if TYPE_CHECKING:  # the import of PyTorch takes seconds
+    from torch import Tensor
+
     from transformer_cli.checkpoint import TrainedModel
 
 Quantization = Literal["int8"]
@@ -107,6 +109,20 @@ class ExportFormat(Protocol):
         """Put further files beside those of the model, such as README.md."""
         ...
 
+    def stored_tensors(self, path: Path) -> "dict[str, Tensor] | None":
+        """The float32 tensors in the files, from which `tfm import` takes the weights.
+
+        None: `tfm import` converts the tensors of this format itself, because another program may have trained them further.
+
+        Args:
+            path: the folder or file that `write` has written.
+
+        Raises:
+            MissingInputError: a file is missing.
+            DataError: a file cannot be read.
+        """
+        ...
+
     def usage(self, trained: "TrainedModel", name: str) -> str:
         """How the exported files are used, as Markdown without a heading; code that runs as it stands.
 
@@ -120,6 +136,7 @@ class ExportFormat(Protocol):
 def add_to_folder(path: Path, files: Mapping[str, bytes]) -> None:
     """`ExportFormat.add_files` of a format that is a folder."""
     for name, content in files.items():
+        (path / name).parent.mkdir(exist_ok=True)
         (path / name).write_bytes(content)
 
 

@@ -18,6 +18,7 @@ from transformer_cli.porting.card.model_card import CardSource, CardWishes, card
 from transformer_cli.porting.exporting.checked_texts import checked_texts
 from transformer_cli.porting.exporting.export_format import ExportFormat, Quantization
 from transformer_cli.porting.exporting.export_formats import FORMATS, require_open
+from transformer_cli.porting.exporting.own_folder import own_files
 from transformer_cli.porting.exporting.verification import Agreement, Reference
 from transformer_cli.runtime import prepare_machine
 from transformer_cli.storage import staged_file, staged_folder
@@ -79,6 +80,8 @@ def export_run(
                 wanted.write(trained, plain, quantization=None)
                 agreements.append(reference.require_equal(wanted.open(plain)))
         wanted.write(trained, path, quantization=quantization)
+        if quantization is None:
+            _add_way_back(trained, wanted, path)
         check = reference.require_equal if quantization is None else reference.require_similar
         agreements.append(check(wanted.open(path)))
         record = _record(trained, wanted, quantization, agreements)
@@ -90,6 +93,13 @@ def export_run(
         )
         wanted.add_files(path, {RECORD: record, **card_files(source, usage, notes)})
     return Exported(output, _num_bytes(output), tuple(agreements))
+
+
+def _add_way_back(trained: TrainedModel, wanted: ExportFormat, path: Path) -> None:
+    """What `tfm import` needs beside the files of a format."""
+    stored = wanted.stored_tensors(path)
+    if stored is not None:
+        wanted.add_files(path, own_files(trained, stored))
 
 
 def float32_translator(trained: TrainedModel, beam_size: int) -> Translator:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transformer_cli.checkpoint import portable_files
 from transformer_cli.config import Config
 from transformer_cli.interchange.hugging_face.model_classes import fitting_class, obstacles
 from transformer_cli.porting.exporting.export_format import (
@@ -17,14 +16,15 @@ from transformer_cli.porting.exporting.export_format import (
     Quantization,
     add_to_folder,
 )
+from transformer_cli.porting.exporting.own_folder import OWN_FOLDER, own_files
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers
 
 if TYPE_CHECKING:  # the import of PyTorch takes seconds
+    from torch import Tensor
+
     from transformer_cli.checkpoint import TrainedModel
 
-OWN_FOLDER = "tfm"
-"""The folder in an exported folder with the config and the tokenizers of the run, for `tfm import`."""
 MODEL_FILE = "model.safetensors"
 BATCH_SENTENCES = 25
 
@@ -55,10 +55,7 @@ class HuggingFaceFormat:
         state = trained.model.state_dict()
         tensors = hugging_face_tensors(trained.config.model, vocabularies, state)
         (path / MODEL_FILE).write_bytes(save(tensors, metadata={"format": "pt"}))
-        own = path / OWN_FOLDER
-        own.mkdir()
-        files = trained.config, trained.source_tokenizer, trained.target_tokenizer
-        add_to_folder(own, portable_files(*files))
+        add_to_folder(path, own_files(trained, None))
         add_to_folder(path, {name: _json(content) for name, content in _settings(trained).items()})
 
     def open(self, path: Path) -> OtherEngine:
@@ -66,6 +63,9 @@ class HuggingFaceFormat:
 
     def add_files(self, path: Path, files: Mapping[str, bytes]) -> None:
         add_to_folder(path, files)
+
+    def stored_tensors(self, path: Path) -> "dict[str, Tensor] | None":
+        return None
 
     def usage(self, trained: "TrainedModel", name: str) -> str:
         tags = trained.source_tokenizer.special_tokens[4:]

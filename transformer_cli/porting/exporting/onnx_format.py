@@ -16,6 +16,8 @@ from transformer_cli.porting.exporting.export_format import (
 )
 
 if TYPE_CHECKING:  # the import of PyTorch takes seconds
+    from torch import Tensor
+
     from transformer_cli.checkpoint import TrainedModel
 
 GRAPHS = "onnx"
@@ -58,6 +60,11 @@ class OnnxFormat:
 
     def add_files(self, path: Path, files: Mapping[str, bytes]) -> None:
         add_to_folder(path, files)
+
+    def stored_tensors(self, path: Path) -> "dict[str, Tensor] | None":
+        from transformer_cli.interchange.onnx.graph_tensors import read_graph_tensors
+
+        return read_graph_tensors(path / GRAPHS)
 
     def usage(self, trained: "TrainedModel", name: str) -> str:
         tags = trained.source_tokenizer.special_tokens[4:]

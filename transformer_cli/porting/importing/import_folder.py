@@ -1,12 +1,17 @@
 """`tfm import` as a function: a folder of another program becomes a run."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from transformer_cli.checkpoint.run_folder import RUNS
 from transformer_cli.errors import DataError, UsageError
+from transformer_cli.porting.exporting.argos_format import ArgosFormat
 from transformer_cli.porting.exporting.export_run import RECORD
 from transformer_cli.porting.importing.exported_folder import import_exported, is_exported
+from transformer_cli.porting.importing.exported_package import unpack_own_files
 from transformer_cli.porting.importing.hugging_face_import import import_hugging_face
 from transformer_cli.porting.importing.imported_model import ImportedModel, Wishes
 from transformer_cli.porting.importing.imported_run import ImportedRun, require_new, write_run
@@ -38,24 +43,39 @@ def import_folder(
             hint="letters, digits, '.', '_' and '-', of which a letter or a digit is the first; at most 100",
         )
     require_new(name, runs_folder)
-    imported = _read(ModelFolder(path), name, wishes)
-    return imported, write_run(imported, runs_folder)
+    with _opened(path) as folder:
+        imported = _read(folder, name, wishes, path)
+        return imported, write_run(imported, runs_folder)
 
 
-def _read(folder: ModelFolder, name: str, wishes: Wishes) -> ImportedModel:
+@contextmanager
+def _opened(path: Path) -> Iterator[ModelFolder]:
+    """The folder; a package of Argos Translate is unpacked, without its weights."""
+    if path.suffix != ArgosFormat().suffix or not path.is_file():
+        yield ModelFolder(path)
+        return
+    with TemporaryDirectory(prefix="tfm-") as name:
+        unpack_own_files(path, Path(name))
+        yield ModelFolder(Path(name))
+
+
+def _read(folder: ModelFolder, name: str, wishes: Wishes, path: Path) -> ImportedModel:
     if is_exported(folder):
-        return import_exported(folder, name, wishes)
+        return import_exported(folder, name, wishes, origin=path)
     if folder.has(RECORD):
-        kind = str(folder.json(RECORD).get("format"))[:50]
+        record = folder.json(RECORD)
+        kind = str(record.get("format"))[:50]
+        is_rounded = record.get("quantization") is not None
+        reason = "its weights are rounded to int8" if is_rounded else "an earlier version made it"
         raise DataError(
-            f"{folder}: an export of tfm in the format {kind}, whose weights cannot be read back",
-            hint="import the folder of tfm export --to hf, or copy the run itself: its folder under runs/ works anywhere",
+            f"{path}: an export of tfm in the format {kind} that cannot be read back: {reason}",
+            hint="export the run again without --quantize and import that, or copy the run itself: its folder under runs/ works anywhere",
         )
     if folder.has("config.json"):
         return import_hugging_face(folder, name, wishes)
     if is_of_tutorial(folder):
         return import_tutorial(folder, name, wishes)
     raise DataError(
-        f"{folder}: not a model folder that can be imported: there is no config.json and no tmodel_XX.pt",
+        f"{path}: not a model folder that can be imported: there is no config.json and no tmodel_XX.pt",
         hint="docs/importing.md lists what can be imported",
     )

@@ -87,7 +87,7 @@ class ModelFolder:
             DataError: they cannot be used.
         """
         if self.has(WEIGHTS):
-            return self._safetensors(WEIGHTS)
+            return self.safetensors(WEIGHTS)
         if self.has(INDEX):
             return self._parts()
         if self.has(PICKLED):
@@ -105,10 +105,11 @@ class ModelFolder:
             raise DataError(f"{self.path / INDEX}: not a map from tensors to safetensors files")
         tensors: dict[str, Tensor] = {}
         for name in sorted(set(names.values())):
-            tensors |= self._safetensors(name)
+            tensors |= self.safetensors(name)
         return tensors
 
-    def _safetensors(self, name: str) -> "dict[str, Tensor]":
+    def safetensors(self, name: str) -> "dict[str, Tensor]":
+        """The tensors of a safetensors file; raises the errors of `tensors`."""
         from transformer_cli.storage.tensors import read_all_tensors
 
         path = self.path / name
