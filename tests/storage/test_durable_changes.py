@@ -37,6 +37,7 @@ STAGED = {
     "porting/exporting/export_run.py",
     "porting/exporting/hugging_face_format.py",
     "porting/exporting/onnx_format.py",
+    "porting/importing/exported_package.py",
     "training/callbacks/recorders.py",
 }
 

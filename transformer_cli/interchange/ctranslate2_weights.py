@@ -1,4 +1,4 @@
-"""The tensors in `model.bin`, the file of CTranslate2 with the weights of a model."""
+"""The tensors in the file with which CTranslate2 stores the weights of a model."""
 
 import struct
 from collections.abc import Iterator
