@@ -1,0 +1,81 @@
+"""Makes every output, quotation of code, generated page and picture of the documentation.
+
+    python docs/make.py            # write what has changed
+    python docs/make.py --check    # say what has changed, and exit with 1
+    python docs/make.py --train    # train the model of docs/run anew, then write
+
+CONTRIBUTING.md explains the markers in the pages.
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from making.blocks import ROOT, Block, MarkerError, blocks, pages, rewritten
+from making.outputs import is_same, outputs_of
+from making.pictures import unlisted
+from making.quotes import quoted
+
+GENERATED = {"docs/configuration.md": "make_configuration", "docs/files.md": "make_files"}
+"""The pages that a script of docs/ prints as a whole."""
+
+
+def drifted(wanted: Callable[[Path], bool] = lambda page: True) -> Iterator[tuple[Path, str]]:
+    """Each page that should have another text, with this text.
+
+    Args:
+        wanted: the pages that are looked at.
+    """
+    chosen = [page for page in pages() if wanted(page)]
+    asked = [block for page in chosen for block in blocks(page) if block.kind == "output"]
+    made = {
+        (block.page, block.line): content
+        for block, content in zip(asked, outputs_of(asked), strict=True)
+    }
+
+    def content_of(block: Block) -> str | None:
+        if block.kind == "code":
+            return quoted(block)
+        content = made.get((block.page, block.line))
+        return None if content is None or is_same(block.content, content) else content
+
+    for page in chosen:
+        name = page.relative_to(ROOT).as_posix()
+        if name in GENERATED:
+            new = "\n".join(importlib.import_module(GENERATED[name]).lines())
+        else:
+            new = rewritten(page, content_of)
+        if new != page.read_text(encoding="utf-8"):
+            yield page, new
+
+
+def main() -> int:
+    """Write or check the documentation."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something has drifted")  # fmt: skip
+    parser.add_argument("--train", action="store_true", help="train the model of docs/run anew")
+    parser.add_argument("pages", nargs="*", type=Path, help="only these pages; absent: all")
+    arguments = parser.parse_args()
+    if arguments.train:
+        from making.docs_run import train
+
+        train()
+    only = {page.resolve() for page in arguments.pages}
+    try:
+        changed = [*drifted(lambda page: not only or page in only)]
+    except MarkerError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    wrong = [] if only else [*unlisted()]
+    for page, new in changed:
+        sys.stdout.write(f"{page.relative_to(ROOT)}: {'has drifted' if arguments.check else 'written'}\n")  # fmt: skip
+        if not arguments.check:
+            page.write_text(new, encoding="utf-8")
+    sys.stdout.writelines(f"{one}\n" for one in wrong)
+    return int(bool(wrong or (arguments.check and changed)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""Every picture: it is drawn on both themes, its description is stable, and each kind of file can be written."""
+
+import pytest
+
+from transformer_cli.drawing.description import describe_figure, digest_of
+from transformer_cli.drawing.picture_files import FORMATS, bytes_of
+from transformer_cli.drawing.pictures import PICTURES, draw_picture
+from transformer_cli.drawing.theme import WIDTH, ThemeName
+
+BEGINNINGS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+QUICK = [name for name in PICTURES if name != "batches"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", QUICK)
+def test_a_picture_is_drawn_in_the_width_of_all(name: str, theme: ThemeName) -> None:
+    figure = draw_picture(name, theme=theme)
+    assert figure.get_figwidth() == WIDTH
+    assert figure.get_axes()
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_same_picture_has_the_same_description_and_a_picture_on_dark_another(name: str) -> None:
+    first, again = draw_picture(name), draw_picture(name)
+    assert describe_figure(first) == describe_figure(again)
+    assert digest_of(first) == digest_of(again) != digest_of(draw_picture(name, theme="dark"))
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_saving_a_picture_does_not_change_its_description(name: str) -> None:
+    figure = draw_picture(name)
+    before = describe_figure(figure)
+    bytes_of(figure, ".png")
+    assert describe_figure(figure) == before
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_equal_pictures_give_equal_files(ending: str) -> None:
+    contents = [bytes_of(draw_picture("schedule"), ending) for _ in range(2)]
+    assert contents[0].startswith(BEGINNINGS[ending])
+    assert contents[0] == contents[1]
+
+
+def test_the_settings_of_the_user_for_matplotlib_do_not_change_a_picture() -> None:
+    import matplotlib
+
+    expected = bytes_of(draw_picture("masks"), ".png")
+    with matplotlib.rc_context({"font.size": 22, "font.family": ["serif"], "axes.grid": True}):
+        assert bytes_of(draw_picture("masks"), ".png") == expected
+
+
+def test_a_picture_follows_the_config_that_is_given() -> None:
+    ordinary = draw_picture("schedule")
+    assert digest_of(draw_picture("schedule", overrides=["model.d_model=256"])) != digest_of(
+        ordinary
+    )
+    assert "cosine" in describe_figure(draw_picture("schedule", config="en-it.yaml"))

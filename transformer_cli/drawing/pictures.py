@@ -1,0 +1,89 @@
+"""The pictures that `tfm draw` knows: names, one sentence for each, and the function that draws it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from transformer_cli.drawing.theme import THEMES, ThemeName, drawing_settings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One picture."""
+
+    sentence: str
+    """What it shows."""
+    module: str
+    function: str
+    """A function of this module of `drawing`; matplotlib and PyTorch are imported with it."""
+    follows: Literal["config", "run", "nothing"] = "nothing"
+    """What changes the picture."""
+    config: str = ""
+    """The shipped config that is drawn if the user gives none."""
+    overrides: tuple[str, ...] = ()
+    """Of that config."""
+
+
+_PAPER = "wmt14-en-de-base.yaml"
+_SHORT = ("training.max_steps=20000",)
+
+PICTURES = {
+    "masks": Picture(
+        "the masks of attention: causal, padding, and both", "attention_masks", "draw_masks"
+    ),
+    "schedule": Picture(
+        "the learning rate of a config",
+        "schedule_curves",
+        "draw_schedule",
+        "config",
+        _PAPER,
+        _SHORT,
+    ),
+}
+
+
+def draw_picture(
+    name: str,
+    *,
+    theme: ThemeName = "light",
+    config: str | None = None,
+    overrides: Sequence[str] = (),
+    run: Path | None = None,
+) -> "Figure":
+    """Draw a picture.
+
+    Args:
+        name: one of `PICTURES`.
+        theme: the colours.
+        config: a YAML file, or the name of a shipped config; None: the one that suits the picture.
+        overrides: settings such as "model.d_model=256".
+        run: the folder of a run, for a picture of its files.
+
+    Raises:
+        ConfigError: the config is wrong.
+    """
+    picture = PICTURES[name]
+    function = getattr(import_module(f"transformer_cli.drawing.{picture.module}"), picture.function)
+    with drawing_settings():
+        return function(*_subject(picture, config, overrides, run), THEMES[theme])
+
+
+def _subject(
+    picture: Picture, config: str | None, overrides: Sequence[str], run: Path | None
+) -> tuple[Any, ...]:
+    match picture.follows:
+        case "config":
+            from transformer_cli.config import load_config
+
+            if config is not None:
+                return (load_config(config, overrides),)
+            return (load_config(picture.config, [*picture.overrides, *overrides]),)
+        case "run":
+            return (run,)
+        case "nothing":
+            return ()
