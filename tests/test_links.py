@@ -108,7 +108,7 @@ def test_code_and_addresses_are_no_links() -> None:
         ("Which words belong together: `--alignment`", "which-words-belong-together---alignment"),
         ("`model.norm_eps` and *stress*", "modelnorm_eps-and-stress"),
         ("[Beam search](search.md), again", "beam-search-again"),
-        ("束搜索（beam search）", "束搜索beam-search"),
+        ("束搜索\uff08beam search\uff09", "束搜索beam-search"),  # full-width brackets
         ("1. Text to ids", "1-text-to-ids"),
         ("Why divide by √d_k?", "why-divide-by-d_k"),
         ("C'è più", "cè-più"),

@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -50,7 +49,7 @@ def pages() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site; a warning of the build is an error."""
     folder = tmp_path_factory.mktemp("site")
     built = subprocess.run(
@@ -62,7 +61,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         check=False,
     )
     assert built.returncode == 0, built.stderr
-    yield folder
+    return folder
 
 
 def test_every_page_is_in_a_group_of_the_navigation() -> None:

@@ -21,6 +21,15 @@ ROOT_PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
+SHOWN = {
+    ".md",
+    ".html",
+    ".svg",
+    ".png",
+    ".gif",
+    ".jpg",
+    ".pdf",
+}  # other files of docs/ are not on the site
 
 
 def on_site(link: str, page: str) -> str | None:
@@ -40,7 +49,7 @@ def on_site(link: str, page: str) -> str | None:
     target = posixpath.normpath(posixpath.join(posixpath.dirname(written_in), path))
     if target in ROOT_PAGES:
         place = ROOT_PAGES[target]
-    elif target.startswith("docs/") and (ROOT / target).is_file() and not target.endswith(".py"):
+    elif target.startswith("docs/") and Path(target).suffix in SHOWN and (ROOT / target).is_file():
         place = target.removeprefix("docs/")
     elif (ROOT / target / "README.md").is_file() and target.startswith("docs/"):
         place = f"{target}/README.md".removeprefix("docs/")
