@@ -1,4 +1,4 @@
-"""The documents: links work, names exist in the code, and generated pages are current."""
+"""The documents: names exist in the code, and generated pages are current."""
 
 import ast
 import importlib
@@ -31,8 +31,6 @@ REFERENCES = [
 FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
-LINK = re.compile(r"\]\(([^)\s]+)\)")
-HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 MODULE = re.compile(r"(?<![\w/.])([\w./-]+\.py)(?:: ([A-Za-z_][\w.]*))?")
 SECTIONS = "data|tokenizer|model|training|validation|decoding|runtime|published"
 SETTING = re.compile(rf"(?:--set )?((?:{SECTIONS})(?:\.\w+)+)(?:\.\*)?(?:$|: |=)")
@@ -46,12 +44,6 @@ each_document = pytest.mark.parametrize(
 def prose(document: Path) -> str:
     """The text of a document that readers see, without its code blocks."""
     return COMMENT.sub("", FENCED.sub("", document.read_text(encoding="utf-8")))
-
-
-def anchors(document: Path) -> set[str]:
-    """The anchors by which the headings of a document can be linked."""
-    headings = HEADING.findall(prose(document))
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def file_of(name: str, document: Path) -> Path | None:
@@ -102,18 +94,6 @@ def generator(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-@each_document
-def test_every_link_leads_to_a_file_and_a_heading_that_exist(document: Path) -> None:
-    for link in LINK.findall(prose(document)):
-        if re.match(r"[a-z]+:", link):
-            continue
-        path, _, anchor = link.partition("#")
-        target = (document.parent / path).resolve() if path else document
-        assert target.exists(), link
-        if anchor:
-            assert anchor in anchors(target), link
 
 
 @each_document
