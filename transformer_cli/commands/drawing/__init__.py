@@ -1,0 +1,1 @@
+"""`tfm draw`, and what it writes."""
