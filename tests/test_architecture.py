@@ -38,6 +38,7 @@ HEIGHTS = {
     "porting": 9,
     "serving": 9,
     "benchmark": 9,
+    "exercises": 9,
     "console": 9,
     "commands": 10,
     "cli": 11,

@@ -12,6 +12,7 @@ from transformer_cli.commands.arguments.corpora.data import data
 from transformer_cli.commands.arguments.corpora.init import init
 from transformer_cli.commands.arguments.corpora.likelihood import likelihood
 from transformer_cli.commands.arguments.corpora.score import score
+from transformer_cli.commands.arguments.exercises import exercises
 from transformer_cli.commands.arguments.explain import explain
 from transformer_cli.commands.arguments.models.average import average
 from transformer_cli.commands.arguments.models.card import card
@@ -99,6 +100,10 @@ app.command(cls=CarefulCommand, epilog="Example: tfm push en-it.hf your-name/en-
 app.command(
     cls=CarefulCommand, epilog="Example: tfm benchmark --config en-it.yaml --set runtime.threads=1"
 )(benchmark)
+app.command(
+    cls=CarefulCommand,
+    epilog="Example: tfm exercises my-exercises, then: tfm exercises --check my-exercises",
+)(exercises)
 
 
 def main() -> None:
