@@ -39,6 +39,7 @@ HEIGHTS = {
     "serving": 9,
     "benchmark": 9,
     "drawing": 9,
+    "exercises": 9,
     "console": 9,
     "commands": 10,
     "cli": 11,

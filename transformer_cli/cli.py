@@ -13,6 +13,7 @@ from transformer_cli.commands.arguments.corpora.init import init
 from transformer_cli.commands.arguments.corpora.likelihood import likelihood
 from transformer_cli.commands.arguments.corpora.score import score
 from transformer_cli.commands.arguments.draw import draw
+from transformer_cli.commands.arguments.exercises import exercises
 from transformer_cli.commands.arguments.explain import explain
 from transformer_cli.commands.arguments.models.average import average
 from transformer_cli.commands.arguments.models.card import card
@@ -105,6 +106,10 @@ app.command(
 app.command(cls=CarefulCommand, epilog="Example: tfm draw architecture --output architecture.png")(
     draw
 )
+app.command(
+    cls=CarefulCommand,
+    epilog="Example: tfm exercises my-exercises, then: tfm exercises --check my-exercises",
+)(exercises)
 
 
 def main() -> None:

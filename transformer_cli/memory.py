@@ -134,3 +134,18 @@ def return_freed_memory() -> None:
     """Give freed memory back to the system, after work with tensors of other sizes, such as decoding."""
     if _has_glibc():
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def limit_memory(spare_bytes: int) -> None:
+    """Limit the memory of this process to what it has and some spare bytes; on Linux only."""
+    try:
+        import resource
+    except ImportError:
+        return
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            used = int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:  # macOS has no such file, and does not keep the limit either
+        return
+    most = used + spare_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))

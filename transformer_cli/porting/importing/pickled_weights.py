@@ -87,9 +87,10 @@ def _convert(path: str, folder: str, num_bytes: int) -> None:
     """The work of the child: from a file of `torch.save` to safetensors."""
     import torch
 
+    from transformer_cli.memory import limit_memory
     from transformer_cli.storage.tensors import tensors_content
 
-    _limit_memory(num_bytes)
+    limit_memory(_SPARE_BYTES + num_bytes)
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
         tensors, numbers = _parts(loaded)
@@ -103,21 +104,6 @@ def _convert(path: str, folder: str, num_bytes: int) -> None:
     except Exception as error:
         with open(os.path.join(folder, _PROBLEM), "w", encoding="utf-8", errors="replace") as text:
             text.write(str(error).strip().split("\n")[0][:300])
-
-
-def _limit_memory(num_bytes: int) -> None:
-    """Limit the memory of this process to what it has, some spare, and a multiple of the file; on Linux only."""
-    try:
-        import resource
-    except ImportError:
-        return
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            used = int(file.read().split()[0]) * resource.getpagesize()
-    except OSError:  # macOS has no such file, and does not keep the limit either
-        return
-    most = used + _SPARE_BYTES + num_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def _parts(loaded: Any) -> "tuple[dict[str, Tensor], dict[str, int]]":

@@ -1,0 +1,1 @@
+"""The command for learners: the exercises."""
