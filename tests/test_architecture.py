@@ -36,6 +36,7 @@ HEIGHTS = {
     "explaining": 7,
     "training": 8,
     "porting": 9,
+    "ablations": 9,
     "serving": 9,
     "benchmark": 9,
     "drawing": 9,

@@ -15,6 +15,7 @@ from transformer_cli.commands.arguments.corpora.score import score
 from transformer_cli.commands.arguments.draw import draw
 from transformer_cli.commands.arguments.exercises import exercises
 from transformer_cli.commands.arguments.explain import explain
+from transformer_cli.commands.arguments.models.ablate import ablate
 from transformer_cli.commands.arguments.models.average import average
 from transformer_cli.commands.arguments.models.card import card
 from transformer_cli.commands.arguments.models.export import export
@@ -87,6 +88,7 @@ app.command(
     cls=CarefulCommand, epilog="Example: tfm init phrases.csv, or: tfm init train.en train.it"
 )(init)
 app.command(cls=CarefulCommand, epilog="Example: tfm average --run en-it --last 5")(average)
+app.command(cls=CarefulCommand, epilog="Example: tfm ablate no-causal-mask")(ablate)
 app.command(cls=CarefulCommand, epilog="Example: tfm align --source in.en --target in.it")(align)
 app.command(cls=CarefulCommand, epilog="Example: tfm serve --run en-it --port 5000")(serve)
 app.add_typer(data, name="data", cls=CarefulGroup)

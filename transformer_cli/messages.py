@@ -121,6 +121,20 @@ def talk_on_stderr(*, debug: bool = False) -> None:
 
 
 @contextmanager
+def only_warnings() -> Iterator[None]:
+    """Inside the block, standard error gets warnings and errors only; the log file of a run gets every line."""
+    handlers = [one for one in logger.handlers if isinstance(one, _AboveTheBar)]
+    levels = [handler.level for handler in handlers]
+    for handler in handlers:
+        handler.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for handler, level in zip(handlers, levels, strict=True):
+            handler.setLevel(level)
+
+
+@contextmanager
 def log_to_file(path: Path) -> Iterator[None]:
     """Write log lines to this file too, with the time, and also the exception that ends the block."""
     handler = _LogFile(path, encoding="utf-8", delay=True)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from transformer_cli.checkpoint import Checkpoint, Checkpoints, load_tokenizers
-from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import IMPORTED
 from transformer_cli.config import Config, load_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
@@ -112,7 +112,7 @@ def _prepared_data(
     """The data that the newest checkpoint was trained on, or newly prepared data."""
     tokenizers = initial.tokenizers if initial else None
     if newest is None:
-        take_over(config, folder.data_folder, RUNS)
+        take_over(config, folder.data_folder, folder.path.parent)
     data = prepare_data(
         config,
         folder.data_folder,

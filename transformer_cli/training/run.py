@@ -65,6 +65,7 @@ def train(
     callbacks: Callback | Iterable[Callback] = (),
     from_scratch: bool = False,
     accept_data_change: bool = False,
+    runs_folder: Path = RUNS,
 ) -> TrainedRun:
     """Train a model, or continue the run of the same name; at the end, save a checkpoint.
 
@@ -81,6 +82,7 @@ def train(
         callbacks: your own code, called while it trains.
         from_scratch: rename an earlier run's files, and start at step 0.
         accept_data_change: continue although the corpus or its cleaning has changed.
+        runs_folder: another folder instead of runs/; commands find runs there only by their paths.
 
     Raises:
         ConfigError: a setting has changed, so that this would be another experiment; or the precision is for
@@ -99,7 +101,7 @@ def train(
     machine = place_on_device(prepare_machine(config.runtime), launch, config.runtime)
     # Before the corpus is read: with any vocabulary, the model is at least this large.
     require_memory_for_training(config, (1, 1), machine.device)
-    folder, here = RunFolder(RUNS / config.name), Path.cwd()
+    folder, here = RunFolder(runs_folder / config.name), Path.cwd()
     folder.require_own_files()
     with _one_training(), joined(launch, machine.device) as processes, _writing(folder, processes):
         session = open_run(
