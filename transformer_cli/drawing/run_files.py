@@ -96,9 +96,7 @@ def described_layout() -> list[Entry]:
         entries.append(Entry(1, name, phrase, is_folder=is_folder))
         entries += [Entry(2, part, text) for part, text in parts.items() if part != SHARED]
     entries.append(Entry(2, step, "everything to translate and to resume", is_folder=True))
-    entries += [
-        Entry(3, part, text) for part, text in _OF_CHECKPOINT.items() if part != SHARED
-    ]
+    entries += [Entry(3, part, text) for part, text in _OF_CHECKPOINT.items() if part != SHARED]
     return entries + [Entry(2, f"{link} → {_STEP}…", text) for link, text in _OF_LINKS.items()]
 
 
@@ -117,7 +115,9 @@ def entries_of(run: Path) -> list[Entry]:
             reverse=True,
         )
         if not steps:
-            raise MissingInputError(f"{run}: this run has no checkpoint yet", hint="train it: tfm train")
+            raise MissingInputError(
+                f"{run}: this run has no checkpoint yet", hint="train it: tfm train"
+            )
         total = Entry(0, f"runs/{run.name}", "", _size(run), is_folder=True)
         return [total, *_own_entries(run), *_checkpoint_entries(steps)]
     except OSError as error:
@@ -193,7 +193,9 @@ def _draw(diagram: Diagram, entry: Entry, y: float, lasts: dict[int, float]) -> 
     x = 0.2 + _INDENT * entry.depth
     if entry.depth:
         branch = x - _INDENT + 0.09
-        diagram.line((branch, lasts[entry.depth - 1]), (branch, y), (x - 0.02, y), color=theme.muted)
+        diagram.line(
+            (branch, lasts[entry.depth - 1]), (branch, y), (x - 0.02, y), color=theme.muted
+        )
     lasts[entry.depth] = y - 0.08
     kind = "norm" if entry.is_folder else "feed_forward"
     diagram.box((x, y - 0.075), (0.2, 0.15), [], kind)
