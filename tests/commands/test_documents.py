@@ -175,3 +175,15 @@ def test_a_document_is_not_written_into_a_file_of_another_format(tmp_path: Path)
         )
     assert "documents are not converted" in str(refused.value.hint)
     assert not (tmp_path / "page.md").exists()
+
+
+def test_an_archive_is_not_written_to_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(isatty=lambda: True))
+    given = chosen(str(tmp_path / "letter.docx"))
+    with pytest.raises(UsageError, match="cannot be shown in a terminal") as caught:
+        run_document_translation(
+            given, None, run=None, overrides=(), wishes=Wishes(), as_json=False
+        )
+    assert caught.value.hint == "name a file for the translation: --output NAME.docx"

@@ -27,6 +27,8 @@ class Format:
     """The module in this folder and the function in it that read the format; imported when it is needed."""
     modules: tuple[str, ...] = ()
     """The optional packages that it needs, as modules; they belong to the extra `documents`."""
+    is_archive: bool = False
+    """Whether a file is a zip archive, which a terminal cannot show."""
 
 
 FORMATS = (
@@ -40,9 +42,9 @@ FORMATS = (
     Format("json", (".json", ".jsonl"), "strings.json_values.read_json"),
     Format("yaml", (".yaml", ".yml"), "strings.yaml_values.read_yaml"),
     Format("html", (".html", ".htm", ".xhtml"), "markup.html_pages.read_html"),
-    Format("docx", (".docx",), "office.docx.read_docx"),
-    Format("odt", (".odt", ".ott"), "office.odt.read_odt"),
-    Format("epub", (".epub",), "office.epub.read_epub"),
+    Format("docx", (".docx",), "office.docx.read_docx", is_archive=True),
+    Format("odt", (".odt", ".ott"), "office.odt.read_odt", is_archive=True),
+    Format("epub", (".epub",), "office.epub.read_epub", is_archive=True),
     Format("xliff", (".xlf", ".xliff"), "xml.xliff.read_xliff"),
     Format("tmx", (".tmx",), "xml.tmx.read_tmx"),
 )

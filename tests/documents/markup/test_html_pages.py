@@ -164,3 +164,15 @@ def test_a_text_with_bytes_that_are_no_text_stays_and_is_named() -> None:
     result = done(read_html(data))
     assert result.data == b"<p>Caf\xe9 here</p><p>AND MORE</p>"
     assert [doubt.reason for doubt in result.doubts] == [NOT_TEXT]
+
+
+def test_a_link_without_words_is_not_emptied() -> None:
+    html = '<p>Their names are <i>Max</i>.<a href="#back">\u21a9\ufe0e</a></p>'
+    assert upper(html) == html.replace("Their names are", "THEIR NAMES ARE").replace("Max", "MAX")
+    assert upper('<a href="#one">1</a> dog') == '<a href="#one">1</a> DOG'
+
+
+def test_xhtml_names_languages_with_a_prefix() -> None:
+    html = '<html xml:lang="en"><p>good <span xml:lang="it">buono</span></p></html>'
+    assert '<span xml:lang="it">buono</span>' in upper(html)
+    assert "GOOD" in upper(html)

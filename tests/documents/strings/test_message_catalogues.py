@@ -80,6 +80,13 @@ def test_the_header_names_the_target_language() -> None:
     assert '"Language: it\\n"' in done(read_po(CATALOGUE.encode())).data.decode()
 
 
+def test_an_empty_language_is_filled_in_when_a_message_is_translated() -> None:
+    empty = CATALOGUE.replace("Language: en", "Language: ")
+    assert '"Language: it\\n"' in done(read_po(empty.encode())).data.decode()
+    header = empty[: empty.index("\n\n")] + "\n"
+    assert done(read_po(header.encode())).data.decode() == header
+
+
 class Forgetful(WordByWord):
     """Loses every placeholder, and so does each piece."""
 

@@ -49,6 +49,11 @@ def run_document_translation(
     _check_wishes(wishes, as_json=as_json)
     output = None if output_file == STANDARD else output_file
     _check_ending(given, output)
+    if output is None and given.format.is_archive and sys.stdout.isatty():
+        raise UsageError(
+            f"{given.name}: a {given.format.name} file cannot be shown in a terminal",
+            hint=f"name a file for the translation: --output NAME{given.format.endings[0]}",
+        )
     data = _read(given, output)
     try:
         # The document is read before the model, because a file in another format is found at once.

@@ -114,10 +114,8 @@ class _Reader:
     def _read_start(self, index: int, raw: str) -> int:
         token, of_tag = self._tokens[index], attributes(raw)
         role = self._untranslated_role(token, of_tag)
-        if role is None and token.name == "sup":
-            end = self._ends.get(index, index + 1)
-            texts = [self._text[each.start : each.end] for each in self._tokens[index:end] if each.kind is TokenKind.TEXT]  # fmt: skip
-            role = None if has_letter("".join(texts)) else Role.POINT  # the mark of a footnote
+        if role is None and self._is_mark(index):
+            role = Role.POINT
         if role is not None:
             end = self._ends.get(index, index + 1)
             if role is Role.OPEN:
@@ -134,6 +132,16 @@ class _Reader:
         self._read_attributes(token, of_tag)
         return index + 1
 
+    def _is_mark(self, index: int) -> bool:
+        """Whether an element is the mark of a footnote, or a link without words, such as an arrow back to the text."""
+        name, end = self._tokens[index].name, self._ends.get(index, index + 1)
+        if name not in ("sup", "a"):
+            return False
+        texts = [each for each in self._tokens[index:end] if each.kind is TokenKind.TEXT]
+        text = unescape("".join(self._text[each.start : each.end] for each in texts))
+        has_word = has_letter(text) or (name == "a" and any(map(str.isalnum, text)))
+        return bool(text.strip()) and not has_word
+
     def _untranslated_role(self, token: HtmlToken, of_tag: list[Attribute]) -> Role | None:
         """The role of an element whose content is not translated; OPEN for a block, None for all other elements."""
         if token.name in _VOID:
@@ -144,7 +152,7 @@ class _Reader:
         is_kept = (
             values.get("translate", "").lower() == "no"
             or "notranslate" in values.get("class", "").split()
-            or self._is_foreign(token.name, values.get("lang"))
+            or self._is_foreign(token.name, values.get("lang", values.get("xml:lang")))
         )
         if token.name in _CODE or (is_kept and token.name in _INLINE):
             return Role.WORD

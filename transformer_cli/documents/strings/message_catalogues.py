@@ -78,7 +78,9 @@ class Catalogue:
         changes += [_marked_as_fuzzy(message, text, line_end) for message in fuzzy.values()]
         language = _LANGUAGE.search(text)
         source, target = map(primary_language, languages)
-        if language is not None and primary_language(language[1]) == source != target:
+        named = primary_language(language[1].strip()) if language is not None else None
+        is_ours = named == source or (named == "" and bool(changes))
+        if language is not None and is_ours and source != target:
             changes.append(Change(*language.span(1), languages.target))
         return self.content.encoded(spliced(text, changes))
 
