@@ -1,9 +1,11 @@
 """Makes the pictures of docs/explaining.md and docs/plotting.md: what a browser shows of pages of tfm.
 
-    common="--set model.d_model=128 --set model.d_ff=256 --set model.num_heads=4 --set training.validate_every=50 --set training.max_steps=500"
+    common="--set model.d_model=128 --set model.d_ff=256 --set model.num_heads=4 --set training.max_steps=500
+        --set training.log_every=10 --set training.validate_every=50 --set validation.max_sentences=50"
     tfm train --config en-it.yaml $common --set name=three --set model.encoder_layers=3 --set model.decoder_layers=3
+    tfm train --config en-it.yaml $common --set name=three-seed-2 --set seed=2 --set model.encoder_layers=3 --set model.decoder_layers=3
     tfm train --config en-it.yaml $common --set name=six --set model.encoder_layers=6 --set model.decoder_layers=6
-    python docs/make_explain_pictures.py three six
+    python docs/make_explain_pictures.py three three-seed-2 six
 
 It needs chromium and chromedriver, and the package selenium (extra `dev`).
 """
@@ -17,7 +19,6 @@ from pathlib import Path
 from browser import PICTURES, Browser
 
 SENTENCE = "The red cars are in front of the station."
-WORDS = {3: "three", 6: "six"}
 WIDE, NARROW = (1400, 2000), (360, 1500)
 TO_ATTENTION = "document.querySelector('section:nth-of-type(4)').scrollIntoView()"
 
@@ -50,6 +51,7 @@ def main() -> None:
     """Take all pictures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("three", help="a run with three layers")
+    parser.add_argument("again", help="the same with another seed")
     parser.add_argument("six", help="a run with six layers")
     parser.add_argument("--folder", type=Path, default=PICTURES)
     asked = parser.parse_args()
@@ -64,6 +66,8 @@ def main() -> None:
                 tfm("explain", SENTENCE, "--run", getattr(asked, name), "--html", pages[name], *picture)  # fmt: skip
             take_pages(browser, pages, asked.folder)
             tfm("explain", "--over-time", "--run", asked.three, "--png", asked.folder / "explain-film.png")  # fmt: skip
+            runs = asked.three, asked.again, asked.six
+            tfm("plot", *runs, "--group", "--smooth", "5", "--output", asked.folder / "plot.png")
     finally:
         browser.driver.quit()
 
