@@ -11,6 +11,7 @@ It needs chromium and chromedriver, and the package selenium (extra `dev`).
 """
 
 import argparse
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,14 @@ from pathlib import Path
 from browser import PICTURES, Browser
 
 SENTENCE = "The red cars are in front of the station."
-WIDE, NARROW = (1400, 2000), (360, 1500)
+SIZES = {"wide": (1400, 1200), "narrow": (360, 1200)}
+# Which page is shown to which reader, and from where on.
+SHOWN = [
+    ("three", "wide", "light", "head"),
+    ("six", "wide", "dark", "attention"),
+    ("three", "narrow", "light", "head"),
+    ("six", "narrow", "dark", "attention"),
+]
 TO_ATTENTION = "document.querySelector('section:nth-of-type(4)').scrollIntoView()"
 
 
@@ -35,16 +43,14 @@ def point_at_a_word(browser: Browser) -> None:
     browser.do("document.querySelectorAll('.tfm-two > div')[1].querySelectorAll('button')[2].dispatchEvent(new MouseEvent('mouseenter'))")  # fmt: skip
 
 
-def take_pages(browser: Browser, pages: dict[str, Path], folder: Path) -> None:
-    """Each page wide and narrow, light and dark: from its head, and from its heat maps."""
-    for name, page in pages.items():
-        for size_name, size in (("wide", WIDE), ("narrow", NARROW)):
-            for theme in ("light", "dark"):
-                browser.show(page.as_uri(), *size, theme)
-                point_at_a_word(browser)
-                browser.take(folder / f"explain-{name}-{size_name}-{theme}.png")
-                browser.do(TO_ATTENTION)
-                browser.take(folder / f"explain-{name}-{size_name}-{theme}-attention.png")
+def take_page(browser: Browser, page: Path, look: tuple[str, str, str, str], path: Path) -> None:
+    """A page in a window of a size, light or dark, from its head or from its heat maps."""
+    _, size, theme, place = look
+    browser.show(page.as_uri(), *SIZES[size], theme)
+    point_at_a_word(browser)
+    if place == "attention":
+        browser.do(TO_ATTENTION)
+    browser.take(path)
 
 
 def main() -> None:
@@ -53,7 +59,10 @@ def main() -> None:
     parser.add_argument("three", help="a run with three layers")
     parser.add_argument("again", help="the same with another seed")
     parser.add_argument("six", help="a run with six layers")
-    parser.add_argument("--folder", type=Path, default=PICTURES)
+    parser.add_argument(
+        "--folder", type=Path, default=PICTURES, help="for the pictures of the docs"
+    )
+    parser.add_argument("--all", type=Path, help="a folder for all other sizes and themes")
     asked = parser.parse_args()
     browser = Browser()
     try:
@@ -64,7 +73,12 @@ def main() -> None:
                 slide = asked.folder / "explain-slide.png"
                 picture = ["--png", slide] if name == "three" else []
                 tfm("explain", SENTENCE, "--run", getattr(asked, name), "--html", pages[name], *picture)  # fmt: skip
-            take_pages(browser, pages, asked.folder)
+            for look in itertools.product(pages, SIZES, ("light", "dark"), ("head", "attention")):
+                name, size, theme, place = look
+                if look in SHOWN:
+                    take_page(browser, pages[name], look, asked.folder / f"explain-{name}-layers-{size}.png")  # fmt: skip
+                elif asked.all is not None:
+                    take_page(browser, pages[name], look, asked.all / f"{name}-{size}-{theme}-{place}.png")  # fmt: skip
             tfm("explain", "--over-time", "--run", asked.three, "--png", asked.folder / "explain-film.png")  # fmt: skip
             runs = asked.three, asked.again, asked.six
             tfm("plot", *runs, "--group", "--smooth", "5", "--output", asked.folder / "plot.png")
