@@ -4,6 +4,8 @@ import math
 from collections import Counter
 from typing import Any, NamedTuple
 
+from sacrebleu.metrics.bleu import BLEU
+
 from transformer_cli.exercises.answers import Mistake, require_right
 from transformer_cli.exercises.outcomes import WrongAnswer
 
@@ -57,8 +59,6 @@ def check_bleu(learner: Any) -> None:
 
 
 def _by_sacrebleu(hypotheses: Words, references: Words) -> float:
-    from sacrebleu.metrics.bleu import BLEU
-
     texts, wanted = ([" ".join(words) for words in side] for side in (hypotheses, references))
     bleu = BLEU(tokenize="none", smooth_method="none", force=True)
     return float(bleu.corpus_score(texts, [wanted]).score)
