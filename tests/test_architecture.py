@@ -154,12 +154,16 @@ DANGEROUS_CALLS = {"eval", "exec", "compile", "__import__"}
 DANGEROUS_ATTRIBUTES = {("yaml", "load"), ("torch", "load"), ("torch", "save"), ("os", "system")}
 # The one place that reads files of `torch.save`: with weights_only=True, in a child process with a limit of its memory.
 READER_OF_PICKLED_WEIGHTS = "porting/importing/pickled_weights.py"
-DANGEROUS_MODULES = {"pickle", "dill", "joblib", "shelve", "marshal", "subprocess"}
+# The one place that runs files of a user: a learner's own code, when the learner asks for a check (decision 0012).
+RUNNER_OF_LEARNERS_CODE = "exercises/learner_code.py"
+RUNNING_A_FILE = {"exec_module", "load_module", "run_path", "run_module", "runcode"}
+DANGEROUS_MODULES = {"pickle", "dill", "joblib", "shelve", "marshal", "subprocess", "runpy", "code"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_nothing_executes_what_it_reads(path: Path) -> None:
     is_reader = path.relative_to(PACKAGE).as_posix() == READER_OF_PICKLED_WEIGHTS
+    is_runner = path.relative_to(PACKAGE).as_posix() == RUNNER_OF_LEARNERS_CODE
     allowed = {("torch", "load")} if is_reader else set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -175,6 +179,7 @@ def test_nothing_executes_what_it_reads(path: Path) -> None:
             assert node.func.id not in DANGEROUS_CALLS
         if isinstance(node.func, ast.Attribute):
             assert node.func.attr not in ("extractall", "unpack_archive")
+            assert node.func.attr not in RUNNING_A_FILE or is_runner
             if isinstance(node.func.value, ast.Name):
                 called = node.func.value.id, node.func.attr
                 assert called not in DANGEROUS_ATTRIBUTES - allowed

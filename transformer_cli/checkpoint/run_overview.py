@@ -46,7 +46,7 @@ class RunOverview:
     saved_at: int | None
     """When the newest checkpoint was saved, in milliseconds since 1970."""
     languages: str
-    """The directions of translation, such as en-it; or the task of an exercise."""
+    """The directions of translation, such as en-it; or the synthetic task."""
     problem: str | None
     """What is damaged."""
 

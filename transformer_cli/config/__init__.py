@@ -12,13 +12,13 @@ from transformer_cli.config.decoding import DiversityConfig as DiversityConfig
 from transformer_cli.config.decoding import MbrConfig as MbrConfig
 from transformer_cli.config.decoding import SamplingConfig as SamplingConfig
 from transformer_cli.config.decoding import ValidationConfig as ValidationConfig
-from transformer_cli.config.exercise_settings import PublishedConfig as PublishedConfig
-from transformer_cli.config.exercise_settings import SequencesData as SequencesData
 from transformer_cli.config.finding import shipped_configs as shipped_configs
 from transformer_cli.config.loading import load_config as load_config
 from transformer_cli.config.loading import to_yaml as to_yaml
 from transformer_cli.config.machine import RuntimeConfig as RuntimeConfig
 from transformer_cli.config.model import ModelConfig as ModelConfig
+from transformer_cli.config.sequence_settings import PublishedConfig as PublishedConfig
+from transformer_cli.config.sequence_settings import SequencesData as SequencesData
 from transformer_cli.config.text_settings import CleaningConfig as CleaningConfig
 from transformer_cli.config.text_settings import NoiseConfig as NoiseConfig
 from transformer_cli.config.text_settings import TokenizerConfig as TokenizerConfig

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args
 from pydantic import BaseModel, ValidationError
 
 from transformer_cli.config.data import FilesData, HubData, PhrasebookData
-from transformer_cli.config.exercise_settings import SequencesData
+from transformer_cli.config.sequence_settings import SequencesData
 from transformer_cli.config.tree import Config
 from transformer_cli.config.yaml_reader import Mapping as ReadMapping
 from transformer_cli.errors import ConfigError

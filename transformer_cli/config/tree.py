@@ -6,10 +6,10 @@ from pydantic import Field, ValidationInfo, model_validator
 
 from transformer_cli.config.data import FilesData, HubCorpus, HubData, PhrasebookData
 from transformer_cli.config.decoding import DecodingConfig, ValidationConfig
-from transformer_cli.config.exercise_settings import PublishedConfig, SequencesData
 from transformer_cli.config.machine import RuntimeConfig
 from transformer_cli.config.model import ModelConfig
 from transformer_cli.config.section import Contradiction, Section
+from transformer_cli.config.sequence_settings import PublishedConfig, SequencesData
 from transformer_cli.config.text_settings import TokenizerConfig
 from transformer_cli.config.training import TrainingConfig
 

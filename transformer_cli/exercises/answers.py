@@ -22,7 +22,11 @@ class Mistake(NamedTuple):
 
 
 def require_right(
-    function: str, found: Sequence[Any], expected: Sequence[Any], mistakes: Sequence[Mistake]
+    function: str,
+    found: Sequence[Any],
+    expected: Sequence[Any],
+    mistakes: Sequence[Mistake],
+    cases: Sequence[tuple[int, ...]] = (),
 ) -> None:
     """Compare the results of a function in several cases.
 
@@ -31,6 +35,7 @@ def require_right(
         found: its results: tensors, numbers or lists of ids.
         expected: the right results.
         mistakes: known mistakes. The first one that gives all the found results is named.
+        cases: the arguments of each case, if they are short enough for a message.
 
     Raises:
         WrongAnswer: a result is wrong.
@@ -42,9 +47,23 @@ def require_right(
         assert not all(map(_are_same, mistake.results, expected)), mistake.message
         if all(map(_are_same, found, mistake.results)):
             raise WrongAnswer(f"{function}: {mistake.message}", mistake.hint)
-    for one, wanted in zip(found, expected, strict=True):
+    for number, (one, wanted) in enumerate(zip(found, expected, strict=True)):
         if not _are_same(one, wanted):
-            raise WrongAnswer(f"{function}: {_difference(one, wanted)}")
+            call = f"{function}{cases[number]}" if cases else function
+            raise WrongAnswer(f"{call}: {_difference(one, wanted)}")
+
+
+def require_gradient(function: str, result: Tensor) -> None:
+    """Check that training can go through a result.
+
+    Raises:
+        WrongAnswer: the result of a tensor with a gradient has none.
+    """
+    if not result.requires_grad:
+        raise WrongAnswer(
+            f"{function}: the result has no gradient, so a model cannot learn through it",
+            "leave out .item(), .detach(), .data, float(), torch.tensor(...) and torch.no_grad()",
+        )
 
 
 def _are_same(found: Any, expected: Any) -> bool:
@@ -54,7 +73,11 @@ def _are_same(found: Any, expected: Any) -> bool:
         if (found.dtype == torch.bool) != (expected.dtype == torch.bool):
             return False
         return torch.allclose(
-            found.detach().double(), expected.double(), atol=TOLERANCE, rtol=TOLERANCE
+            found.detach().double(),
+            expected.double(),
+            atol=TOLERANCE,
+            rtol=TOLERANCE,
+            equal_nan=True,
         )
     if isinstance(expected, float):
         is_number = isinstance(found, int | float) or (

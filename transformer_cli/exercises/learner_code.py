@@ -4,6 +4,7 @@ It runs in a process of its own, because a learner's code may loop for ever, end
 The checks of `checks/` call the functions; the outcomes go to the parent through a pipe, as JSON.
 """
 
+import importlib
 import importlib.util
 import linecache
 import os
@@ -25,6 +26,7 @@ from transformer_cli.exercises.printing import LimitedOutput
 READY = b"ready"
 SPARE_BYTES = 4 << 30
 _MAX_FRAMES = 4
+_EVERY_CHECK = "transformer_cli.exercises.checks.every_check"
 
 
 def check_in_child(
@@ -49,6 +51,7 @@ def check_in_child(
     limit_memory(SPARE_BYTES)
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(folder))  # a learner may write modules of their own
+    importlib.import_module(_EVERY_CHECK)  # before the time of the first exercise begins
     connection.send_bytes(READY)
     for name in names:
         printed = LimitedOutput(_file_name(name))

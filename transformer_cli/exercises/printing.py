@@ -3,7 +3,10 @@
 import io
 import os
 
+from transformer_cli.escaping import escaped
+
 MAX_CHARACTERS = 4000
+MAX_LINES = 20
 
 
 class LimitedOutput(io.TextIOBase):
@@ -15,7 +18,8 @@ class LimitedOutput(io.TextIOBase):
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._num_left = MAX_CHARACTERS
+        self._num_characters_left = MAX_CHARACTERS
+        self._num_lines_left = MAX_LINES
         self._line = ""
 
     def writable(self) -> bool:
@@ -23,22 +27,21 @@ class LimitedOutput(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Pass on the complete lines of the text."""
-        if self._num_left > 0:
-            self._num_left -= len(text)
-            *lines, self._line = (self._line + text).split("\n")
-            for line in lines:
-                self._pass_on(line)
-            if self._num_left <= 0:
-                self._pass_on("... (the rest of what this code prints is left out)")
-                self._line = ""
+        for part in text[: self._num_characters_left].splitlines(keepends=True):
+            self._num_characters_left -= len(part)
+            self._line += part
+            if part.endswith("\n"):
+                self.flush()
         return len(text)
 
     def flush(self) -> None:
-        """Pass on an incomplete last line."""
-        if self._line:
-            self._pass_on(self._line)
-            self._line = ""
-
-    def _pass_on(self, line: str) -> None:
-        line = line[:MAX_CHARACTERS].encode("utf-8", "backslashreplace").decode()
-        os.write(2, f"{self._name} prints: {line}\n".encode())
+        """Pass on the last line."""
+        if not self._line:
+            return
+        self._num_lines_left -= 1
+        if self._num_lines_left == 0 or self._num_characters_left <= 0:
+            self._line = "... (the rest of what this code prints is left out)"
+            self._num_characters_left = 0
+        line = escaped(self._line.removesuffix("\n")).encode("utf-8", "backslashreplace")
+        os.write(2, self._name.encode() + b" prints: " + line + b"\n")
+        self._line = ""

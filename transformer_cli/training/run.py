@@ -11,8 +11,8 @@ from pathlib import Path
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config
 from transformer_cli.errors import InterruptedBySignal, TryAgainError
-from transformer_cli.evaluation.exercises import summary_lines
 from transformer_cli.evaluation.metrics import metric_of
+from transformer_cli.evaluation.synthetic_tasks import summary_lines
 from transformer_cli.inference import load_translator
 from transformer_cli.messages import log_to_file
 from transformer_cli.runtime import prepare_machine, require_training_precision

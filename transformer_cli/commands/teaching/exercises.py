@@ -1,6 +1,7 @@
 """`tfm exercises`: write a folder of exercises, check a learner's code in it, or show a solution."""
 
 import logging
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -75,13 +76,20 @@ def check_exercises(folder: Path, names: Sequence[str], *, with_hints: bool, as_
 def _lines(folder: Path, outcomes: Sequence[Outcome], *, with_hints: bool) -> Iterator[str]:
     width = max(len(one.name) for one in outcomes)
     for one in outcomes:
-        yield f"{one.name:<{width}}  {one.status}{': ' if one.message else ''}{one.message}"
-        yield from (f"{'':<{width}}    {line}" for line in one.lines)
+        yield f"{one.name:<{width}}  {one.status}"
+        yield from _wrapped(one.message)
+        yield from (f"    {line}" for line in one.lines)
         if with_hints and one.hint and one.status in ("fails", "not begun"):
-            yield f"{'':<{width}}    hint: {one.hint}"
+            yield from _wrapped(f"hint: {one.hint}")
     numbered = {one.name: one for one in EXERCISES}
     of_files = [one for one in outcomes if one.name in numbered]
     num_passing = sum(one.status == "passes" for one in of_files)
     following = next((numbered[one.name] for one in of_files if one.status != "passes"), None)
     told = f"; next: {folder / following.file_name}" if following else ""
     yield f"{num_passing} of {len(of_files)} pass{told}"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(
+        text, 100, initial_indent="    ", subsequent_indent="      ", break_long_words=False
+    )

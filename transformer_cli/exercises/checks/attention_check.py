@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from transformer_cli.exercises.answers import Mistake, require_right
+from transformer_cli.exercises.answers import Mistake, require_gradient, require_right
 
 
 class _Case(NamedTuple):
@@ -31,6 +31,8 @@ def check_attention(learner: Any) -> None:
         for case in cases
     ]
     require_right("attention", found, expected, _mistakes(cases))
+    first = cases[0]
+    require_gradient("attention", learner.attention(first.queries.requires_grad_(), *first[1:]))
 
 
 def _cases() -> list[_Case]:

@@ -1,5 +1,6 @@
 """Checks a learner's beam search where it must find the best of all targets, which brute force finds too."""
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -49,7 +50,7 @@ CASES = (
     Case(3, 2, 0.6, has_end=False),
 )  # fmt: skip
 
-Score = Callable[[_Hypothesis], float]
+Score = Callable[[Case, _Hypothesis], float]
 
 
 def check_beam_search(learner: Any) -> None:
@@ -80,38 +81,46 @@ def best_by_brute_force(case: Case) -> list[int]:
     return _without_end(max(every, key=case.score))
 
 
-def search(
-    case: Case, *, beam_size: int | None = None, order: Score | None = None, score: Score | None = None,
-    keeps_finished: bool = True, takes_first: bool = False, finished_take_slots: bool = False,
-) -> list[int]:  # fmt: skip
-    """Beam search with known mistakes; with none of them, it is right.
+class Form(NamedTuple):
+    """A form of the search; the defaults are right."""
 
-    Args:
-        beam_size: another beam size than that of the case.
-        order: what decides which continuations are kept.
-        score: what decides which hypothesis is the translation.
-        keeps_finished: whether finished hypotheses are remembered.
-        takes_first: whether the first finished hypothesis is the translation.
-        finished_take_slots: whether finished hypotheses stay in the beam, which is another common form of the search.
-    """
-    model, width = case.model(), beam_size or case.beam_size
+    beam_size: int | None = None
+    """Another beam size than that of the case."""
+    order: Score = lambda case, one: one.total
+    """What decides which continuations are kept."""
+    score: Score = Case.score
+    """What decides which hypothesis is the translation."""
+    keeps_finished: bool = True
+    """Whether finished hypotheses are remembered."""
+    takes_first: bool = False
+    """Whether the first finished hypothesis is the translation."""
+    finished_take_slots: bool = False
+    """Whether finished hypotheses stay in the beam: another common form, which is right, too."""
+
+
+def search(case: Case, form: Form) -> list[int]:
+    """The translation that a form of beam search finds."""
+    model, width = case.model(), form.beam_size or case.beam_size
     beam: list[_Hypothesis] = [_Hypothesis((), 0.0, 0.0)]
     finished: list[_Hypothesis] = []
     for _ in range(MAX_LENGTH):
         candidates = [
-            longer for one in beam if not one.is_finished for longer in _continuations(model, one)
+            longer
+            for one in beam
+            for longer in ([one] if one.is_finished else _continuations(model, one))
         ]
-        candidates += [one for one in beam if one.is_finished]
-        kept = sorted(candidates, key=order or (lambda one: one.total), reverse=True)[:width]
+        candidates.sort(key=functools.partial(form.order, case), reverse=True)
+        kept = candidates[:width]
         finished += [one for one in kept if one.is_finished and one not in finished]
-        beam = kept if finished_take_slots else [one for one in kept if not one.is_finished]
-        if all(one.is_finished for one in beam) or (takes_first and finished):
+        if form.takes_first and finished:
+            return _without_end(finished[0])
+        beam = kept if form.finished_take_slots else [one for one in kept if not one.is_finished]
+        if all(one.is_finished for one in beam):
             break
-    if takes_first and finished:
-        return _without_end(finished[0])
     open_ones = [one for one in beam if not one.is_finished]
-    candidates = (finished or open_ones) if keeps_finished else open_ones
-    return _without_end(max(candidates, key=score or case.score)) if candidates else []
+    candidates = (finished or open_ones) if form.keeps_finished else open_ones
+    best = max(candidates, key=functools.partial(form.score, case), default=None)
+    return _without_end(best) if best else []
 
 
 def _continuations(model: RandomModel, one: _Hypothesis) -> list[_Hypothesis]:
@@ -128,42 +137,46 @@ def _without_end(one: _Hypothesis) -> list[int]:
 
 def mistakes() -> list[Mistake]:
     """The known mistakes."""
-    every = [search(case) for case in CASES]
+
+    def results(**wrong: Any) -> list[list[int]]:
+        return [search(case, Form(**wrong)) for case in CASES]
+
+    every = results()
     return [
         Mistake(
             "finished hypotheses are dropped: the result is the best of those that are still open at the end",
             "remember each kept continuation that ends with EOS in a list of its own; choose the translation from it",
-            [search(case, keeps_finished=False) for case in CASES],
+            results(keeps_finished=False),
         ),
         Mistake(
             "there is no length normalisation: the largest total wins, and short translations have larger totals",
             "compare total / ((5 + length) / 6) ** alpha",
-            [search(case, score=lambda one: one.total) for case in CASES],
+            results(score=lambda case, one: one.total),
         ),
         Mistake(
             "the total is multiplied by the length penalty, but it must be divided by it",
             "totals are negative: dividing by a number above 1 makes a long hypothesis better",
-            [search(case, score=lambda one, case=case: one.total * case.penalty(one)) for case in CASES],
+            results(score=lambda case, one: one.total * case.penalty(one)),
         ),
         Mistake(
             "the total is divided by the length, but ((5 + length) / 6)^alpha is wanted",
             "the formula is equation 14 of Wu et al. 2016",
-            [search(case, score=lambda one: one.total / len(one.ids)) for case in CASES],
+            results(score=lambda case, one: one.total / len(one.ids)),
         ),
         Mistake(
             "the result is that of greedy search: only one hypothesis is continued",
             "keep beam_size continuations in each step, not the best one alone",
-            [search(case, beam_size=1) for case in CASES],
+            results(beam_size=1),
         ),
         Mistake(
             "the search stops at the first finished hypothesis, but a better one may finish later",
             "go on until no hypothesis is open, or for max_length steps",
-            [search(case, takes_first=True) for case in CASES],
+            results(takes_first=True),
         ),
         Mistake(
             "the totals are not added up: a continuation is judged by its last token alone",
             "total of the continuation = total of the hypothesis + log-probability of the token",
-            [search(case, order=lambda one: one.last, score=lambda one, case=case: one.last / case.penalty(one)) for case in CASES],
+            results(order=lambda case, one: one.last, score=lambda case, one: one.last / case.penalty(one)),
         ),
         Mistake(
             "the result contains EOS, but EOS is no part of the translation",

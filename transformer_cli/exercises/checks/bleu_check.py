@@ -4,7 +4,10 @@ import math
 from collections import Counter
 from typing import Any, NamedTuple
 
+from sacrebleu.metrics.bleu import BLEU
+
 from transformer_cli.exercises.answers import Mistake, require_right
+from transformer_cli.exercises.outcomes import WrongAnswer
 
 Words = list[list[str]]
 REFERENCES = [
@@ -33,8 +36,10 @@ LONG = [
 ]
 STRANGE = [line.split() for line in ("a cat on a mat", "she bought apples", "two nights please")]
 CASES: tuple[tuple[Words, Words], ...] = (
-    (SHORT, REFERENCES), (LONG, REFERENCES), (REFERENCES, REFERENCES), (STRANGE, REFERENCES),
-)  # fmt: skip
+    (SHORT, REFERENCES),
+    (LONG, REFERENCES),
+    (REFERENCES, REFERENCES),
+)
 
 
 def check_bleu(learner: Any) -> None:
@@ -45,11 +50,15 @@ def check_bleu(learner: Any) -> None:
     """
     found = [learner.corpus_bleu(*([*map(list, side)] for side in case)) for case in CASES]
     require_right("corpus_bleu", found, [_by_sacrebleu(*case) for case in CASES], _mistakes())
+    without_match = learner.corpus_bleu([*map(list, STRANGE)], [*map(list, REFERENCES)])
+    if not isinstance(without_match, int | float) or without_match != 0:
+        raise WrongAnswer(
+            f"corpus_bleu: if no n-gram of 4 words matches, BLEU is 0, but the result is {without_match}",
+            "without smoothing, log(0) is minus infinity; return 0.0 as soon as a precision is 0",
+        )
 
 
 def _by_sacrebleu(hypotheses: Words, references: Words) -> float:
-    from sacrebleu.metrics.bleu import BLEU
-
     texts, wanted = ([" ".join(words) for words in side] for side in (hypotheses, references))
     bleu = BLEU(tokenize="none", smooth_method="none", force=True)
     return float(bleu.corpus_score(texts, [wanted]).score)

@@ -8,7 +8,7 @@ from transformer_cli.exercises.checks.random_model import RandomModel
 BOS_ID, EOS_ID, NUM_TOKENS, MAX_LENGTH = 1, 2, 8, 6
 # The most probable tokens: EOS in the middle, never, at once, and directly behind the limit.
 PATHS = ((5, 3, 3, 7, EOS_ID), (4, 6, 4, 5, 3, 7), (EOS_ID,), (3, 4, 5, 6, 7, 3, EOS_ID))
-ANSWERS = ([5, 3, 3, 7], [4, 6, 4, 5, 3, 7], [], [3, 4, 5, 6, 7, 3])
+ANSWERS: tuple[list[int], ...] = ([5, 3, 3, 7], [4, 6, 4, 5, 3, 7], [], [3, 4, 5, 6, 7, 3])
 
 
 def check_greedy_search(learner: Any) -> None:

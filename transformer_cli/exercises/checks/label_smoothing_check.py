@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from transformer_cli.exercises.answers import Mistake, require_right
+from transformer_cli.exercises.answers import Mistake, require_gradient, require_right
 
 
 class _Case(NamedTuple):
@@ -56,6 +56,10 @@ def check_label_smoothing(learner: Any) -> None:
         for case in cases
     ]  # fmt: skip
     require_right("smoothed_loss", found, expected, _mistakes(cases))
+    first = cases[0]
+    require_gradient(
+        "smoothed_loss", learner.smoothed_loss(first.logits.requires_grad_(), *first[1:])
+    )
 
 
 def _cases() -> list[_Case]:

@@ -19,7 +19,7 @@ def check_sinusoids(learner: Any) -> None:
         WrongAnswer: the table is wrong.
     """
     found = [learner.sinusoids(*size) for size in SIZES]
-    require_right("sinusoids", found, _tables(_right), _mistakes())
+    require_right("sinusoids", found, _tables(_right), _mistakes(), SIZES)
 
 
 def _right(position: int, column: int, width: int) -> float:

@@ -28,7 +28,7 @@ def check_warmup(learner: Any) -> None:
                 "compute it from `step` itself, without rounding and without a number of epochs",
             )
     found = [learner.learning_rate(*case) for case in CASES]
-    require_right("learning_rate", found, _rates(_right), _mistakes())
+    require_right("learning_rate", found, _rates(_right), _mistakes(), CASES)
 
 
 def _right(step: int, d_model: int, warmup_steps: int) -> float:

@@ -1,4 +1,4 @@
-"""The settings of exercises: synthetic tasks over random symbols, and losses that others publish."""
+"""The settings of synthetic tasks over random symbols, and losses that others publish."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self

@@ -1,4 +1,4 @@
-"""Results of the exercises, those of the tutorials and ours: exact matches, and our losses beside published ones."""
+"""Results of synthetic tasks, those of the tutorials and ours: exact matches, and our losses beside published ones."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ class ExactMatch(NamedTuple):
 def summary_lines(
     config: Config, metrics_file: Path, make_translator: Callable[[], Translator]
 ) -> Iterator[str]:
-    """The last log lines of a finished exercise; none for a run that is not an exercise.
+    """The last log lines of a finished run of a synthetic task; none for other runs.
 
     Args:
         config: the config of the run.

@@ -1,4 +1,4 @@
-"""Exercises: exact matches against answers with a known number of faults, published figures beside ours."""
+"""Synthetic tasks: exact matches against answers with a known number of faults, published figures beside ours."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ import pytest
 from transformer_cli.config import Config, PublishedConfig, SequencesData
 from transformer_cli.data.sources.sequences import generate_sequences, sequences_of_length
 from transformer_cli.decoding.translator import Translation, Translator
-from transformer_cli.evaluation.exercises import (
+from transformer_cli.evaluation.synthetic_tasks import (
     UNSHIFTED_NOTE,
     ExactMatch,
     exact_match_table,
@@ -83,7 +83,7 @@ def test_to_memorise_its_own_sequences_are_asked_for() -> None:
     assert {pair.source for length in (4, 5, 6) for pair in sequences_of_length(task, length, seed=1)} == own  # fmt: skip
 
 
-def test_data_that_are_no_exercise_have_no_exact_matches() -> None:
+def test_data_that_are_no_synthetic_task_have_no_exact_matches() -> None:
     run = config({"source": "phrasebook"})
     assert exact_matches(cast(Translator, Answers()), run) == []
 
@@ -104,7 +104,7 @@ def test_a_summary_has_published_losses_then_the_note_then_exact_matches(tmp_pat
     assert lines[4:] == list(exact_match_table(matches(task), "copy"))
 
 
-def test_the_summary_of_a_run_that_is_no_exercise_is_empty_and_loads_no_model(
+def test_the_summary_of_a_run_without_a_synthetic_task_is_empty_and_loads_no_model(
     tmp_path: Path,
 ) -> None:
     def refuse() -> Translator:
