@@ -24,7 +24,7 @@ def list_lines(ablations: Sequence[Ablation]) -> Iterator[str]:
 
 def question_lines(ablation: Ablation) -> Iterator[str]:
     """The subject, the question, and the predictions to choose from."""
-    yield f"{ablation.name}: {ablation.subject}"
+    yield from _wrapped(f"{ablation.name}: {ablation.subject}")
     yield from _wrapped(ablation.question)
     for number, option in enumerate(ablation.options, start=1):
         yield from _wrapped(option, first=f"  {number}  ", then="     ")
