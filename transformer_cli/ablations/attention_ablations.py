@@ -24,14 +24,14 @@ ATTENTION = (
             "Nothing: it guesses, and its loss is that of 10 equally probable symbols, 2.3.",
         ),
         right=2,
-        came_out="TODO",
+        came_out="Seed 1: a validation loss of 0.05 with positions and of 1.00 without them. Without positions, 0.2 % of the sequences are right from the first symbol to the last, with positions 90.8 %. From 1 2 3 4 5 6 it makes 6 1 5 4 2 3: the right symbols in a wrong order.",
         why="Attention is a weighted mean over a set, so an encoder without positions makes the same vectors from "
         "1 2 3 and from 3 2 1, only in another order, and the decoder reads them as a set. It learns which symbols are "
         "in the source and how often. It also knows which of them it has written, because its own causal mask lets it count. "
         "What it cannot know is which symbol stood last. The later symbols of a target are therefore easier than the "
         "first: fewer remain to choose from.",
         read_on="model/positions.py; Vaswani et al. 2017, section 3.5; `--set model.positions=none` works with each config",
-        cpu_seconds=45,
+        cpu_seconds=25,
     ),
     Ablation(
         name="no-causal-mask",
@@ -53,12 +53,12 @@ ATTENTION = (
             "The loss does not fall.",
         ),
         right=1,
-        came_out="TODO",
+        came_out="Seed 1: the training loss is 0.004, lower than the 0.006 of the usual model, and with the target given 99.1 % of the tokens are right. When it generates, 3.9 % of the symbols are right; for 1 2 3 4 5 6 it writes nothing at all.",
         why="The token that a position must predict is the input of the next position, so the decoder learns to look one "
         "position ahead and never needs the source. When it generates, there is no next position yet, and it has learned "
         "nothing else. A loss that falls suspiciously fast to almost 0 is the typical sign of this error.",
         read_on="model/masks.py: causal_mask; Vaswani et al. 2017, section 3.2.3",
-        cpu_seconds=45,
+        cpu_seconds=26,
     ),
     Ablation(
         name="no-cross-attention",
@@ -75,14 +75,15 @@ ATTENTION = (
         "does it reach, in nats per token?",
         options=(
             "About 0.2: the decoder learns typical targets by heart.",
-            "About 2: it is left with guessing, and only the end of the target is easier than a guess.",
+            "About 2.2: it guesses each symbol, and learns only where a target may end.",
             "It diverges, because gradients no longer reach the encoder.",
         ),
         right=2,
         came_out="TODO",
         why="Cross-attention is the only way from the source to the target. Without it the decoder is a language model of "
-        "random symbols: nothing is better than 1/10 for each symbol, whose loss is ln 10 = 2.30. The mean is lower because "
-        "each target ends with [EOS], whose place can partly be guessed: the lengths are 5 to 8.",
+        "random symbols, and nothing is better than 1/10 for each symbol, whose loss is ln 10 = 2.30. The end is easier: there are "
+        "only 4 lengths. A mean target has 6.5 symbols and one [EOS], so the least possible loss is "
+        "(6.5 ln 10 + ln 4) / 7.5 = 2.18 nats per token.",
         read_on="model/layers.py: DecoderLayer; `tfm explain` shows cross-attention",
         cpu_seconds=45,
     ),

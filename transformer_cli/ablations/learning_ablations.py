@@ -1,6 +1,6 @@
-"""Ablations of learning: the path of the gradient, the start, the learning rate, and what the decoder reads."""
+"""Ablations of learning: the path of the gradient, the first updates, and what the decoder reads."""
 
-from transformer_cli.ablations.ablation import PHRASES, SEQUENCES, Ablation, Variant
+from transformer_cli.ablations.ablation import SEQUENCES, Ablation, Variant
 from transformer_cli.ablations.attention_ablations import ON_SEQUENCES
 
 LEARNING = (
@@ -51,9 +51,13 @@ LEARNING = (
         ),
         measures=("training loss", "loss", "symbols"),
         sample="1 2 3 4 5 6",
-        question="TODO?",
-        options=("TODO", "TODO2"),
-        right=1,
+        question="Six encoder and six decoder layers learn at a constant rate of 1e-3. Pre-norm normalises the input of each sub-layer; post-norm, as in the paper, normalises the sum behind it. The first model is pre-norm, without warm-up. The others are post-norm, with a warm-up of 100 updates and without any. Which ones learn to copy in 300 updates?",
+        options=(
+            "All three, post-norm a little more slowly.",
+            "Pre-norm only, or far better than the others.",
+            "Post-norm without warm-up learns fastest, because its first steps are large.",
+        ),
+        right=2,
         came_out="TODO",
         why="TODO",
         read_on='model/layers.py: pre, post; Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture"',
@@ -79,58 +83,12 @@ LEARNING = (
             "The validation loss rises while the training loss falls.",
         ),
         right=2,
-        came_out="TODO",
+        came_out="Seed 1: both losses are 0.000 (0.008 and 0.006 with the shift). When it generates, 10.2 % of the symbols are right, as many as by chance, and 1 2 3 4 5 6 becomes 8 8 8 8 8 8. With the shift, 99.8 % are right.",
         why="The right answer is the input, so the decoder only has to pass it on. The validation loss does not warn, because "
         "it is computed with the same input. Only generating shows the error: there the last token that was written "
         "is the input, and the model writes it again and again. Compare losses with those that are possible: on random "
         "symbols a loss of 0 after a few steps is too good.",
         read_on="configs/memorise.yaml and configs/memorise-shifted.yaml; data/batches/batch.py",
-        cpu_seconds=45,
-    ),
-    Ablation(
-        name="constant-learning-rate",
-        subject="a learning rate that stays at its peak instead of falling to 0, English to Italian",
-        config="en-it.yaml",
-        settings=(*PHRASES, "training.learning_rate=4e-3"),
-        variants=(
-            Variant("cosine"),
-            Variant("constant", ("training.schedule=constant",)),
-        ),
-        measures=("training loss", "loss", "bleu"),
-        sample="Where is the station?",
-        question="After the warm-up the learning rate stays at its peak, 4e-3, instead of falling to 0 along a cosine. "
-        "Both runs have 300 updates. Which one has the lower loss at the end?",
-        options=(
-            "The constant rate: it makes larger steps for longer.",
-            "The falling rate.",
-            "Both are equal.",
-        ),
-        right=2,
-        came_out="TODO",
-        why="Each update follows the gradient of one batch, which differs from that of the whole corpus. With a large rate "
-        "the weights jump around a good place; with a falling rate they settle there. Look at the curves: the falling rate gains "
-        "most near the end.",
-        read_on="training/optimization/schedules.py; Loshchilov and Hutter 2017",
-        cpu_seconds=100,
-    ),
-    Ablation(
-        name="small-tables",
-        subject="embeddings by Xavier or by PyTorch's N(0, 1), scaled or not, English to Italian",
-        config="en-it.yaml",
-        settings=PHRASES,
-        variants=(
-            Variant("Xavier"),
-            Variant("PyTorch", ("model.init=pytorch",)),
-            Variant("not scaled", ("model.scale_embeddings=false",)),
-        ),
-        measures=("training loss", "loss", "bleu"),
-        sample="Where is the station?",
-        question="TODO?",
-        options=("TODO", "TODO2"),
-        right=1,
-        came_out="TODO",
-        why="TODO",
-        read_on="model/initialization.py; docs/experiments.md: relative merits",
-        cpu_seconds=120,
+        cpu_seconds=26,
     ),
 )

@@ -82,6 +82,13 @@ def configs(incomplete: str) -> list[Offer]:
     return list(found.items())
 
 
+def ablations(incomplete: str) -> list[Offer]:
+    """The names of ablations, each with its subject."""
+    from transformer_cli.ablations.known_ablations import ABLATIONS
+
+    return [(one.name, one.subject) for one in ABLATIONS if one.name.startswith(incomplete)]
+
+
 def scores(incomplete: str) -> list[Offer]:
     """The names of scores; after a comma, one more name."""
     from transformer_cli.config.decoding import ScoreName
