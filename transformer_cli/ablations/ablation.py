@@ -48,6 +48,8 @@ class Ablation:
     """The first one is the usual model."""
     measures: tuple[str, ...]
     """Names of measurements.py: MEASURES, in the order of the table."""
+    drawn: str
+    """The one of them that the picture shows beside the curves of the loss."""
     sample: str
     """A source text whose translations by all variants are shown."""
     question: str

@@ -15,6 +15,7 @@ ATTENTION = (
             Variant("no positions", ("model.positions=none",)),
         ),
         measures=ON_SEQUENCES,
+        drawn="exact",
         sample="1 2 3 4 5 6",
         question="The task is to write a sequence in reverse order. The model gets no positions, neither sines nor "
         "anything else. Which part of the task can it still learn?",
@@ -43,20 +44,19 @@ ATTENTION = (
             Variant("no causal mask", replaced="causal mask"),
         ),
         measures=ON_SEQUENCES,
+        drawn="symbols",
         sample="1 2 3 4 5 6",
         question="In training, the decoder reads the whole target at once. Without the causal mask, each position sees "
         "the tokens after it, and so also the token that it must predict. What happens to the training loss and to the "
         "translations?",
         options=(
             "The loss falls to almost 0, and the translations are useless.",
-            "The loss falls faster, and the translations are better: the decoder knows more.",
+            "The loss falls to almost 0, and the translations are good: the decoder knows more.",
             "The loss does not fall.",
         ),
         right=1,
         came_out="Seed 1: the training loss is 0.004, lower than the 0.006 of the usual model, and with the target given 99.1 % of the tokens are right. When it generates, 3.9 % of the symbols are right; for 1 2 3 4 5 6 it writes nothing at all.",
-        why="The token that a position must predict is the input of the next position, so the decoder learns to look one "
-        "position ahead and never needs the source. When it generates, there is no next position yet, and it has learned "
-        "nothing else. A loss that falls suspiciously fast to almost 0 is the typical sign of this error.",
+        why="The token that a position must predict is the input of the next position, so the decoder learns to look one position ahead and never needs the source. When it generates, there is no next position yet, and it has learned nothing else. The curves of the loss tell nothing here, because an honest model, too, can copy without a loss. On real text a loss near 0 is a sign of this error: nobody can foresee every word of a translation.",
         read_on="model/masks.py: causal_mask; Vaswani et al. 2017, section 3.2.3",
         cpu_seconds=26,
     ),
@@ -70,6 +70,7 @@ ATTENTION = (
             Variant("no cross-attention", replaced="cross-attention"),
         ),
         measures=ON_SEQUENCES,
+        drawn="loss",
         sample="1 2 3 4 5 6",
         question="The symbols of a sequence are drawn at random from 10. The decoder cannot read the source. Which loss "
         "does it reach, in nats per token?",
@@ -79,13 +80,13 @@ ATTENTION = (
             "It diverges, because gradients no longer reach the encoder.",
         ),
         right=2,
-        came_out="TODO",
+        came_out="Seed 1: a validation loss of 2.215; with cross-attention it is 0.006. The least possible loss without the source is 2.18. From 1 2 3 4 5 6 it makes 5 5 5 5 3.",
         why="Cross-attention is the only way from the source to the target. Without it the decoder is a language model of "
         "random symbols, and nothing is better than 1/10 for each symbol, whose loss is ln 10 = 2.30. The end is easier: there are "
         "only 4 lengths. A mean target has 6.5 symbols and one [EOS], so the least possible loss is "
         "(6.5 ln 10 + ln 4) / 7.5 = 2.18 nats per token.",
         read_on="model/layers.py: DecoderLayer; `tfm explain` shows cross-attention",
-        cpu_seconds=45,
+        cpu_seconds=26,
     ),
     Ablation(
         name="no-scaling",
@@ -97,6 +98,7 @@ ATTENTION = (
             Variant("no scaling", replaced="scaling"),
         ),
         measures=ON_SEQUENCES,
+        drawn="symbols",
         sample="1 2 3 4 5 6",
         question="Queries and keys have 128 numbers. Their products are not divided by sqrt(128) = 11.3. What happens?",
         options=(
@@ -122,6 +124,7 @@ ATTENTION = (
             Variant("1 head", ("model.num_heads=1",)),
         ),
         measures=ON_SEQUENCES,
+        drawn="exact",
         sample="3 1 2 3 8 4",
         question="One head of 64 numbers replaces 4 heads of 16; the number of parameters is the same. The task is to sort "
         "the symbols. What happens?",
@@ -147,6 +150,7 @@ ATTENTION = (
             Variant("learned", ("model.positions=learned",)),
         ),
         measures=("loss", "exact", "exact longer"),
+        drawn="exact longer",
         sample="1 2 3 4 5 6 7 8 9 10",
         question="The model has learned to copy sequences of 5 to 8 symbols. Then it gets 9 to 12. Sinusoids and "
         "rotations are defined for all positions; learned positions are random vectors where nothing was learned. Which model "

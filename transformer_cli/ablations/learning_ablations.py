@@ -14,6 +14,7 @@ LEARNING = (
             Variant("no residuals", replaced="residual connections"),
         ),
         measures=ON_SEQUENCES,
+        drawn="symbols",
         sample="1 2 3 4 5 6",
         question="Each sub-layer replaces its input instead of adding to it: f(norm(x)) instead of x + f(norm(x)). The "
         "encoder and the decoder have 3 layers each. What happens?",
@@ -50,6 +51,7 @@ LEARNING = (
             Variant("post-norm", ("model.norm_placement=post",)),
         ),
         measures=("training loss", "loss", "symbols"),
+        drawn="symbols",
         sample="1 2 3 4 5 6",
         question="Six encoder and six decoder layers learn at a constant rate of 1e-3. Pre-norm normalises the input of each sub-layer; post-norm, as in the paper, normalises the sum behind it. The first model is pre-norm, without warm-up. The others are post-norm, with a warm-up of 100 updates and without any. Which ones learn to copy in 300 updates?",
         options=(
@@ -73,6 +75,7 @@ LEARNING = (
             Variant("not shifted", ("data.shift_target=false",)),
         ),
         measures=ON_SEQUENCES,
+        drawn="symbols",
         sample="1 2 3 4 5 6",
         question="Usually the decoder reads the target shifted right by one position, behind [SOS], so position t has "
         "seen the tokens before t. Now the shift is forgotten: position t reads token t and must predict token t. What will you "
@@ -84,10 +87,7 @@ LEARNING = (
         ),
         right=2,
         came_out="Seed 1: both losses are 0.000 (0.008 and 0.006 with the shift). When it generates, 10.2 % of the symbols are right, as many as by chance, and 1 2 3 4 5 6 becomes 8 8 8 8 8 8. With the shift, 99.8 % are right.",
-        why="The right answer is the input, so the decoder only has to pass it on. The validation loss does not warn, because "
-        "it is computed with the same input. Only generating shows the error: there the last token that was written "
-        "is the input, and the model writes it again and again. Compare losses with those that are possible: on random "
-        "symbols a loss of 0 after a few steps is too good.",
+        why="The right answer is the input, so the decoder only has to pass it on: the loss is almost 0 from the first report on. The validation loss does not warn, because it is computed with the same input. Only generating shows the error. There the input is the token that was written last, and the model writes it again and again.",
         read_on="configs/memorise.yaml and configs/memorise-shifted.yaml; data/batches/batch.py",
         cpu_seconds=26,
     ),
