@@ -141,24 +141,23 @@ ATTENTION = (
     ),
     Ablation(
         name="longer-sequences",
-        subject="sequences that are longer than those of the training, with three kinds of positions, on the task copy",
+        subject="sequences that are longer than those of the training, with two kinds of positions, on the task copy",
         config="copy.yaml",
         settings=(*SEQUENCES, "validation.sequence_lengths=[6, 8, 9, 10, 12]"),
         variants=(
             Variant("sinusoidal"),
-            Variant("rotary", ("model.positions=rotary",)),
             Variant("learned", ("model.positions=learned",)),
         ),
         measures=("loss", "exact", "exact longer"),
         drawn="exact longer",
         sample="1 2 3 4 5 6 7 8 9 10",
-        question="The model has learned to copy sequences of 5 to 8 symbols. Then it gets 9 to 12. Sinusoids and "
-        "rotations are defined for all positions; learned positions are random vectors where nothing was learned. Which model "
+        question="The model has learned to copy sequences of 5 to 8 symbols. Then it gets 9 to 12. Sinusoids "
+        "are defined for all positions; learned positions are random vectors where nothing was learned. Which model "
         "copies the longer sequences?",
         options=(
-            "Those with sinusoidal and rotary positions, but not the one with learned positions.",
-            "None of them.",
-            "All of them: copying is the same at each position.",
+            "The one with sinusoids, but not the one with learned positions.",
+            "Neither of them.",
+            "Both: copying is the same at each position.",
         ),
         right=2,
         came_out="TODO",
