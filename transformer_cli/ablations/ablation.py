@@ -5,6 +5,19 @@ from dataclasses import dataclass
 SMALL_MACHINE = ("runtime.device=cpu", "runtime.threads=1", "runtime.precision=float32")
 """Settings of each ablation: with them, a CPU gives the same figures in each repetition."""
 
+SEQUENCES = (
+    "data.max_length=8", "data.num_pairs=30000", "training.max_steps=300", "training.warmup_steps=60",
+    "training.log_every=20", "training.validate_every=300", "training.save_every=300",
+    "validation.max_sentences=100", "validation.sequence_lengths=[5, 6, 7, 8]",
+)  # fmt: skip
+"""Settings that make copy.yaml, reverse.yaml and sort.yaml shorter: sequences of 5 to 8 symbols, 300 updates."""
+PHRASES = (
+    "data.num_pairs=20000", "model.d_model=128", "model.d_ff=256", "training.batch_tokens=512",
+    "training.max_steps=300", "training.warmup_steps=60", "training.log_every=20", "training.validate_every=300",
+    "training.save_every=300", "validation.max_sentences=100", "validation.scores=[bleu]", "decoding.beam_size=1",
+)  # fmt: skip
+"""Settings that make en-it.yaml shorter: a narrower model, 300 updates of 512 tokens."""
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:
@@ -35,6 +48,8 @@ class Ablation:
     """The first one is the usual model."""
     measures: tuple[str, ...]
     """Names of measurements.py: MEASURES, in the order of the table."""
+    drawn: str
+    """The one of them that the picture shows beside the curves of the loss."""
     sample: str
     """A source text whose translations by all variants are shown."""
     question: str

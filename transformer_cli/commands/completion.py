@@ -90,6 +90,13 @@ def pictures(incomplete: str) -> list[Offer]:
     return [offer for offer in [*offers, ("all", "")] if offer[0].startswith(incomplete)]
 
 
+def ablations(incomplete: str) -> list[Offer]:
+    """The names of ablations, each with its subject."""
+    from transformer_cli.ablations.known_ablations import ABLATIONS
+
+    return [(one.name, one.subject) for one in ABLATIONS if one.name.startswith(incomplete)]
+
+
 def scores(incomplete: str) -> list[Offer]:
     """The names of scores; after a comma, one more name."""
     from transformer_cli.config.decoding import ScoreName

@@ -16,7 +16,7 @@ WIDTH = 100
 def list_lines(ablations: Sequence[Ablation]) -> Iterator[str]:
     """All ablations, one on a line."""
     width = max(len(one.name) for one in ablations)
-    rows = (f"{one.name:<{width}}  {one.subject}; {one.cpu_seconds} s" for one in ablations)
+    rows = (f"{one.name:<{width}}  {one.cpu_seconds:>3} s  {one.subject}" for one in ablations)
     yield from fitting(rows)
     yield ""
     yield "tfm ablate NAME asks for your prediction and trains the models; the seconds are CPU time of one core"
@@ -24,7 +24,7 @@ def list_lines(ablations: Sequence[Ablation]) -> Iterator[str]:
 
 def question_lines(ablation: Ablation) -> Iterator[str]:
     """The subject, the question, and the predictions to choose from."""
-    yield f"{ablation.name}: {ablation.subject}"
+    yield from _wrapped(f"{ablation.name}: {ablation.subject}")
     yield from _wrapped(ablation.question)
     for number, option in enumerate(ablation.options, start=1):
         yield from _wrapped(option, first=f"  {number}  ", then="     ")

@@ -18,7 +18,11 @@ from transformer_cli.errors import UsageError
 def ablate(
     name: Annotated[
         str | None,
-        typer.Argument(help="The ablation; without it, all are listed.", show_default=False),
+        typer.Argument(
+            help="The ablation; without it, all are listed.",
+            show_default=False,
+            autocompletion=completion.ablations,
+        ),
     ] = None,
     output: Annotated[
         Path,
