@@ -15,7 +15,7 @@ from pathlib import Path
 
 from making.blocks import ROOT, Block, MarkerError, blocks, pages, rewritten
 from making.outputs import is_same, outputs_of
-from making.pictures import unlisted
+from making.pictures import drifted_pictures, unlisted
 from making.quotes import quoted
 
 GENERATED = {"docs/configuration.md": "make_configuration", "docs/files.md": "make_files"}
@@ -65,6 +65,7 @@ def main() -> int:
     only = {page.resolve() for page in arguments.pages}
     try:
         changed = [*drifted(lambda page: not only or page in only)]
+        pictures = [] if only else drifted_pictures(is_written=not arguments.check)
     except MarkerError as error:
         sys.stderr.write(f"{error}\n")
         return 2
@@ -73,8 +74,10 @@ def main() -> int:
         sys.stdout.write(f"{page.relative_to(ROOT)}: {'has drifted' if arguments.check else 'written'}\n")  # fmt: skip
         if not arguments.check:
             page.write_text(new, encoding="utf-8")
+    what = "has drifted" if arguments.check else "written"
+    sys.stdout.writelines(f"docs/pictures/{name}: {what}\n" for name in pictures)
     sys.stdout.writelines(f"{one}\n" for one in wrong)
-    return int(bool(wrong or (arguments.check and changed)))
+    return int(bool(wrong or (arguments.check and (changed or pictures))))
 
 
 if __name__ == "__main__":

@@ -118,6 +118,7 @@ def test_only_the_content_of_a_block_is_replaced(tmp_path: Path) -> None:
         ("  9.99 x", " 10.00 x"),
         (" 15.6% ██  sono", " 15.5% ███ sono"),
         ("    I    ░ ▓  ·", "    I    ▒ ▓  ░"),
+        ("tok:13a|version:2.6.0", "tok:13a|version:2.7.0"),
     ],
 )
 def test_outputs_that_differ_by_rounding_are_the_same(shown: str, made: str) -> None:

@@ -1,17 +1,27 @@
 """The pictures of the documentation: what makes each, and whether it still shows what that draws today."""
 
+import shlex
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import yaml
 
-from making.blocks import ROOT, pages
+from making.blocks import ROOT, MarkerError, pages
+from making.jobs import answers_of
 
 FOLDER = ROOT / "docs" / "pictures"
 INDEX = FOLDER / "index.yaml"
+HEAD = """\
+# Every picture of docs/pictures, and what makes it. CONTRIBUTING.md explains the three kinds:
+#   command, content   a drawing: the command of tfm, and the SHA-256 of what is drawn, which python docs/make.py writes
+#   script             what a browser shows: the script that takes the picture
+#   by_hand            a picture of a screen, and why no command makes it
+"""
 
 
-def index() -> dict[str, Mapping[str, str]]:
+def index() -> dict[str, dict[str, str]]:
     """What is known about each picture, by its file name."""
     return yaml.safe_load(INDEX.read_text(encoding="utf-8"))
 
@@ -22,15 +32,69 @@ def unlisted() -> Iterator[str]:
     files = {path.name for path in FOLDER.iterdir() if path.suffix != ".yaml"}
     shown = "\n".join(page.read_text(encoding="utf-8") for page in pages())
     for name in sorted(files | listed.keys()):
+        script = listed.get(name, {}).get("script")
         if name not in listed:
             yield f"docs/pictures/{name}: docs/pictures/index.yaml does not say what makes it"
         elif name not in files:
             yield f"docs/pictures/{name}: the table has it, and the file is missing"
         elif f"pictures/{name}" not in shown:
             yield f"docs/pictures/{name}: no page shows it"
-        elif (script := listed[name].get("script")) and name not in _text(ROOT / script):
+        elif script and not (ROOT / script).is_file():
+            yield f"docs/pictures/{name}: there is no {script}"
+        elif script and name not in (ROOT / script).read_text(encoding="utf-8"):
             yield f"docs/pictures/{name}: {script} does not name it"
 
 
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
+def redrawn(folder: Path) -> dict[str, str]:
+    """Draw all pictures that have a command into a folder.
+
+    Returns:
+        The SHA-256 of what each shows, by its file name.
+
+    Raises:
+        MarkerError: a command fails, or draws no picture of this name.
+    """
+    drawings = {name: one["command"] for name, one in index().items() if "command" in one}
+    jobs = [_job(name, command, folder) for name, command in drawings.items()]
+    contents = {}
+    for name, answer in zip(drawings, answers_of(jobs), strict=True):
+        if answer["failure"] or not answer["drawn"]:
+            raise MarkerError(f"{INDEX.name}: {name}: {answer['failure'] or 'nothing was drawn'}")
+        contents[name] = answer["drawn"]
+    return contents
+
+
+def drifted_pictures(*, is_written: bool) -> list[str]:
+    """The pictures that show something else than their commands draw today.
+
+    Args:
+        is_written: whether the new pictures, and their content in the table, replace the old ones.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        contents = redrawn(Path(folder))
+        listed = index()
+        changed = [
+            name
+            for name, content in contents.items()
+            if listed[name].get("content") != content or not (FOLDER / name).exists()
+        ]
+        if is_written and changed:
+            for name in changed:
+                listed[name]["content"] = contents[name]
+                shutil.copyfile(Path(folder) / name, FOLDER / name)
+            _write(listed)
+    return changed
+
+
+def _job(name: str, command: str, folder: Path) -> Mapping[str, object]:
+    path = f"docs/pictures/{name}"
+    program, *arguments = shlex.split(command)
+    if program != "tfm" or path not in arguments:
+        raise MarkerError(f"{INDEX.name}: {name}: its command must be of tfm, and write {path}")
+    here = [str(folder / name) if word == path else word for word in arguments]
+    return {"tfm": here, "draws": "without numbers" if "--run" in here else "with numbers"}
+
+
+def _write(listed: Mapping[str, Mapping[str, str]]) -> None:
+    lines = yaml.safe_dump({**listed}, sort_keys=True, width=1000, allow_unicode=True)
+    INDEX.write_text(f"{HEAD}{lines}", encoding="utf-8")

@@ -88,10 +88,11 @@ def _fixed_ticks(axes: "Axes") -> Iterator[str]:
     from matplotlib.ticker import FixedLocator
 
     for name, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
-        locator = axis.get_major_locator()
-        if isinstance(locator, FixedLocator) and len(locator.locs):
-            labels = axis.get_major_formatter().format_ticks(list(locator.locs))
-            yield f"ticks of {name} {numbers(locator.locs)} {labels!r}"
+        locator: Any = axis.get_major_locator()
+        places = getattr(locator, "locs", ()) if isinstance(locator, FixedLocator) else ()
+        if len(places):
+            labels = axis.get_major_formatter().format_ticks(list(places))
+            yield f"ticks of {name} {numbers(places)} {labels!r}"
 
 
 def _points(points: Any) -> str:

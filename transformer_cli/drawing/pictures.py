@@ -33,8 +33,30 @@ _PAPER = "wmt14-en-de-base.yaml"
 _SHORT = ("training.max_steps=20000",)
 
 PICTURES = {
+    "residuals": Picture(
+        "the three residual wirings: pre-norm, post-norm, residual of the normed output",
+        "residual_wirings",
+        "draw_residuals",
+        "config",
+        _PAPER,
+    ),
     "masks": Picture(
         "the masks of attention: causal, padding, and both", "attention_masks", "draw_masks"
+    ),
+    "sinusoids": Picture(
+        "the sinusoids that are added to embeddings",
+        "position_waves",
+        "draw_sinusoids",
+        "config",
+        _PAPER,
+        ("model.d_model=128",),
+    ),
+    "rotary": Picture(
+        "rotary positions: angles, turned vectors, and the product of query and key",
+        "rotary_angles",
+        "draw_rotary",
+        "config",
+        _PAPER,
     ),
     "schedule": Picture(
         "the learning rate of a config",
@@ -43,6 +65,28 @@ PICTURES = {
         "config",
         _PAPER,
         _SHORT,
+    ),
+    "schedules": Picture(
+        "all kinds of learning-rate schedules side by side",
+        "schedule_panels",
+        "draw_schedules",
+        "config",
+        _PAPER,
+        _SHORT,
+    ),
+    "label-smoothing": Picture(
+        "the probabilities of smoothed labels, for both kinds of smoothed_over",
+        "smoothed_targets",
+        "draw_label_smoothing",
+        "config",
+        _PAPER,
+    ),
+    "batches": Picture(
+        "the padding of batches sorted by length, beside batches in random order",
+        "sorted_batches",
+        "draw_batches",
+        "config",
+        "en-it.yaml",
     ),
 }
 

@@ -27,16 +27,21 @@ def draw_schedule(config: Config, theme: Theme) -> "Figure":
     axes.set_xlabel("step: the number of the update")
     axes.set_ylabel("learning_rate(step)")
     style(axes, theme, title=_title(config))
-    _set_limits(axes, steps, max(rates))
+    set_limits(axes, steps, max(rates) * 1.12)
     grid(axes, theme)
     return figure
 
 
 def steps_of(training: TrainingConfig) -> list[int]:
     """Steps for a smooth curve, from 1 to max_steps; the last step of the warm-up is one of them."""
-    last = training.max_steps or max(10 * training.warmup_steps, 1000)
+    last = last_step(training)
     steps = np.linspace(1, last, min(NUM_POINTS, last)).round().astype(int)
     return sorted({*steps.tolist(), min(max(training.warmup_steps, 1), last)})
+
+
+def last_step(training: TrainingConfig) -> int:
+    """max_steps; without it, ten times the warm-up, because the corpus decides when the run ends."""
+    return training.max_steps or max(10 * training.warmup_steps, 1000)
 
 
 def _title(config: Config) -> str:
@@ -61,11 +66,12 @@ def _mark_peak(axes: "Axes", steps: list[int], rates: list[float], theme: Theme)
     )
 
 
-def _set_limits(axes: "Axes", steps: list[int], highest: float) -> None:
+def set_limits(axes: "Axes", steps: list[int], highest: float) -> None:
+    """Show all steps, and learning rates up to `highest`; numbers as people write them."""
     from matplotlib.ticker import FuncFormatter
 
     axes.set_xlim(0, steps[-1])
-    axes.set_ylim(0, highest * 1.12)
+    axes.set_ylim(0, highest)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{step:,.0f}"))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:.1e}" if rate else "0"))
     axes.tick_params(labelsize=SMALL)
