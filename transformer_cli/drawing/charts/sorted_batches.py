@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config
-from transformer_cli.data.batches.order import Budget, EpochOrder, epoch_order, padding_share
+from transformer_cli.data.batches.order import (
+    Budget,
+    EpochOrder,
+    Indices,
+    epoch_order,
+    padding_share,
+)
 from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data
 from transformer_cli.drawing.theme import SMALL, TEXT, Theme, new_figure
 
@@ -33,6 +39,8 @@ class BatchesInOrder:
 
     title: str
     padding_share: float
+    indices: list[Indices]
+    """The pairs of each of these batches."""
     batches: list[NDArray[np.int8]]
     """(B, S + gap + T) each: 1 for a token, 0 for padding, -1 between source and target."""
     shares: list[float]
@@ -43,11 +51,13 @@ def draw_batches(config: Config, theme: Theme) -> "Figure":
     """The first batches in both orders; the corpus is prepared in a temporary folder unless a run has it."""
     with _prepared(config) as prepared:
         orders = orders_of(prepared)
-    figure = new_figure(5.6, theme)
+    figure = new_figure(6.2, theme)
     parts: Any = figure.subfigures(2, 1)
+    longest = max(batch.shape[1] for order in orders for batch in order.batches)
     for part, order in zip(parts, orders, strict=True):
         part.set_facecolor(theme.background)
-        _draw(part, order, theme)
+        _draw(part, order, longest, theme)
+    _say_colors(figure, theme)
     return figure
 
 
@@ -60,8 +70,8 @@ def orders_of(prepared: PreparedData) -> tuple[BatchesInOrder, BatchesInOrder]:
     # A pool is sorted by length; a pool of one batch leaves the order of the batches random.
     shuffled = replace(by_length, budget=Budget(sentences=num_sentences), pool_size=num_sentences)
     return (
-        _sample(shuffled, f"random order, {num_sentences} pairs in a batch"),
-        _sample(by_length, f"sorted by length, {_limit(config)}"),
+        _sample(shuffled, f"random order ({num_sentences} pairs in a batch)"),
+        _sample(by_length, f"sorted by length ({_limit(config)})"),
     )
 
 
@@ -84,14 +94,15 @@ def _prepared(config: Config) -> Iterator[PreparedData]:
 
 
 def _sample(order: EpochOrder, title: str) -> BatchesInOrder:
+    chosen = list(itertools.islice(order.batches(0), NUM_BATCHES))
     batches, shares = [], []
-    for indices in itertools.islice(order.batches(0), NUM_BATCHES):
+    for indices in chosen:
         sides = [_cells(lengths) for lengths in order.lengths_of(indices, 0)]
         cells = np.concatenate([side.ravel() for side in sides])
         shares.append(float(1.0 - cells.mean()))
         gap = np.full((len(indices), 1), -1, np.int8)
         batches.append(np.hstack([sides[0], gap, sides[1]]))
-    return BatchesInOrder(title, padding_share(order), batches, shares)
+    return BatchesInOrder(title, padding_share(order), chosen, batches, shares)
 
 
 def _cells(lengths: NDArray[np.int64]) -> NDArray[np.int8]:
@@ -99,22 +110,21 @@ def _cells(lengths: NDArray[np.int64]) -> NDArray[np.int8]:
     return (np.arange(lengths.max()) < lengths[:, None]).astype(np.int8)
 
 
-def _draw(part: Any, order: BatchesInOrder, theme: Theme) -> None:
+def _draw(part: Any, order: BatchesInOrder, longest: int, theme: Theme) -> None:
     from matplotlib.colors import ListedColormap
 
     part.suptitle(
-        f"{order.title}: {order.padding_share:.1%} of the training batches is padding",
+        f"{order.title}: {order.padding_share:.1%} padding",
         x=0.015,
         ha="left",
         fontsize=TEXT,
         color=theme.ink,
     )
     colors = ListedColormap([theme.background, theme.lines[1], theme.lines[0]])
-    longest = max(batch.shape[1] for batch in order.batches)
     for axes, batch, share in zip(
         part.subplots(1, len(order.batches)), order.batches, order.shares, strict=True
     ):
-        shown = batch[:NUM_ROWS]
+        shown = batch[np.linspace(0, len(batch) - 1, min(NUM_ROWS, len(batch))).round().astype(int)]
         axes.imshow(shown, cmap=colors, vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
         for edge in range(1, len(shown)):
             axes.axhline(edge - 0.5, color=theme.background, linewidth=0.5)
@@ -122,3 +132,20 @@ def _draw(part: Any, order: BatchesInOrder, theme: Theme) -> None:
         axes.set_ylim(NUM_ROWS - 0.5, -0.5)
         axes.set_axis_off()
         axes.set_title(f"{share:.1%}", fontsize=SMALL, color=theme.muted, loc="left")
+
+
+def _say_colors(figure: "Figure", theme: Theme) -> None:
+    """A legend below the batches."""
+    from matplotlib.patches import Patch
+
+    colors = {"token": theme.lines[0], "padding": theme.lines[1]}
+    figure.legend(
+        handles=[Patch(color=color, label=label) for label, color in colors.items()],
+        title="a row is a pair: the source, a gap, the target",
+        title_fontsize=SMALL,
+        loc="outside lower center",
+        ncols=2,
+        fontsize=SMALL,
+        frameon=False,
+        labelcolor=theme.ink,
+    ).get_title().set_color(theme.muted)
