@@ -4,12 +4,14 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from markdown_it import MarkdownIt
 
 from .serving.page.browser import chromium, needs_chromium
 from .test_links import website
@@ -18,7 +20,25 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 ADDRESS = re.compile(r"(?:[a-z]+:)?//", re.IGNORECASE)
 LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src"}
+COUNTED = {"ul", "ol", "li", "table", "tr", "pre", "code", "h1", "h2", "h3", "img", "details"}
 STYLE_ADDRESS = re.compile(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\"')\s]+)")
+
+
+class _Structure(HTMLParser):
+    """How many lists, tables, pictures and so on a page has, within its article if it has one."""
+
+    def __init__(self, *, begins_with_article: bool) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+        self._is_inside = not begins_with_article
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._is_inside = self._is_inside or tag == "article"
+        if self._is_inside and tag in COUNTED:
+            self.counts[tag] += 1
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_inside = self._is_inside and tag != "article"
 
 
 class _Loaded(HTMLParser):
@@ -128,6 +148,19 @@ def test_each_page_is_built(site: Path) -> None:
     built = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     wanted = {page.replace("README.md", "index.md").replace(".md", ".html") for page in pages()}
     assert wanted | {"overview.html", "changelog.html", "contributing.html", "404.html"} == built
+
+
+@pytest.mark.parametrize("page", sorted(pages()))
+def test_a_page_has_the_lists_and_tables_that_the_repository_shows(site: Path, page: str) -> None:
+    # The site reads Markdown by other rules: there a nested list needs four spaces, for example.
+    github = MarkdownIt("commonmark", {"html": True}).enable("table")
+    shown = _Structure(begins_with_article=False)
+    shown.feed(github.render((DOCS / page).read_text(encoding="utf-8")))
+    built = _Structure(begins_with_article=True)
+    file = page.replace("README.md", "index.md").replace(".md", ".html")
+    html = (site / file).read_text(encoding="utf-8")
+    built.feed(re.sub(r"<nav .*?</nav>", "", html, flags=re.DOTALL))
+    assert built.counts == shown.counts
 
 
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
