@@ -15,7 +15,7 @@ from pathlib import Path
 
 from making.blocks import ROOT, Block, MarkerError, blocks, pages, rewritten
 from making.outputs import is_same, outputs_of
-from making.pictures import drifted_pictures, unlisted
+from making.pictures import drawings, drifted_pictures, unlisted
 from making.quotes import quoted
 
 GENERATED = {"docs/configuration.md": "make_configuration", "docs/files.md": "make_files"}
@@ -65,7 +65,7 @@ def main() -> int:
     only = {page.resolve() for page in arguments.pages}
     try:
         changed = [*drifted(lambda page: not only or page in only)]
-        pictures = [] if only else drifted_pictures(is_written=not arguments.check)
+        pictures = [] if only else drifted_pictures(drawings(), is_written=not arguments.check)
     except MarkerError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -60,6 +60,13 @@ def test_the_table_of_pictures_has_every_picture_and_each_stands_in_a_page() -> 
     assert [*pictures.unlisted()] == []
 
 
+@pytest.mark.parametrize("is_slow", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_pictures_show_what_their_commands_draw_today(is_slow: bool) -> None:
+    commands = pictures.drawings(is_slow=is_slow)
+    assert commands
+    assert pictures.drifted_pictures(commands, is_written=False) == [], "run python docs/make.py"
+
+
 def test_a_quotation_is_the_lines_of_a_function() -> None:
     quoted = quotes.quoted(block("docs/making/blocks.py Block.place without docstring"))
     assert quoted.splitlines() == [
@@ -116,6 +123,7 @@ def test_only_the_content_of_a_block_is_replaced(tmp_path: Path) -> None:
     [
         ("0.95  ██ sono", "0.96  ██ sono"),
         ("  9.99 x", " 10.00 x"),
+        ("-1.820840", "-1.820791"),
         (" 15.6% ██  sono", " 15.5% ███ sono"),
         ("    I    ░ ▓  ·", "    I    ▒ ▓  ░"),
         ("tok:13a|version:2.6.0", "tok:13a|version:2.7.0"),

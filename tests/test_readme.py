@@ -34,9 +34,11 @@ def command_lines(document: Path) -> list[str]:
     lines = [
         line.strip()
         for _, language, block in FENCED.findall(text)
-        if language in ("bash", "sh", "console")
+        if language in ("bash", "sh")
         for line in block.replace("\\\n", " ").splitlines()
     ]
+    # In a dialogue, a line that begins with a dollar sign is typed, and the others are printed.
+    lines += re.findall(r"^\$ (tfm .+)$", text, re.MULTILINE)
     spans = SPAN.findall(FENCED.sub("", text))
     return lines + [span for span in spans if re.search(r"\btfm\b", span)]
 

@@ -19,6 +19,7 @@ from transformer_cli.commands.arguments.models.card import card
 from transformer_cli.commands.arguments.models.export import export
 from transformer_cli.commands.arguments.models.import_model import import_model
 from transformer_cli.commands.arguments.models.info import info
+from transformer_cli.commands.arguments.models.plot import plot
 from transformer_cli.commands.arguments.models.push import push
 from transformer_cli.commands.arguments.models.runs import runs
 from transformer_cli.commands.arguments.next import show_next
@@ -89,6 +90,7 @@ app.command(cls=CarefulCommand, epilog="Example: tfm align --source in.en --targ
 app.command(cls=CarefulCommand, epilog="Example: tfm serve --run en-it --port 5000")(serve)
 app.add_typer(data, name="data", cls=CarefulGroup)
 app.add_typer(runs, name="runs")
+app.command(cls=CarefulCommand, epilog="Example: tfm plot en-it en-it-2 --output curves.png")(plot)
 app.command(
     name="import", cls=CarefulCommand, epilog="Example: tfm import opus-mt-en-fr --name en-fr"
 )(import_model)

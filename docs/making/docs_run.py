@@ -1,4 +1,4 @@
-"""The committed model, docs/run: how it is trained, and how its checkpoint comes into the repository."""
+"""The committed model, docs/run: how it is trained, and what of its run comes into the repository."""
 
 import os
 import shutil
@@ -11,10 +11,12 @@ from making.blocks import ROOT
 
 CONFIG = ROOT / "docs" / "run.yaml"
 FOLDER = ROOT / "docs" / "run"
+KEPT = ("config.yaml", "metrics.jsonl", "learning.jsonl")
+"""The files of the run that are kept: of its settings, its curves, and the sentences that show how it has learned."""
 
 
 def train() -> None:
-    """Train the model of docs/run.yaml in a temporary folder, and replace docs/run by its best checkpoint."""
+    """Train the model of docs/run.yaml in a temporary folder, and replace docs/run."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         command = [sys.executable, "-m", "transformer_cli", "train", "--config", str(CONFIG)]
@@ -23,12 +25,22 @@ def train() -> None:
 
 
 def keep(run: Path) -> None:
-    """Replace docs/run by the best checkpoint of a run, without the state of its optimizer."""
+    """Replace docs/run by a run with its best checkpoint alone, without the state of the optimizer."""
     from transformer_cli.checkpoint.averages import mean_of_checkpoints, write_average
     from transformer_cli.checkpoint.checkpoints import Checkpoints
+    from transformer_cli.checkpoint.stored import OPTIMIZER_FILE
 
     best = Checkpoints(run).best()
     assert best is not None, f"{run} has no checkpoint with a score"
     shutil.rmtree(FOLDER, ignore_errors=True)
+    kept = FOLDER / "checkpoints"
+    kept.mkdir(parents=True)
+    for name in KEPT:
+        shutil.copyfile(run / name, FOLDER / name)
+    if not best.has(OPTIMIZER_FILE):
+        shutil.copytree(best.folder, kept / best.folder.name)
+        return
     # The mean of one checkpoint is this checkpoint; an average has no state of the optimizer.
-    write_average(FOLDER, [best], mean_of_checkpoints([best]))
+    name = best.folder.name.replace("step-", "average-")
+    weights = mean_of_checkpoints([best])
+    write_average(kept / f"{name}-last1", [best], weights, validation=best.state()["validation"])

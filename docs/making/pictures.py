@@ -16,6 +16,7 @@ INDEX = FOLDER / "index.yaml"
 HEAD = """\
 # Every picture of docs/pictures, and what makes it. CONTRIBUTING.md explains the three kinds:
 #   command, content   a drawing: the command of tfm, and the SHA-256 of what is drawn, which python docs/make.py writes
+#   slow               drawing it takes long, so only the slow tests do it; the value says why
 #   script             what a browser shows: the script that takes the picture
 #   by_hand            a picture of a screen, and why no command makes it
 """
@@ -45,8 +46,21 @@ def unlisted() -> Iterator[str]:
             yield f"docs/pictures/{name}: {script} does not name it"
 
 
-def redrawn(folder: Path) -> dict[str, str]:
-    """Draw all pictures that have a command into a folder.
+def drawings(*, is_slow: bool | None = None) -> dict[str, str]:
+    """The commands of all pictures that have one, by file name; of the slow or of the other ones, if this is asked."""
+    return {
+        name: one["command"]
+        for name, one in index().items()
+        if "command" in one and is_slow in (None, "slow" in one)
+    }
+
+
+def redrawn(commands: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Draw pictures into a folder.
+
+    Args:
+        commands: by the file names of the pictures.
+        folder: exists.
 
     Returns:
         The SHA-256 of what each shows, by its file name.
@@ -54,24 +68,24 @@ def redrawn(folder: Path) -> dict[str, str]:
     Raises:
         MarkerError: a command fails, or draws no picture of this name.
     """
-    drawings = {name: one["command"] for name, one in index().items() if "command" in one}
-    jobs = [_job(name, command, folder) for name, command in drawings.items()]
+    jobs = [_job(name, command, folder) for name, command in commands.items()]
     contents = {}
-    for name, answer in zip(drawings, answers_of(jobs), strict=True):
+    for name, answer in zip(commands, answers_of(jobs), strict=True):
         if answer["failure"] or not answer["drawn"]:
             raise MarkerError(f"{INDEX.name}: {name}: {answer['failure'] or 'nothing was drawn'}")
         contents[name] = answer["drawn"]
     return contents
 
 
-def drifted_pictures(*, is_written: bool) -> list[str]:
+def drifted_pictures(commands: Mapping[str, str], *, is_written: bool) -> list[str]:
     """The pictures that show something else than their commands draw today.
 
     Args:
+        commands: by the file names of the pictures; of `drawings`.
         is_written: whether the new pictures, and their content in the table, replace the old ones.
     """
     with tempfile.TemporaryDirectory() as folder:
-        contents = redrawn(Path(folder))
+        contents = redrawn(commands, Path(folder))
         listed = index()
         changed = [
             name

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from transformer_cli.drawing.attention_masks import NUM_REAL, TOKENS
+from transformer_cli.drawing.charts.attention_masks import NUM_REAL, TOKENS
 from transformer_cli.drawing.pictures import draw_picture
 
 

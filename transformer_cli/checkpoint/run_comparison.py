@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from transformer_cli.checkpoint.records.recorded_series import read_series
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import LOWER_IS_BETTER, Config, load_config
 from transformer_cli.config.section import flat_settings
-from transformer_cli.storage import read_json_lines
 
 MAX_STEPS_OF_A_CURVE = 12
 
@@ -85,18 +85,7 @@ def _differ(values: Sequence[Any]) -> bool:
 
 def _curve(folder: Path, config: Config) -> Curve:
     figures: dict[int, dict[str, float]] = {}
-    for record in read_json_lines(RunFolder(folder).metrics_file):
-        step = record.get("step")
-        if record.get("kind") == "validation" and isinstance(step, int):
-            figures[step] = _numbers(record)
+    for name, values in read_series(RunFolder(folder).metrics_file).validation.items():
+        for step, value in values.items():
+            figures.setdefault(step, {}).update({} if value is None else {name: value})
     return Curve(config.training.best_metric, figures)
-
-
-def _numbers(record: Mapping[str, Any]) -> dict[str, float]:
-    """The figures of a line of metrics.jsonl; values that are not numbers are left out."""
-    found = {name: record.get(name) for name in ("loss", "perplexity")}
-    scores = record.get("scores")
-    for score in scores if isinstance(scores, list) else []:
-        if isinstance(score, dict) and isinstance(score.get("name"), str):
-            found[score["name"].lower()] = score.get("value")
-    return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}

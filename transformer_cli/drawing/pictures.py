@@ -33,19 +33,26 @@ _PAPER = "wmt14-en-de-base.yaml"
 _SHORT = ("training.max_steps=20000",)
 
 PICTURES = {
+    "architecture": Picture(
+        "the model of a config: figure 1 of the paper with the names of the code",
+        "diagrams.architecture",
+        "draw_architecture",
+        "config",
+        _PAPER,
+    ),
     "residuals": Picture(
         "the three residual wirings: pre-norm, post-norm, residual of the normed output",
-        "residual_wirings",
+        "diagrams.residual_wirings",
         "draw_residuals",
         "config",
         _PAPER,
     ),
     "masks": Picture(
-        "the masks of attention: causal, padding, and both", "attention_masks", "draw_masks"
+        "the masks of attention: causal, padding, and both", "charts.attention_masks", "draw_masks"
     ),
     "sinusoids": Picture(
         "the sinusoids that are added to embeddings",
-        "position_waves",
+        "charts.position_waves",
         "draw_sinusoids",
         "config",
         _PAPER,
@@ -53,14 +60,14 @@ PICTURES = {
     ),
     "rotary": Picture(
         "rotary positions: angles, turned vectors, and the product of query and key",
-        "rotary_angles",
+        "charts.rotary_angles",
         "draw_rotary",
         "config",
         _PAPER,
     ),
     "schedule": Picture(
         "the learning rate of a config",
-        "schedule_curves",
+        "charts.schedule_curves",
         "draw_schedule",
         "config",
         _PAPER,
@@ -68,7 +75,7 @@ PICTURES = {
     ),
     "schedules": Picture(
         "all kinds of learning-rate schedules side by side",
-        "schedule_panels",
+        "charts.schedule_panels",
         "draw_schedules",
         "config",
         _PAPER,
@@ -76,17 +83,24 @@ PICTURES = {
     ),
     "label-smoothing": Picture(
         "the probabilities of smoothed labels, for both kinds of smoothed_over",
-        "smoothed_targets",
+        "charts.smoothed_targets",
         "draw_label_smoothing",
         "config",
         _PAPER,
     ),
     "batches": Picture(
         "the padding of batches sorted by length, beside batches in random order",
-        "sorted_batches",
+        "charts.sorted_batches",
         "draw_batches",
         "config",
         "en-it.yaml",
+        ("data.num_pairs=12000",),
+    ),
+    "checkpoint": Picture(
+        "the files of a run, with their sizes if --run names one",
+        "diagrams.run_files",
+        "draw_checkpoint",
+        "run",
     ),
 }
 

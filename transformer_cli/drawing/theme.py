@@ -18,6 +18,7 @@ WIDTH = 8.0
 DPI = 160
 TITLE, TEXT, SMALL = 13.0, 10.0, 9.0
 """Sizes of texts in points."""
+TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ def drawing_settings() -> Iterator[None]:
         matplotlib.rcdefaults()
         matplotlib.rcParams["font.family"] = [USUAL]
         matplotlib.rcParams["svg.hashsalt"] = "tfm"
+        matplotlib.rcParams["text.parse_math"] = False  # a dollar sign is a dollar sign
         yield
 
 

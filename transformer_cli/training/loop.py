@@ -215,6 +215,7 @@ def _training_report(
         target_tokens_per_second=target_speed,
         source_tokens_per_second=source_speed,
         num_skipped=int(meter.sums["num_skipped"].item()),
+        num_target_tokens=int(meter.sums["num_target_tokens"].item()),
         gradient_scale=experiment.optimizer.scale.value(),
     )
 

@@ -29,6 +29,7 @@ class TrainingReport:
     num_skipped: (
         int  # updates of the whole run that were skipped, because the gradient was not finite
     )
+    num_target_tokens: int  # that the means count, so without those of skipped updates
     gradient_scale: float | None = None  # of the next update, in float16; None in other precisions
 
 

@@ -10,7 +10,7 @@ from transformer_cli.training.step import StepReport
 
 
 def report(step: int, loss: float, num_skipped: int = 0) -> TrainingReport:
-    return TrainingReport(step, 0, loss, loss, 1e-3, 1.0, 100.0, 100.0, num_skipped)
+    return TrainingReport(step, 0, loss, loss, 1e-3, 1.0, 100.0, 100.0, num_skipped, 100)
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ class Told(Announcer):
 
 
 def report(step: int, tokens_per_second: float) -> TrainingReport:
-    return TrainingReport(step, 0, 1.0, 1.0, 1e-3, 1.0, tokens_per_second, 1.0, 0)
+    return TrainingReport(step, 0, 1.0, 1.0, 1e-3, 1.0, tokens_per_second, 1.0, 0, 100)
 
 
 def test_the_time_left_is_told_once_from_the_speed_of_the_first_steps(

@@ -32,7 +32,7 @@ VALIDATION = ValidationReport(
 
 
 def report(step: int, loss: float = 2.0) -> TrainingReport:
-    return TrainingReport(step, 1, loss + 0.5, loss, 1e-3, 0.7, 1000.0, 900.0, 0)
+    return TrainingReport(step, 1, loss + 0.5, loss, 1e-3, 0.7, 1000.0, 900.0, 0, 100)
 
 
 @contextmanager

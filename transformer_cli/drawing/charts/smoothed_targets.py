@@ -26,7 +26,7 @@ def smoothed_probabilities(epsilon: float, smoothed_over: SmoothedOver) -> torch
     labels = SmoothedLabels.of(len(SYMBOLS), SYMBOLS.index(PAD), epsilon, smoothed_over)
     probabilities = torch.zeros(1, len(SYMBOLS), dtype=torch.float64)
     labels.subtract_from(probabilities, torch.tensor([SYMBOLS.index(TRUE_SYMBOL)]))
-    return -probabilities[0]
+    return 0.0 - probabilities[0]
 
 
 def draw_label_smoothing(config: Config, theme: Theme) -> "Figure":

@@ -27,6 +27,11 @@ class Diagram:
         self.axes.set_xlim(0.0, WIDTH)
         self.axes.set_ylim(0.0, height)
 
+    def fit(self, height: float) -> None:
+        """Give the page this height, in inches, once it is known what is drawn."""
+        self.figure.set_size_inches(WIDTH, height)
+        self.axes.set_ylim(0.0, height)
+
     def box(self, corner: Point, size: Point, lines: Sequence[str], kind: str = "plain") -> None:
         """A box with round corners; its first line is bold, the others are smaller.
 
@@ -65,7 +70,7 @@ class Diagram:
             points[-2],
             points[-1],
             arrowstyle="-|>",
-            mutation_scale=9,
+            mutation_scale=12,
             linewidth=0.0,
             color=shade,
             shrinkA=0,

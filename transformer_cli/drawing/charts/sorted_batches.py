@@ -43,11 +43,13 @@ def draw_batches(config: Config, theme: Theme) -> "Figure":
     """The first batches in both orders; the corpus is prepared in a temporary folder unless a run has it."""
     with _prepared(config) as prepared:
         orders = orders_of(prepared)
-    figure = new_figure(5.6, theme)
+    figure = new_figure(6.2, theme)
     parts: Any = figure.subfigures(2, 1)
+    longest = max(batch.shape[1] for order in orders for batch in order.batches)
     for part, order in zip(parts, orders, strict=True):
         part.set_facecolor(theme.background)
-        _draw(part, order, theme)
+        _draw(part, order, longest, theme)
+    _say_colors(figure, theme)
     return figure
 
 
@@ -60,8 +62,8 @@ def orders_of(prepared: PreparedData) -> tuple[BatchesInOrder, BatchesInOrder]:
     # A pool is sorted by length; a pool of one batch leaves the order of the batches random.
     shuffled = replace(by_length, budget=Budget(sentences=num_sentences), pool_size=num_sentences)
     return (
-        _sample(shuffled, f"random order, {num_sentences} pairs in a batch"),
-        _sample(by_length, f"sorted by length, {_limit(config)}"),
+        _sample(shuffled, f"random order ({num_sentences} pairs in a batch)"),
+        _sample(by_length, f"sorted by length ({_limit(config)})"),
     )
 
 
@@ -99,22 +101,21 @@ def _cells(lengths: NDArray[np.int64]) -> NDArray[np.int8]:
     return (np.arange(lengths.max()) < lengths[:, None]).astype(np.int8)
 
 
-def _draw(part: Any, order: BatchesInOrder, theme: Theme) -> None:
+def _draw(part: Any, order: BatchesInOrder, longest: int, theme: Theme) -> None:
     from matplotlib.colors import ListedColormap
 
     part.suptitle(
-        f"{order.title}: {order.padding_share:.1%} of the training batches is padding",
+        f"{order.title}: {order.padding_share:.1%} padding",
         x=0.015,
         ha="left",
         fontsize=TEXT,
         color=theme.ink,
     )
     colors = ListedColormap([theme.background, theme.lines[1], theme.lines[0]])
-    longest = max(batch.shape[1] for batch in order.batches)
     for axes, batch, share in zip(
         part.subplots(1, len(order.batches)), order.batches, order.shares, strict=True
     ):
-        shown = batch[:NUM_ROWS]
+        shown = batch[np.linspace(0, len(batch) - 1, min(NUM_ROWS, len(batch))).round().astype(int)]
         axes.imshow(shown, cmap=colors, vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
         for edge in range(1, len(shown)):
             axes.axhline(edge - 0.5, color=theme.background, linewidth=0.5)
@@ -122,3 +123,20 @@ def _draw(part: Any, order: BatchesInOrder, theme: Theme) -> None:
         axes.set_ylim(NUM_ROWS - 0.5, -0.5)
         axes.set_axis_off()
         axes.set_title(f"{share:.1%}", fontsize=SMALL, color=theme.muted, loc="left")
+
+
+def _say_colors(figure: "Figure", theme: Theme) -> None:
+    """A legend below the batches."""
+    from matplotlib.patches import Patch
+
+    colors = {"token": theme.lines[0], "padding": theme.lines[1]}
+    figure.legend(
+        handles=[Patch(color=color, label=label) for label, color in colors.items()],
+        title="a row is a pair: the source, a gap, the target",
+        title_fontsize=SMALL,
+        loc="outside lower center",
+        ncols=2,
+        fontsize=SMALL,
+        frameon=False,
+        labelcolor=theme.ink,
+    ).get_title().set_color(theme.muted)

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from transformer_cli.config import Config
 from transformer_cli.config.model import NormPlacement
-from transformer_cli.drawing.blocks import Diagram
+from transformer_cli.drawing.diagrams.blocks import Diagram
+from transformer_cli.drawing.diagrams.wirings import WIRINGS, Wiring, wiring_of
 from transformer_cli.drawing.theme import SMALL, TITLE, Theme
-from transformer_cli.drawing.wirings import WIRINGS, Wiring, wiring_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,10 +16,14 @@ _NAMES: dict[NormPlacement, str] = {
     "post": "the paper",
     "residual_of_normed": "Hello Transformer",
 }
-_TEXTS = {"sublayer": "sublayer: attention or FFN", "norm": "norm", "dropout": "dropout"}
+_TEXTS = {
+    "sublayer": ("f: the sub-layer", "attention or feed-forward"),
+    "norm": ("norm",),
+    "dropout": ("dropout",),
+}
 _KINDS = {"sublayer": "attention", "norm": "norm", "dropout": "plain"}
-_WIDTH, _LEFT, _BOX, _HIGH = 2.54, 0.1, (1.86, 0.36), 5.0
-_PITCH = 0.62
+_WIDTH, _LEFT, _BOX, _HIGH = 2.54, 0.1, (1.86, 0.42), 4.75
+_PITCH = 0.64
 
 
 def draw_residuals(config: Config, theme: Theme) -> "Figure":
@@ -50,7 +54,7 @@ def _draw(diagram: Diagram, wiring: Wiring, x: float) -> None:
     y = 1.02
     for step in wiring.branch:
         diagram.arrow((x, below), (x, y))
-        diagram.box((x - width / 2, y), _BOX, [_TEXTS[step]], _KINDS[step])
+        diagram.box((x - width / 2, y), _BOX, _TEXTS[step], _KINDS[step])
         below, y = y + height, y + _PITCH
     center = y + 0.06
     radius = diagram.sum((x, center))
@@ -59,7 +63,7 @@ def _draw(diagram: Diagram, wiring: Wiring, x: float) -> None:
     below, y = center + radius, center + 0.38
     for step in wiring.after_sum:
         diagram.arrow((x, below), (x, y))
-        diagram.box((x - width / 2, y), _BOX, [_TEXTS[step]], _KINDS[step])
+        diagram.box((x - width / 2, y), _BOX, _TEXTS[step], _KINDS[step])
         below, y = y + height, y + _PITCH
     diagram.arrow((x, below), (x, below + 0.26))
     formula = wiring.formula.replace("sublayer", "f")

@@ -8,7 +8,15 @@ import torch
 from torch import Tensor
 
 from transformer_cli.config import Config
-from transformer_cli.drawing.theme import SMALL, Theme, grid, new_figure, style, without_frame
+from transformer_cli.drawing.theme import (
+    SMALL,
+    TIMES,
+    Theme,
+    grid,
+    new_figure,
+    style,
+    without_frame,
+)
 from transformer_cli.model.positions import rotate, rotation_at
 
 if TYPE_CHECKING:
@@ -23,8 +31,8 @@ STARTS = (0, 10, 40)
 def draw_rotary(config: Config, theme: Theme) -> "Figure":
     """Turned vectors of two pairs of columns, the angles of some pairs, and the product of query and key."""
     width = config.model.head_width
-    figure = new_figure(6.6, theme)
-    halves: Any = figure.subfigures(2, 1, height_ratios=(1.1, 1))
+    figure = new_figure(7.0, theme)
+    halves: Any = figure.subfigures(2, 1, height_ratios=(1, 1.1))
     upper, lower = halves
     for part in halves:
         part.set_facecolor(theme.background)
@@ -61,7 +69,7 @@ def _draw_circle(axes: Any, width: int, pair: int, theme: Theme) -> None:
         if math.hypot(*(vectors[position] - vectors[position - 1])) > 0.09 or not position:
             axes.text(1.16 * x, 1.16 * y, str(position), ha="center", va="center", color=theme.ink)
     angle = math.atan2(vectors[1, 1], vectors[1, 0])
-    title = f"columns {2 * pair} and {2 * pair + 1}: {angle:.3g} radians a position"
+    title = f"columns {2 * pair} and {2 * pair + 1}: angle = {angle:.3g} {TIMES} position"
     axes.set_aspect("equal")
     axes.set_xlim(-1.3, 1.3)
     axes.set_ylim(-1.3, 1.3)
@@ -74,12 +82,15 @@ def _draw_circle(axes: Any, width: int, pair: int, theme: Theme) -> None:
 def _draw_angles(axes: Any, width: int, theme: Theme) -> None:
     rotation = rotation_at(0, NUM_POSITIONS, width, torch.zeros(1, dtype=torch.float64))
     angles = np.unwrap(np.arctan2(rotation.sines.numpy(), rotation.cosines.numpy()), axis=0)
+    positions = np.arange(1, NUM_POSITIONS)  # a logarithm has no place for 0
     for pair, color in zip(_pairs(width), theme.lines, strict=False):
-        axes.plot(angles[:, pair], color=color, linewidth=2.0, label=f"{2 * pair}, {2 * pair + 1}")
-    axes.set_yscale("symlog", linthresh=1.0)
-    axes.set_xlim(0, NUM_POSITIONS - 1)
-    axes.set_ylim(0, 100)
-    axes.set_yticks([0, 1, 10, 100], ["0", "1", "10", "100"])
+        label = f"{2 * pair}, {2 * pair + 1}"
+        axes.plot(positions, angles[1:, pair], color=color, linewidth=2.0, label=label)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(1, NUM_POSITIONS)
+    axes.set_xticks([1, 2, 4, 8, 16, 32, 64], ["1", "2", "4", "8", "16", "32", "64"])
+    axes.set_yticks([0.01, 0.1, 1, 10], ["0.01", "0.1", "1", "10"])
     axes.minorticks_off()
     axes.set_xlabel("position")
     axes.set_ylabel("angle in radians")
@@ -104,19 +115,24 @@ def _draw_products(axes: Any, width: int, theme: Theme) -> None:
         )
     axes.set_xlim(0, NUM_POSITIONS - 1)
     axes.set_xlabel("distance from query to key")
-    axes.set_ylabel("query · key / (head_dim / 2)")
+    axes.set_ylabel(f"query · key / {width // 2}")
     style(axes, theme, title="only the distance counts")
     grid(axes, theme)
     _legend(axes, theme, "position of the query")
 
 
 def _legend(axes: Any, theme: Theme, title: str) -> None:
+    """A legend below the axes."""
     legend = axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.2),
+        ncols=4,
+        columnspacing=1.2,
+        handlelength=1.6,
         fontsize=SMALL,
         title=title,
         title_fontsize=SMALL,
         labelcolor=theme.ink,
-        facecolor=theme.background,
-        edgecolor=theme.faint,
+        frameon=False,
     )
     legend.get_title().set_color(theme.muted)

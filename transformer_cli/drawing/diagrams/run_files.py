@@ -10,7 +10,7 @@ from transformer_cli.checkpoint.run_folder import CHECKPOINTS, CONFIG_FILE, RunF
 from transformer_cli.checkpoint.stored import MODEL_FILE, OPTIMIZER_FILE, STATE_FILE
 from transformer_cli.data.fingerprint import FILE_NAME as FINGERPRINT
 from transformer_cli.data.preparation import REPORT, TRAIN, VALIDATION
-from transformer_cli.drawing.blocks import Diagram
+from transformer_cli.drawing.diagrams.blocks import Diagram, Point
 from transformer_cli.drawing.theme import SMALL, Theme
 from transformer_cli.errors import MissingInputError, StorageError
 from transformer_cli.escaping import on_one_line
@@ -80,9 +80,10 @@ def draw_checkpoint(run: Path | None, theme: Theme) -> "Figure":
     height = _ROW * len(entries) + 0.4
     diagram = Diagram(height, theme)
     lasts: dict[int, float] = {}
+    left = 3.5 if run is None else 4.88
     for number, entry in enumerate(entries):
         y = height - 0.2 - _ROW * (number + 0.5)
-        _draw(diagram, entry, y, lasts)
+        _draw(diagram, entry, (left, y), lasts)
     return diagram.figure
 
 
@@ -96,14 +97,12 @@ def described_layout() -> list[Entry]:
         entries.append(Entry(1, name, phrase, is_folder=is_folder))
         entries += [Entry(2, part, text) for part, text in parts.items() if part != SHARED]
     entries.append(Entry(2, step, "everything to translate and to resume", is_folder=True))
-    entries += [
-        Entry(3, part, text) for part, text in _OF_CHECKPOINT.items() if part != SHARED
-    ]
+    entries += [Entry(3, part, text) for part, text in _OF_CHECKPOINT.items() if part != SHARED]
     return entries + [Entry(2, f"{link} → {_STEP}…", text) for link, text in _OF_LINKS.items()]
 
 
 def entries_of(run: Path) -> list[Entry]:
-    """The files of a run with their sizes; of the checkpoints, the newest with its files, others as one line.
+    """The files of a run, or of one checkpoint, with their sizes; only the newest checkpoint of a run has its files.
 
     Raises:
         MissingInputError: the folder has no checkpoint.
@@ -111,14 +110,21 @@ def entries_of(run: Path) -> list[Entry]:
     """
     folder = RunFolder(run)
     try:
+        if (run / MANIFEST_NAME).is_file():  # a checkpoint, perhaps copied elsewhere
+            return [
+                Entry(0, run.name, "", _size(run), is_folder=True),
+                *_files_in(run, 1, _OF_CHECKPOINT),
+            ]
         steps = sorted(
             (path for path in folder.checkpoints_folder.iterdir() if _is_checkpoint(path)),
             key=lambda path: (path.name.startswith(_STEP), path.name),
             reverse=True,
         )
         if not steps:
-            raise MissingInputError(f"{run}: this run has no checkpoint yet", hint="train it: tfm train")
-        total = Entry(0, f"runs/{run.name}", "", _size(run), is_folder=True)
+            raise MissingInputError(
+                f"{run}: this run has no checkpoint yet", hint="train it: tfm train"
+            )
+        total = Entry(0, f"{run.absolute().parent.name}/{run.name}", "", _size(run), is_folder=True)
         return [total, *_own_entries(run), *_checkpoint_entries(steps)]
     except OSError as error:
         raise StorageError(f"{run}: cannot be read: {error.strerror}") from error
@@ -187,21 +193,22 @@ def size_in_words(num_bytes: int) -> str:
     return f"{size:.{digits}f} {unit}"
 
 
-def _draw(diagram: Diagram, entry: Entry, y: float, lasts: dict[int, float]) -> None:
-    """One line: the branch of the tree, a small box, the name, the size, the phrase."""
-    theme = diagram.theme
+def _draw(diagram: Diagram, entry: Entry, place: Point, lasts: dict[int, float]) -> None:
+    """One line: the branch of the tree, a small box, the name, the size, and at this place the phrase."""
+    theme, (left, y) = diagram.theme, place
     x = 0.2 + _INDENT * entry.depth
     if entry.depth:
         branch = x - _INDENT + 0.09
-        diagram.line((branch, lasts[entry.depth - 1]), (branch, y), (x - 0.02, y), color=theme.muted)
+        diagram.line(
+            (branch, lasts[entry.depth - 1]), (branch, y), (x - 0.02, y), color=theme.muted
+        )
     lasts[entry.depth] = y - 0.08
     kind = "norm" if entry.is_folder else "feed_forward"
-    diagram.box((x, y - 0.075), (0.2, 0.15), [], kind)
-    left = {"ha": "left", "size": SMALL}
-    name = on_one_line(entry.name, _MAX_NAME).replace("$", r"\$")
+    diagram.box((x, y - 0.075), (0.2, 0.15), [], "plain" if " → " in entry.name else kind)
+    name = on_one_line(entry.name, _MAX_NAME)
     weight = "bold" if entry.is_folder else "normal"
-    diagram.text((x + 0.29, y), name, weight=weight, **left)
+    diagram.text((x + 0.29, y), name, size=SMALL, weight=weight, ha="left")
     if entry.num_bytes is not None:
         size = size_in_words(entry.num_bytes)
         diagram.text((4.72, y), size, ha="right", size=SMALL, weight=weight)
-    diagram.text((4.88, y), entry.phrase, color=theme.muted, **left)
+    diagram.text((left, y), entry.phrase, size=SMALL, color=theme.muted, ha="left")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from transformer_cli.config import Config, TrainingConfig
 from transformer_cli.config.training import DEFAULT_LEARNING_RATES, ScheduleName
-from transformer_cli.drawing.schedule_curves import last_step, set_limits, steps_of
+from transformer_cli.drawing.charts.schedule_curves import in_words, last_step, set_limits, steps_of
 from transformer_cli.drawing.theme import SMALL, Theme, grid, new_figure, style
 from transformer_cli.training.optimization.schedules import learning_rate
 
@@ -17,8 +17,8 @@ NUM_DROPS = 3
 _TEXTS: dict[ScheduleName, str] = {
     "noam": "the paper, equation 3",
     "inverse_sqrt": "falls as 1 / sqrt(step)",
-    "cosine": "half a wave down to 0",
-    "linear": "a line down to 0",
+    "cosine": "falls along half a wave",
+    "linear": "falls along a line",
     "constant": "stays at the peak",
     "warmup_stable_decay": "falls in the last decay_steps",
     "plateau": "drops when the score stalls",
@@ -43,11 +43,8 @@ def draw_schedules(config: Config, theme: Theme) -> "Figure":
                 axes.plot(steps, curves[other], color=theme.faint, linewidth=1.0)
         color = theme.lines[1 if kind == config.training.schedule else 0]
         axes.plot(steps, curves[kind], color=color, linewidth=2.4, label=kind, zorder=3)
-        style(axes, theme, title=kind)
-        axes.text(
-            0.97, 0.93, _TEXTS[kind], transform=axes.transAxes, ha="right", va="top",
-            fontsize=SMALL, color=theme.muted,
-        )  # fmt: skip
+        style(axes, theme)
+        axes.set_title(f"{kind}\n{_TEXTS[kind]}", fontsize=SMALL, color=theme.ink, loc="left")
         set_limits(axes, steps, highest * 1.12)
         axes.locator_params(axis="x", nbins=2)
         axes.locator_params(axis="y", nbins=4)
@@ -72,6 +69,8 @@ def with_schedule(training: TrainingConfig, kind: ScheduleName) -> TrainingConfi
     if kind != "noam":
         peak = training.learning_rate or DEFAULT_LEARNING_RATES[training.optimizer]
         settings["learning_rate"] = peak
+    if kind in ("cosine", "linear", "warmup_stable_decay", "plateau"):
+        settings["min_learning_rate"] = training.min_learning_rate
     if kind == "warmup_stable_decay":
         settings["decay_steps"] = training.decay_steps or max(1, max_steps // 5)
     return TrainingConfig.model_validate(settings)
@@ -93,7 +92,7 @@ def _say_settings(rest: Sequence[Any], config: Config, theme: Theme) -> None:
     lines = [
         f"warmup_steps: {training.warmup_steps:,}",
         f"max_steps: {last_step(training):,}",
-        f"peak, but for noam: {with_schedule(training, 'constant').peak_learning_rate:g}",
+        f"peak, but for noam: {in_words(with_schedule(training, 'constant').peak_learning_rate)}",
         f"d_model, for noam: {config.model.d_model}",
         f"plateau: {NUM_DROPS} drops as an example",
     ]

@@ -56,7 +56,7 @@ def _mark_peak(axes: "Axes", steps: list[int], rates: list[float], theme: Theme)
     peak = int(np.argmax(rates))
     axes.plot([steps[peak]], [rates[peak]], "o", color=theme.lines[1], markersize=6)
     axes.annotate(
-        f"{rates[peak]:.1e} at step {steps[peak]:,}",
+        f"{in_words(rates[peak])} at step {steps[peak]:,}",
         (steps[peak], rates[peak]),
         xytext=(10, 0),
         textcoords="offset points",
@@ -66,6 +66,11 @@ def _mark_peak(axes: "Axes", steps: list[int], rates: list[float], theme: Theme)
     )
 
 
+def in_words(rate: float) -> str:
+    """A learning rate as people write it, such as 7.0e-4."""
+    return f"{rate:.1e}".replace("e-0", "e-") if rate else "0"
+
+
 def set_limits(axes: "Axes", steps: list[int], highest: float) -> None:
     """Show all steps, and learning rates up to `highest`; numbers as people write them."""
     from matplotlib.ticker import FuncFormatter
@@ -73,5 +78,5 @@ def set_limits(axes: "Axes", steps: list[int], highest: float) -> None:
     axes.set_xlim(0, steps[-1])
     axes.set_ylim(0, highest)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{step:,.0f}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:.1e}" if rate else "0"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: in_words(rate)))
     axes.tick_params(labelsize=SMALL)

@@ -1,0 +1,1 @@
+"""What a run has recorded of its training, read back."""

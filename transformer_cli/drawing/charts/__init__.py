@@ -1,0 +1,1 @@
+"""Curves, bars and cells, with the values that functions of the package compute."""

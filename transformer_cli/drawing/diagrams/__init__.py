@@ -1,0 +1,1 @@
+"""Block diagrams: boxes, arrows and trees."""
