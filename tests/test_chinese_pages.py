@@ -1,33 +1,34 @@
 """The Chinese pages: the same stations, code and commands as the English ones, and typeset as Chinese text is."""
 
-import itertools
 import re
 from pathlib import Path
 
 import pytest
-from making.blocks import ROOT, blocks
+from making.blocks import ROOT, MarkerError
+from making.translations import TRANSLATIONS, drifted_translations, sections, with_blocks_of
 
-DOCS = ROOT / "docs"
-PAGES = sorted((DOCS / "zh").glob("*.md"))
+PAGES = sorted((ROOT / "docs" / "zh").glob("*.md"))
 
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
-SHARED = re.compile(r"^## (?P<number>\d+)\. ", re.MULTILINE)
+STATION = re.compile(r"## (\d+)\. ")
+PICTURE = re.compile(r"!\[[^\]]*\]\((?:\.\./)*([^)]+)\)")
+FORMULA = re.compile(r"\$\$.*?\$\$", re.DOTALL)
+TEXT = re.compile(r"\\text\{[^}]*\}")
 HAN = r"[\u4e00-\u9fff]"
+MARK = r"[\u3001-\u303f\uff00-\uffef]"
 HALF_WIDTH = re.compile(rf"{HAN}[,;:!?()]|[,;:!?(]{HAN}|{HAN}\.(?:\s|$)")
 TIGHT = re.compile(rf"{HAN}[A-Za-z0-9]|[A-Za-z0-9%]{HAN}")
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
-def sections(page: Path) -> list[str]:
-    """The text of each part of a page that begins with a heading of the second level."""
-    text = FENCED.sub("", page.read_text(encoding="utf-8"))
-    return re.split(r"^(?=## )", text, flags=re.MULTILINE)
+each_translation = pytest.mark.parametrize(
+    "names", TRANSLATIONS.items(), ids=lambda names: names[0]
+)
 
 
-def shown(page: Path) -> list[tuple[str, str, str]]:
-    """The fenced blocks of a page: what marks them, their language and their content."""
-    return [(f"{one.kind}: {one.text}", one.language, one.content) for one in blocks(page)]
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
 def prose(page: Path) -> str:
@@ -39,34 +40,47 @@ def prose(page: Path) -> str:
     return text.replace("*", "")
 
 
-def test_the_page_on_the_transformer_has_the_stations_of_the_english_one() -> None:
-    english, chinese = (sections(DOCS / folder / "the_transformer.md") for folder in ("", "zh"))
-    assert len(english) == len(chinese)
-    for original, translated in itertools.zip_longest(english, chinese):
-        found, also = SHARED.match(original), SHARED.match(translated)
-        assert (found and found["number"]) == (also and also["number"])
+def test_a_translated_page_has_the_code_and_the_outputs_of_the_english_one() -> None:
+    drifted = [page.name for page, _ in drifted_translations({})]
+    assert drifted == [], "run python docs/make.py"
 
 
-def test_the_page_on_the_transformer_quotes_and_runs_what_the_english_one_does() -> None:
-    original, translated = (shown(DOCS / folder / "the_transformer.md") for folder in ("", "zh"))
-    for number, (one, other) in enumerate(itertools.zip_longest(original, translated), start=1):
-        assert one == other, f"block {number}: copy it from docs/the_transformer.md"
+@each_translation
+def test_a_translated_page_has_the_parts_and_pictures_of_the_english_one(
+    names: tuple[str, str],
+) -> None:
+    translated, original = (sections(text_of(name)) for name in names)
+    assert len(translated) >= len(original)
+    for one, other in zip(translated, original, strict=False):
+        found, wanted = STATION.match(one), STATION.match(other)
+        assert (found and found[1]) == (wanted and wanted[1])
+        assert PICTURE.findall(one) == PICTURE.findall(other), one.partition("\n")[0]
 
 
-def test_the_page_on_the_tutorials_begins_with_the_blocks_of_the_map() -> None:
-    original = shown(DOCS / "map_of_the_tutorials.md")
-    translated = shown(DOCS / "zh" / "from_the_tutorials.md")
-    for number, (one, other) in enumerate(zip(original, translated, strict=False), start=1):
-        assert one == other, f"block {number}: copy it from docs/map_of_the_tutorials.md"
-    assert len(original) <= len(translated)
+@each_translation
+def test_a_translated_page_has_the_formulas_of_the_english_one(names: tuple[str, str]) -> None:
+    translated, original = (FORMULA.findall(FENCED.sub("", text_of(name))) for name in names)
+    same = ["".join(TEXT.sub("", one).split()) for one in translated]
+    assert same == ["".join(TEXT.sub("", one).split()) for one in original]
 
 
-def test_the_page_on_the_tutorials_names_the_code_that_the_map_names() -> None:
-    original, translated = (
-        set(re.findall(r"`([\w/]+\.py: [\w.]+)`", (DOCS / name).read_text(encoding="utf-8")))
-        for name in ("map_of_the_tutorials.md", "zh/from_the_tutorials.md")
+@each_translation
+def test_a_translated_page_names_the_code_that_the_english_one_names(
+    names: tuple[str, str],
+) -> None:
+    translated, original = (
+        set(re.findall(r"`([\w/]+\.py: [\w.]+)`", FENCED.sub("", text_of(name)))) for name in names
     )
     assert original - translated == set()
+
+
+def test_a_section_with_another_number_of_blocks_is_named() -> None:
+    block = "```text\na\n```\n"
+    assert with_blocks_of(f"# A\n{block}", "# 甲\n```text\nb\n```\n", "zh.md") == f"# 甲\n{block}"
+    with pytest.raises(
+        MarkerError, match=r"zh\.md: '## 乙' has 0 blocks, and the English page has 1"
+    ):
+        with_blocks_of(f"# A\n## B\n{block}", "# 甲\n## 乙\n", "zh.md")
 
 
 @each_page
@@ -77,14 +91,16 @@ def test_chinese_text_has_full_width_punctuation(page: Path) -> None:
 @each_page
 def test_a_space_separates_chinese_from_latin_letters_and_digits(page: Path) -> None:
     text = prose(page)
-    assert [text[max(found.start() - 8, 0) : found.end() + 8] for found in TIGHT.finditer(text)] == []
+    assert [
+        text[max(found.start() - 8, 0) : found.end() + 8] for found in TIGHT.finditer(text)
+    ] == []
 
 
 @each_page
 def test_a_paragraph_of_chinese_is_one_line(page: Path) -> None:
     """A line feed would be shown as a space between two characters."""
     text = FENCED.sub("", page.read_text(encoding="utf-8"))
-    broken = re.findall(rf"^(?![#|>-]).*(?:{HAN}|[，。；：、])\n(?![#|>-]){HAN}.*$", text, re.MULTILINE)
+    broken = re.findall(rf"^(?![#|>-]).*(?:{HAN}|{MARK})\n(?![#|>-]){HAN}.*$", text, re.MULTILINE)
     assert broken == []
 
 
@@ -92,4 +108,4 @@ def test_the_checks_of_the_typesetting_find_what_they_look_for() -> None:
     assert HALF_WIDTH.search("词元,")
     assert HALF_WIDTH.search("(注意力")
     assert TIGHT.search("用PyTorch写")
-    assert not TIGHT.search("用 PyTorch 写，GPU。")
+    assert not TIGHT.search("用 PyTorch 写。")
