@@ -156,6 +156,7 @@ WITH_SETTINGS = {
     "train": (), "translate": ("1 2 3",), "validate": (), "next": ("1 2 3",),
     "likelihood": ("--source", "tiny.yaml", "--target", "tiny.yaml"),
     "info": ("--config", "tiny.yaml"), "data": ("--config", "tiny.yaml"),
+    "draw": ("schedule", "--output", "schedule.png"),
 }  # fmt: skip
 
 

@@ -82,6 +82,14 @@ def configs(incomplete: str) -> list[Offer]:
     return list(found.items())
 
 
+def pictures(incomplete: str) -> list[Offer]:
+    """The names of the pictures of `tfm draw`."""
+    from transformer_cli.drawing.pictures import PICTURES
+
+    offers = [(name, picture.sentence) for name, picture in PICTURES.items()]
+    return [offer for offer in [*offers, ("all", "")] if offer[0].startswith(incomplete)]
+
+
 def scores(incomplete: str) -> list[Offer]:
     """The names of scores; after a comma, one more name."""
     from transformer_cli.config.decoding import ScoreName

@@ -12,9 +12,10 @@ from transformer_cli.errors import UsageError
 NamesArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[NAME]...",
+        metavar="NAME",
         help="The pictures, or all; without a name, tfm draw lists them.",
         show_default=False,
+        autocompletion=completion.pictures,
     ),
 ]
 OutputOption = Annotated[

@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config
-from transformer_cli.data.batches.order import Budget, EpochOrder, epoch_order, padding_share
+from transformer_cli.data.batches.order import (
+    Budget,
+    EpochOrder,
+    Indices,
+    epoch_order,
+    padding_share,
+)
 from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data
 from transformer_cli.drawing.theme import SMALL, TEXT, Theme, new_figure
 
@@ -33,6 +39,8 @@ class BatchesInOrder:
 
     title: str
     padding_share: float
+    indices: list[Indices]
+    """The pairs of each of these batches."""
     batches: list[NDArray[np.int8]]
     """(B, S + gap + T) each: 1 for a token, 0 for padding, -1 between source and target."""
     shares: list[float]
@@ -86,14 +94,15 @@ def _prepared(config: Config) -> Iterator[PreparedData]:
 
 
 def _sample(order: EpochOrder, title: str) -> BatchesInOrder:
+    chosen = list(itertools.islice(order.batches(0), NUM_BATCHES))
     batches, shares = [], []
-    for indices in itertools.islice(order.batches(0), NUM_BATCHES):
+    for indices in chosen:
         sides = [_cells(lengths) for lengths in order.lengths_of(indices, 0)]
         cells = np.concatenate([side.ravel() for side in sides])
         shares.append(float(1.0 - cells.mean()))
         gap = np.full((len(indices), 1), -1, np.int8)
         batches.append(np.hstack([sides[0], gap, sides[1]]))
-    return BatchesInOrder(title, padding_share(order), batches, shares)
+    return BatchesInOrder(title, padding_share(order), chosen, batches, shares)
 
 
 def _cells(lengths: NDArray[np.int64]) -> NDArray[np.int8]:
