@@ -1,5 +1,6 @@
 """The pictures of the documentation: what makes each, and whether it still shows what that draws today."""
 
+import hashlib
 import shlex
 import shutil
 import tempfile
@@ -63,7 +64,8 @@ def redrawn(commands: Mapping[str, str], folder: Path) -> dict[str, str]:
         folder: exists.
 
     Returns:
-        The SHA-256 of what each shows, by its file name.
+        The SHA-256 of what each shows, by its file name; for a picture of a model, of what it shows apart from its
+        numbers, and of the weights.
 
     Raises:
         MarkerError: a command fails, or draws no picture of this name.
@@ -73,8 +75,15 @@ def redrawn(commands: Mapping[str, str], folder: Path) -> dict[str, str]:
     for name, answer in zip(commands, answers_of(jobs), strict=True):
         if answer["failure"] or not answer["drawn"]:
             raise MarkerError(f"{INDEX.name}: {name}: {answer['failure'] or 'nothing was drawn'}")
-        contents[name] = answer["drawn"]
+        model = model_digest() if "--run" in commands[name] else ""
+        contents[name] = hashlib.sha256(f"{answer['drawn']}{model}".encode()).hexdigest()
     return contents
+
+
+def model_digest() -> str:
+    """The SHA-256 of the weights of docs/run: a picture of a model is drawn again for other weights."""
+    [weights] = FOLDER.parent.glob("run/checkpoints/*/model.safetensors")
+    return hashlib.sha256(weights.read_bytes()).hexdigest()
 
 
 def drifted_pictures(commands: Mapping[str, str], *, is_written: bool) -> list[str]:
