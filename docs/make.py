@@ -17,6 +17,7 @@ from making.blocks import ROOT, Block, MarkerError, blocks, pages, rewritten
 from making.outputs import is_same, outputs_of
 from making.pictures import drawings, drifted_pictures, unlisted
 from making.quotes import quoted
+from making.translations import TRANSLATIONS, drifted_translations
 
 GENERATED = {"docs/configuration.md": "make_configuration", "docs/files.md": "make_files"}
 """The pages that a script of docs/ prints as a whole."""
@@ -51,6 +52,11 @@ def drifted(wanted: Callable[[Path], bool] = lambda page: True) -> Iterator[tupl
             yield page, new
 
 
+def is_translation(page: Path) -> bool:
+    """Whether a page takes its blocks from a page in English."""
+    return page.relative_to(ROOT).as_posix() in TRANSLATIONS
+
+
 def main() -> int:
     """Write or check the documentation."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -63,8 +69,13 @@ def main() -> int:
 
         train()
     only = {page.resolve() for page in arguments.pages}
+
+    def is_wanted(page: Path) -> bool:
+        return not only or page in only
+
     try:
-        changed = [*drifted(lambda page: not only or page in only)]
+        changed = [*drifted(lambda page: is_wanted(page) and not is_translation(page))]
+        changed += [one for one in drifted_translations(dict(changed)) if is_wanted(one[0])]
         pictures = [] if only else drifted_pictures(drawings(), is_written=not arguments.check)
     except MarkerError as error:
         sys.stderr.write(f"{error}\n")

@@ -5,7 +5,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from making.blocks import Block, MarkerError, cut
+from making.blocks import ROOT, Block, MarkerError, cut
 from making.jobs import answers_of
 
 OPTION = re.compile(r' (from|to|before) ("(?:[^"\\]|\\.)*")')
@@ -38,7 +38,7 @@ def _job(block: Block) -> dict[str, object]:
     if command == "python":
         if not block.program:
             raise MarkerError(f"{block.place}: there is no Python block before this marker")
-        return {"python": block.program, "page": block.page.name}
+        return {"python": block.program, "page": block.page.relative_to(ROOT).as_posix()}
     name, *arguments = shlex.split(command)
     if name != "tfm":
         raise MarkerError(f"{block.place}: {name!r} is neither tfm nor python")
