@@ -1,18 +1,19 @@
-"""Which of the items that wait are the next batch, and how large it is, by the measured speed."""
+"""Which of the items that wait are computed next, and how they are cut into batches.
+
+What waits is computed in rounds: a round takes the oldest items, up to a time by the measured speed, and all its batches are
+computed before the next round begins. So batches stay full: while a round is computed, the items of the next one arrive.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
 
 from transformer_cli.decoding.length_batches import length_batches
 from transformer_cli.serving.batching.kinds import Kind, Unit
 
-# Items that are compared by length to fill a batch; the oldest item is always in the batch.
-_WINDOW_ITEMS = 1000
-# About how long a batch takes: short requests that come meanwhile wait for it.
-_BATCH_SECONDS = 1.5
-_MIN_BATCH_TOKENS = 256
-_FIRST_BATCH_TOKENS = 1024
+# About how long a round takes: requests that come meanwhile wait for it.
+_ROUND_SECONDS = 3.0
+_MIN_ROUND_TOKENS = 512
+_FIRST_ROUND_TOKENS = 2048
 # The time of a batch is about proportional to its longest item, times the number of its items and these together: each step of
 # a search has a cost of its own. Measured on a CPU: 10 for a model of 3 + 3 layers (d_model 256), 18 for one of 2 + 2.
 _ITEMS_OF_OVERHEAD = 12
@@ -28,23 +29,30 @@ class BatchSizes:
         """Of each kind, by its name."""
 
     def is_full(self, pending: Iterable[Unit]) -> bool:
-        """Whether the oldest unit and those of its kind are at least a batch already."""
-        window = _window(pending)
-        return sum(unit.num_tokens for unit in window) >= self._most_tokens(window[0].kind)
+        """Whether more items would make the next round no larger."""
+        units = list(_of_first_kind(pending))
+        return sum(unit.num_tokens for unit in units) >= self._round_tokens(units[0].kind)
 
-    def next_batch(self, pending: Iterable[Unit]) -> list[Unit]:
-        """The oldest unit, and those of its kind with which it is computed in the shortest time.
+    def next_round(self, pending: Iterable[Unit]) -> list[list[Unit]]:
+        """The batches of the next round; the first one contains the oldest unit.
 
         Args:
             pending: the oldest first; there is at least one.
         """
-        window = _window(pending)
-        oldest = window[0]
-        lengths = cheapest_lengths([unit.num_tokens for unit in window])
-        similar = [unit for unit in window if unit.num_tokens in lengths]
-        most = self._most_tokens(oldest.kind)
-        batches = length_batches(similar, lambda unit: unit.num_tokens, max_tokens=most)
-        return next(batch for batch in batches if oldest in batch)
+        units: list[Unit] = []
+        left = 0
+        for unit in _of_first_kind(pending):
+            if units and left < unit.num_tokens:
+                break
+            left = (left if units else self._round_tokens(unit.kind)) - unit.num_tokens
+            units.append(unit)
+        oldest = units[0]
+        batches = []
+        for lengths in cheapest_cuts([unit.num_tokens for unit in units]):
+            similar = [unit for unit in units if unit.num_tokens in lengths]
+            limit = oldest.kind.max_tokens
+            batches += length_batches(similar, lambda unit: unit.num_tokens, max_tokens=limit)
+        return sorted(batches, key=lambda batch: oldest not in batch)
 
     def note(self, kind: Kind, num_tokens: int, seconds: float) -> None:
         """Note how long a batch took."""
@@ -52,15 +60,15 @@ class BatchSizes:
         before = self._tokens_per_second.get(kind.name, speed)
         self._tokens_per_second[kind.name] = before + _SHARE_OF_LAST * (speed - before)
 
-    def _most_tokens(self, kind: Kind) -> int:
-        """The size of a batch that takes about `_BATCH_SECONDS`."""
+    def _round_tokens(self, kind: Kind) -> int:
+        """The number of tokens, without padding, that take about `_ROUND_SECONDS`."""
         speed = self._tokens_per_second.get(kind.name)
-        wanted = _FIRST_BATCH_TOKENS if speed is None else round(speed * _BATCH_SECONDS)
-        return min(kind.max_tokens, max(_MIN_BATCH_TOKENS, wanted))
+        wanted = _FIRST_ROUND_TOKENS if speed is None else round(speed * _ROUND_SECONDS)
+        return max(_MIN_ROUND_TOKENS, wanted)
 
 
-def cheapest_lengths(lengths: Sequence[int]) -> range:
-    """The lengths of the batch with the first item, if all items are cut into the batches that take the least time together.
+def cheapest_cuts(lengths: Sequence[int]) -> list[range]:
+    """The lengths of each batch, if all items are cut into the batches that take the least time together.
 
     Args:
         lengths: of all items; there is at least one.
@@ -76,15 +84,17 @@ def cheapest_lengths(lengths: Sequence[int]) -> range:
         cost, start = min(options)
         costs.append(cost)
         starts.append(start)
-    end = len(counted)
-    while counted[starts[end]][0] > lengths[0]:
-        end = starts[end]
-    return range(counted[starts[end]][0], counted[end - 1][0] + 1)
+    cuts, end = [], len(counted)
+    while end > 0:
+        start = starts[end]
+        cuts.append(range(counted[start][0], counted[end - 1][0] + 1))
+        end = start
+    return cuts
 
 
-def _window(pending: Iterable[Unit]) -> list[Unit]:
-    """The oldest units of the kind of the first one."""
+def _of_first_kind(pending: Iterable[Unit]) -> Iterator[Unit]:
+    """The units of the same kind as the first one."""
     units = iter(pending)
     oldest = next(units)
-    same_kind = (unit for unit in units if unit.kind.place == oldest.kind.place)
-    return [oldest, *islice(same_kind, _WINDOW_ITEMS - 1)]
+    yield oldest
+    yield from (unit for unit in units if unit.kind.place == oldest.kind.place)

@@ -150,15 +150,23 @@ class Batcher:
                     return
                 if not self._pending:
                     continue
-                batch = self._sizes.next_batch(self._pending.values())
-                for unit in batch:
-                    self._running[unit.place] = self._pending.pop(unit.place)
+                batches = self._sizes.next_round(self._pending.values())
             started_at, answered_before = time.monotonic(), self._num_answered
-            self._compute(batch)
+            for planned in batches:
+                if batch := self._taken(planned):
+                    self._compute(batch)
             seconds = time.monotonic() - started_at
             gathering = min(_SHARE_OF_BATCH * seconds, _MAX_GATHERING_SECONDS)
             num_answered = self._num_answered - answered_before
             asked_before = self.counts.num_asked
+
+    def _taken(self, planned: Sequence[Unit]) -> list[Unit]:
+        """The units of a batch that are still wanted; from now on they are running."""
+        with self._changed:
+            batch = [unit for unit in planned if self._pending.get(unit.place) is unit]
+            for unit in batch:
+                self._running[unit.place] = self._pending.pop(unit.place)
+        return batch
 
     def _gather(self, expected: int, seconds: float) -> None:
         """Wait for requests that come at this moment, so that batches are full.
