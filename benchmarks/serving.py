@@ -313,6 +313,9 @@ def serving(arguments: argparse.Namespace) -> Iterator[Server]:
         "0",
         "--cache-mib",
         str(arguments.cache_mib),
+        # On a machine with little time left, 60 s would end requests whose sentences were computed already.
+        "--deadline",
+        "3600",
     ]
     with tempfile.TemporaryFile("w+") as talk:
         process = subprocess.Popen([*command, *settings(arguments)], stderr=talk)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from transformer_cli.serving.batching.batch_sizes import BatchSizes, cheapest_cuts
 from transformer_cli.serving.batching.kinds import Kind, Unit
 
-OVERHEAD = 12
+OVERHEAD = 150
 
 
 def cost_by_brute_force(lengths: list[int]) -> int:
@@ -26,7 +26,7 @@ def cost_by_brute_force(lengths: list[int]) -> int:
     )
 
 
-@given(st.lists(st.integers(1, 60), min_size=1, max_size=9))
+@given(st.lists(st.integers(1, 200), min_size=1, max_size=9))
 def test_the_batches_of_all_items_have_the_least_cost_together(lengths: list[int]) -> None:
     batches = [[one for one in lengths if one in cut] for cut in cheapest_cuts(lengths)]
     assert sorted(one for batch in batches for one in batch) == sorted(lengths)
