@@ -31,6 +31,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ from typing import NamedTuple
 
 TFM = [sys.executable, "-m", "transformer_cli"]
 MAX_WAITING = 256
+LANGUAGES = ["en", "it"]
 
 
 class Text(NamedTuple):
@@ -79,9 +81,10 @@ class Tally:
 
 def main() -> None:
     arguments = parsed_arguments()
+    LANGUAGES[:] = arguments.languages.split("-")
     lines = list(dict.fromkeys(arguments.input.read_text(encoding="utf-8").splitlines()))
     offline, translations = translated_offline(arguments, lines)
-    say(f"offline: {len(lines)} sentences, {offline:.0f} sentences per CPU second")
+    say(f"offline: {len(lines)} sentences, {offline:.1f} sentences per CPU second")
     texts = [
         Text(
             "\n".join(lines[start : start + size]),
@@ -93,30 +96,37 @@ def main() -> None:
     ]
     with serving(arguments) as server:
         asyncio.run(warm_up(server, texts))
-        measure_speed(server, texts, arguments, offline)
+        rounds = [(offline, measure_speed(server, texts, arguments))]
+        for _ in range(1, arguments.rounds):
+            again = translated_offline(arguments, lines)[0]
+            say(f"offline: {again:.1f} sentences per CPU second")
+            rounds.append((again, measure_speed(server, texts, arguments)))
+        report_speed(rounds)
         if arguments.requests:
             measure_memory(server, texts, arguments)
         measure_leaving(server, texts, arguments)
         measure_overload(server, texts)
 
 
-def measure_speed(
-    server: Server, texts: Sequence[Text], arguments: argparse.Namespace, offline: float
-) -> None:
+def measure_speed(server: Server, texts: Sequence[Text], arguments: argparse.Namespace) -> float:
+    """Sentences per CPU second of the server."""
     stop_at = time.monotonic() + arguments.seconds
     cpu_before, started_at = server.cpu_seconds(), time.monotonic()
-    idle_before = idle_seconds()
+    idle_before, batches_before = idle_seconds(), num_batches(server)
     tally = asyncio.run(
         load(server, texts, arguments.clients, lambda _: time.monotonic() < stop_at)
     )
     wall, cpu = time.monotonic() - started_at, server.cpu_seconds() - cpu_before
+    batches, sentences = (
+        after - before for before, after in zip(batches_before, num_batches(server), strict=True)
+    )
     speed = tally.num_sentences / cpu
     milliseconds = [1000 * each for each in tally.seconds]
     cuts = statistics.quantiles(milliseconds, n=100)
     say(
         f"speed: {arguments.clients} clients, {arguments.sentences} sentences in a request, {wall:.0f} s: "
         f"{len(tally.seconds)} requests, {tally.num_sentences / wall:.0f} sentences per second, "
-        f"{speed:.0f} per CPU second of the server ({speed / offline - 1:+.1%} against offline), "
+        f"{speed:.1f} per CPU second of the server, {sentences / max(1, batches):.0f} in a batch, "
         f"p50 {cuts[49]:.0f} ms, p99 {cuts[98]:.0f} ms, wrong answers {tally.num_wrong}, "
         f"statuses {tally.statuses}"
     )
@@ -124,6 +134,27 @@ def measure_speed(
         f"cores: the server had {cpu / wall:.2f} of {os.cpu_count()}, idle were "
         f"{(idle_seconds() - idle_before) / wall:.2f}"
     )
+    return speed
+
+
+def report_speed(rounds: Sequence[tuple[float, float]]) -> None:
+    """Say how the medians of the rounds compare: offline, server."""
+    offline, served = (statistics.median(one) for one in zip(*rounds, strict=True))
+    say(
+        f"medians of {len(rounds)} rounds in turns: offline {offline:.1f}, server {served:.1f} "
+        f"sentences per CPU second ({served / offline - 1:+.1%})"
+    )
+
+
+def num_batches(server: Server) -> tuple[int, int]:
+    """The numbers of batches and of sentences that the server has computed."""
+    with urllib.request.urlopen(f"http://{server.host}:{server.port}/metrics") as answer:
+        said = answer.read().decode()
+    found = [
+        re.findall(rf"^tfm_{name}_total{{.*}} (\d+)$", said, re.MULTILINE)
+        for name in ("batches", "sentences")
+    ]
+    return sum(map(int, found[0])), sum(map(int, found[1]))
 
 
 def measure_memory(server: Server, texts: Sequence[Text], arguments: argparse.Namespace) -> None:
@@ -233,7 +264,7 @@ async def load(
 
 
 def request_of(text: Text) -> bytes:
-    body = json.dumps({"q": text.source, "source": "en", "target": "it"}).encode()
+    body = json.dumps({"q": text.source, "source": LANGUAGES[0], "target": LANGUAGES[1]}).encode()
     return (
         b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
@@ -282,6 +313,9 @@ def serving(arguments: argparse.Namespace) -> Iterator[Server]:
         "0",
         "--cache-mib",
         str(arguments.cache_mib),
+        # On a machine with little time left, 60 s would end requests whose sentences were computed already.
+        "--deadline",
+        "3600",
     ]
     with tempfile.TemporaryFile("w+") as talk:
         process = subprocess.Popen([*command, *settings(arguments)], stderr=talk)
@@ -316,10 +350,12 @@ def parsed_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--run", required=True, help="the run, from en to it")
+    parser.add_argument("--run", required=True, help="the run")
+    parser.add_argument("--languages", default="en-it", help="of the run")
     parser.add_argument("--input", required=True, type=Path, help="sentences, one per line")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--rounds", type=int, default=1, help="of the speed, in turns with offline")
     parser.add_argument("--sentences", type=int, default=1, help="in each request")
     parser.add_argument(
         "--requests", type=int, default=20_000, help="for the memory; 0: not measured"

@@ -6,6 +6,7 @@ from transformer_cli.decoding.engine import Engine as Engine
 from transformer_cli.decoding.engine import ExplainingEngine as ExplainingEngine
 from transformer_cli.decoding.engine import Explanation as Explanation
 from transformer_cli.decoding.engine import Hypothesis as Hypothesis
+from transformer_cli.decoding.engine import InterruptibleEngine as InterruptibleEngine
 from transformer_cli.decoding.engine import Request as Request
 from transformer_cli.decoding.engine import SpecialIds as SpecialIds
 from transformer_cli.decoding.engine import Term as Term

@@ -4,7 +4,7 @@ The translator knows only this interface, so that PyTorch, another library or se
 do the work.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
@@ -172,4 +172,18 @@ class ExplainingEngine(Engine, Protocol):
 
         Source of the alignments: Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer
         Models", section 4.2.
+        """
+
+
+@runtime_checkable
+class InterruptibleEngine(Engine, Protocol):
+    """An engine whose search can stop for some of its sentences."""
+
+    def interruptible(self, unwanted: Callable[[], Collection[Request]]) -> Engine:
+        """The same engine for one call of `translate`: it asks at each step which requests nobody needs any more.
+
+        The search of these requests ends, and they get an empty or unfinished list. The others get what they would have got.
+
+        Args:
+            unwanted: returns such requests; their number never falls.
         """

@@ -7,6 +7,7 @@ from transformer_cli.decoding import Translator
 from transformer_cli.documents import ModelTranslator, read_document, translate_document
 from transformer_cli.documents.formats import FORMATS, Format, format_named, format_of
 from transformer_cli.documents.segments import Document, plain_text
+from transformer_cli.documents.xml.tagged_xml import TagRules, read_tagged_xml
 from transformer_cli.errors import TfmError, UsageError
 from transformer_cli.extras import require_extra
 from transformer_cli.serving.refusals import RefusedRequest, bad_request
@@ -40,6 +41,16 @@ def translated_html(translator: Translator, text: str) -> str:
         DataError: it cannot be read.
     """
     document = read_document(text.encode(), format_named("html"))
+    return translate_document(document, ModelTranslator.of(translator)).data.decode()
+
+
+def translated_xml(translator: Translator, text: str, rules: TagRules) -> str:
+    """XML, or a part of it, with its texts translated and its tags moved with their words.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    document = read_tagged_xml(text, rules)
     return translate_document(document, ModelTranslator.of(translator)).data.decode()
 
 

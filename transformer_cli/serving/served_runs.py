@@ -12,8 +12,9 @@ from transformer_cli.decoding import Translator
 from transformer_cli.errors import UsageError
 from transformer_cli.inference import LoadedRun, load_run
 from transformer_cli.serving.batching.batched_engine import SharedEngine, search_conditions
-from transformer_cli.serving.batching.batcher import Batcher, Kind
+from transformer_cli.serving.batching.batcher import Batcher
 from transformer_cli.serving.batching.jobs import Job
+from transformer_cli.serving.batching.kinds import Kind
 from transformer_cli.serving.batching.result_cache import ResultCache, key_of
 from transformer_cli.serving.sentences.sentence_details import DetailedSentence, detailed_sentences
 from transformer_cli.storage import MANIFEST_NAME

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from transformer_cli.decoding import Glossary, Translation, Translator
-from transformer_cli.serving.document_texts import translated_html
+from transformer_cli.documents.xml.tagged_xml import TagRules
+from transformer_cli.serving.document_texts import translated_html, translated_xml
 from transformer_cli.serving.refusals import bad_request
 
 LineBreaks = Literal["kept", "joined"]
@@ -22,6 +23,8 @@ class TextOptions:
     line_breaks: LineBreaks = "kept"
     is_html: bool = False
     """Whether the texts are HTML, or parts of it; then they have no alternatives."""
+    tag_rules: TagRules | None = None
+    """Not None: the texts are XML, or parts of it; then they have no alternatives."""
     glossary: Glossary | None = None
     """The terms that the translations contain."""
 
@@ -65,6 +68,9 @@ def translate_texts(
     """
     if options.is_html:
         return [TranslatedText(translated_html(translator, text)) for text in texts]
+    if options.tag_rules is not None:
+        rules = options.tag_rules
+        return [TranslatedText(translated_xml(translator, text, rules)) for text in texts]
     lines_of = [_lines(text, options.line_breaks) for text in texts]
     translations = translator.translate([line for lines in lines_of for line in lines])
     return [

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any
@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.serving.batching.batcher import Batcher, Kind
+from transformer_cli.serving.batching.batcher import Batcher
 from transformer_cli.serving.batching.jobs import DeadlinePassed, Job, JobCancelled
+from transformer_cli.serving.batching.kinds import Kind
 
 LONG = 60.0
 
@@ -221,3 +222,75 @@ def test_a_closed_batcher_lets_nobody_wait() -> None:
         assert first.result(LONG) == [5]
         with pytest.raises(RuntimeError):
             ask(batcher, kind, "third")
+
+
+def test_a_running_item_that_nobody_needs_is_named_and_computed_anew_for_others(
+    batcher: Batcher,
+) -> None:
+    """The engine can stop for it; a caller that comes later does not get its unfinished result."""
+    begun, left = threading.Event(), threading.Event()
+    gone: list[list[str]] = []
+
+    def compute_wanted(
+        items: Sequence[str], unwanted: Callable[[], Collection[str]]
+    ) -> Sequence[str]:
+        begun.set()
+        assert left.wait(LONG)
+        gone.append(sorted(unwanted()))
+        return ["unfinished" if item in unwanted() else item.upper() for item in items]
+
+    kind = Kind("kind", "test", lambda items: items, len, 100, compute_wanted)
+    job = Job(LONG)
+    with ThreadPoolExecutor(8) as threads:
+        both = threads.submit(ask, batcher, kind, "left", "shared", job=job)
+        assert begun.wait(LONG)
+        other = threads.submit(ask, batcher, kind, "shared")
+        wait_until(lambda: batcher.counts.num_asked == 2)
+        job.cancel()
+        with pytest.raises(JobCancelled):
+            both.result(LONG)
+        left.set()
+        assert other.result(LONG) == ["SHARED"]
+        assert gone == [["left"]]
+    assert ask(batcher, kind, "left") == ["LEFT"]
+
+
+def test_a_running_item_is_wanted_while_one_caller_waits(batcher: Batcher) -> None:
+    begun, released = threading.Event(), threading.Event()
+
+    def compute_wanted(
+        items: Sequence[str], unwanted: Callable[[], Collection[str]]
+    ) -> Sequence[str]:
+        begun.set()
+        assert released.wait(LONG)
+        assert not unwanted()
+        return [item.upper() for item in items]
+
+    kind = Kind("kind", "test", lambda items: items, len, 100, compute_wanted)
+    job = Job(LONG)
+    with ThreadPoolExecutor(8) as threads:
+        leaving = threads.submit(ask, batcher, kind, "same", job=job)
+        assert begun.wait(LONG)
+        staying = threads.submit(ask, batcher, kind, "same")
+        wait_until(lambda: batcher.counts.num_asked == 2)
+        job.cancel()
+        with pytest.raises(JobCancelled):
+            leaving.result(LONG)
+        released.set()
+        assert staying.result(LONG) == ["SAME"]
+
+
+def test_a_free_batcher_takes_all_that_waits(batcher: Batcher) -> None:
+    """Also items of different length, if a second batch would take longer than their padding."""
+    held = Held()
+    kind = kind_of(held, max_tokens=1000)
+    with ThreadPoolExecutor(16) as threads:
+        first = threads.submit(ask, batcher, kind, "first")
+        assert held.begun.wait(LONG)
+        words = [chr(ord("a") + number) * (10 + number) for number in range(10)]
+        others = [threads.submit(ask, batcher, kind, word) for word in words]
+        wait_until(lambda: batcher.num_pending == 10)
+        held.released.set()
+        assert first.result(LONG) == [5]
+        assert [other.result(LONG) for other in others] == [[len(word)] for word in words]
+    assert [len(batch) for batch in held.batches] == [1, 10]

@@ -86,6 +86,19 @@ def test_deepl_glossaries(deepl_client: deepl.DeepLClient) -> None:
     assert "sette" in found.text
 
 
+def test_deepl_translates_xml_and_html(deepl_client: deepl.DeepLClient) -> None:
+    languages = {"source_lang": "EN", "target_lang": "IT"}
+    text = f"<doc><p>{LINES[0]}</p><keep>uno</keep></doc>"
+    found = deepl_client.translate_text(
+        text, tag_handling="xml", ignore_tags=["keep"], outline_detection=True, **languages
+    )
+    assert isinstance(found, deepl.TextResult)
+    assert found.text == f"<doc><p>{EXPECTED[0]}</p><keep>uno</keep></doc>"
+    found = deepl_client.translate_text(f"<p>{LINES[1]}</p>", tag_handling="html", **languages)
+    assert isinstance(found, deepl.TextResult)
+    assert found.text == f"<p>{EXPECTED[1]}</p>"
+
+
 def test_deepl_is_refused_without_a_valid_key(address: str) -> None:
     client = deepl.DeepLClient("wrong", server_url=address)
     with pytest.raises(deepl.AuthorizationException):

@@ -1,5 +1,6 @@
 """DeepL's interface, where its own client cannot look: forms, line breaks, limits, errors."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,7 +59,11 @@ def test_sentences_are_not_split_if_the_client_says_so(client: TestClient) -> No
         ({"target_lang": "ZZ"}, "'target_lang'"),
         ({"source_lang": "ZZ"}, "'source_lang'"),
         ({"split_sentences": "2"}, "'split_sentences'"),
-        ({"tag_handling": "xml"}, "'tag_handling'"),
+        ({"tag_handling": "markdown"}, "'tag_handling'"),
+        ({"ignore_tags": "x"}, "'ignore_tags'"),
+        ({"tag_handling": "html", "outline_detection": "0"}, "'outline_detection'"),
+        ({"tag_handling": "xml", "outline_detection": "maybe"}, "outline_detection"),
+        ({"tag_handling": "xml", "text": ["<a>uno"]}, "no well-formed XML"),
         ({"formality": "less"}, "'formality'"),
     ],
 )
@@ -83,3 +88,26 @@ def test_usage_counts_characters(client: TestClient) -> None:
     before = client.get("/v2/usage").json()["character_count"]
     texts_of(client, text=["uno", "due tre"])
     assert client.get("/v2/usage").json()["character_count"] == before + 10
+
+
+def test_the_tags_of_xml_stay_and_divide_as_the_parameters_say(client: TestClient) -> None:
+    xml = {"tag_handling": "xml"}
+    text = "<doc><p>uno</p><p>due</p><keep>tre</keep></doc>"
+    uno, due = (each.text for each in TRANSLATOR.translate(["uno", "due"]))
+    [divided] = texts_of(client, text=[text], ignore_tags="keep", **xml)
+    assert divided == f"<doc><p>{uno}</p><p>{due}</p><keep>tre</keep></doc>"
+    [by_list] = texts_of(
+        client,
+        text=[text],
+        outline_detection=False,
+        splitting_tags=["p", "doc"],
+        ignore_tags="keep, none",
+        **xml,
+    )
+    assert by_list == divided
+    [together] = texts_of(
+        client, text=["<doc><p>uno</p> <p>due</p></doc>"], non_splitting_tags="p", **xml
+    )
+    assert re.sub("<[^>]*>", "", together).split() == (
+        next(iter(TRANSLATOR.translate(["uno due"]))).text.split()
+    )

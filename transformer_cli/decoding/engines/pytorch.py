@@ -1,6 +1,6 @@
 """The PyTorch engine: batches of token ids through a `Transformer` and a search."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -47,6 +47,7 @@ from transformer_cli.decoding.search.hooks import (
 )
 from transformer_cli.decoding.search.hypotheses import Hypotheses
 from transformer_cli.decoding.search.repetition import NoRepeatedNgrams
+from transformer_cli.decoding.search.unwanted_sentences import UnwantedSentences
 from transformer_cli.memory import to_device
 from transformer_cli.model import Transformer, sum_loss
 from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer
@@ -82,6 +83,8 @@ class PyTorchEngine:
     """The same model, prepared for translation; None: the modules translate. See `prepared`."""
     observer: BeamObserver | None = None
     """Is told about each step of a beam search, also with a beam of one; None: nobody is."""
+    unwanted: Callable[[], Collection[Request]] | None = None
+    """See `interruptible`; None: all requests are searched to their end."""
 
     def prepared(self) -> "PyTorchEngine":
         """This engine for a model whose weights will not change: on a CPU, it translates faster."""
@@ -92,6 +95,10 @@ class PyTorchEngine:
         quantised = self.machine.is_quantised
         translating = PreparedTransformer(self.model, precision, is_quantised=quantised)
         return replace(self, translating=translating)
+
+    def interruptible(self, unwanted: Callable[[], Collection[Request]]) -> "PyTorchEngine":
+        """See `InterruptibleEngine.interruptible`."""
+        return replace(self, unwanted=unwanted)
 
     @property
     def models(self) -> tuple[Transformer, ...]:
@@ -256,6 +263,8 @@ class PyTorchEngine:
             prefixes = [request.prefix for request in requests]
             device = self.machine.device
             hooks.append(ForcedPrefix(prefixes, continuing_ids=self.continuing_ids, device=device))
+        if self.unwanted is not None:
+            hooks.append(UnwantedSentences(requests, self.unwanted, self.machine.device))
         return hooks
 
     @property

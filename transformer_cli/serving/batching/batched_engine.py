@@ -1,7 +1,7 @@
 """The engine of a request: it asks the batcher of the server, so that sentences of several requests are one batch."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -12,12 +12,14 @@ from transformer_cli.decoding import (
     ExplainingEngine,
     Explanation,
     Hypothesis,
+    InterruptibleEngine,
     Request,
     TokenIds,
 )
 from transformer_cli.errors import UsageError
-from transformer_cli.serving.batching.batcher import Batcher, Kind
+from transformer_cli.serving.batching.batcher import Batcher
 from transformer_cli.serving.batching.jobs import Job
+from transformer_cli.serving.batching.kinds import Kind
 from transformer_cli.serving.batching.result_cache import Key, ResultCache, key_of
 
 if TYPE_CHECKING:
@@ -71,13 +73,7 @@ class EngineOfJob:
             else:
                 found[key] = cached
         if missing:
-            kind = Kind(
-                conditions,
-                "translate",
-                lambda batch: shared.engine.translate(batch, options),
-                lambda request: len(request.ids),
-                options.batch_tokens,
-            )
+            kind = _translation(shared.engine, conditions, options)
             self.ready()
             for some in _in_turns(missing):
                 results = shared.batcher.results(kind, some, self.job)
@@ -128,6 +124,25 @@ class EngineOfJob:
         self.ready()
         results = self.shared.batcher.results(kind, dict(zip(pairs, pairs, strict=True)), self.job)
         return [results[pair] for pair in pairs]
+
+
+def _translation(engine: Engine, conditions: bytes, options: DecodingConfig) -> Kind:
+    """The work of translating requests with one engine and the same options."""
+
+    def compute_wanted(
+        requests: Sequence[Request], unwanted: Callable[[], Collection[Request]]
+    ) -> list[list[Hypothesis]]:
+        assert isinstance(engine, InterruptibleEngine)
+        return engine.interruptible(unwanted).translate(requests, options)
+
+    return Kind(
+        conditions,
+        "translate",
+        lambda requests: engine.translate(requests, options),
+        lambda request: len(request.ids),
+        options.batch_tokens,
+        compute_wanted if isinstance(engine, InterruptibleEngine) else None,
+    )
 
 
 def _in_turns(requests: Mapping[Key, Request]) -> Iterator[dict[Key, Request]]:

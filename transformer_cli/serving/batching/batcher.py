@@ -5,74 +5,33 @@ length from those that wait, and computes them in one call. Equal items are comp
 """
 
 import logging
-import math
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
-from transformer_cli.decoding.length_batches import length_batches
+from transformer_cli.serving.batching.batch_sizes import BatchSizes
 from transformer_cli.serving.batching.jobs import Job, Waiting
+from transformer_cli.serving.batching.kinds import Kind, Unit
 
 logger = logging.getLogger(__name__)
 
-# Items that are compared by length to fill a batch; the oldest item is always in the batch.
-_WINDOW_ITEMS = 1000
-# About how long a batch takes: it cannot be interrupted, and short requests wait for it.
-_BATCH_SECONDS = 1.5
-_MIN_BATCH_TOKENS = 256
-_FIRST_BATCH_TOKENS = 1024
-# What padding adds to a batch, about.
-_PADDING = 1.15
-# The share of the last batch in the estimated speed.
-_SHARE_OF_LAST = 0.3
-# How long an idle batcher waits for requests whose text is prepared at this moment.
+# How long a free batcher waits for requests whose text is prepared at this moment.
 _GATHERING_SECONDS = 0.005
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Kind:
-    """A kind of work: only items of the same kind are computed together."""
-
-    key: Hashable
-    """Equal for equal kinds."""
-    name: str
-    """What it does; the speed of kinds with the same name is about the same."""
-    compute: Callable[[Sequence[Any]], Sequence[Any]]
-    """One result for each item. The result of an item does not depend on the other items."""
-    length: Callable[[Any], int]
-    """The number of tokens of an item."""
-    max_tokens: int
-    """Largest number of tokens of a batch, padding included."""
-
-    @property
-    def place(self) -> Hashable:
-        """What tells this kind from all others."""
-        return self.name, self.key
-
-
-class _Unit:
-    """One item, and the calls that wait for its result."""
-
-    __slots__ = ("item", "key", "kind", "waiting")
-
-    def __init__(self, kind: Kind, key: Hashable, item: Any) -> None:
-        self.kind, self.key, self.item = kind, key, item
-        self.waiting: list[Waiting] = []
-
-    @property
-    def place(self) -> tuple[Hashable, Hashable]:
-        """The key of the unit among units of all kinds."""
-        return self.kind.place, self.key
+# Clients that were answered often ask again at once. The batcher waits for them so long at most: a share of the time of
+# their batch, and this many seconds; but it stops when none has come for a moment.
+_SHARE_OF_BATCH = 0.25
+_MAX_GATHERING_SECONDS = 0.25
+_MOMENT_SECONDS = 0.003
 
 
 class Counts:
     """What a batcher has done since its start; other threads read it."""
 
     def __init__(self) -> None:
+        self.num_asked = 0
+        """The number of calls of `Batcher.results`."""
         self.num_batches = 0
         self.num_items = 0
         self.num_tokens = 0
@@ -85,13 +44,15 @@ class Batcher:
     def __init__(self, name: str) -> None:
         self.counts = Counts()
         self._changed = threading.Condition()
-        self._pending: dict[Hashable, _Unit] = {}
+        self._pending: dict[Hashable, Unit] = {}
         """The units that no batch has taken yet, the oldest first."""
-        self._running: dict[Hashable, _Unit] = {}
+        self._running: dict[Hashable, Unit] = {}
         self._num_preparing = 0
+        self._num_answered = 0
+        self._num_left = 0
+        """The number of calls of `results` that have ended without all results."""
+        self._sizes = BatchSizes()
         self._is_closed = False
-        self._tokens_per_second: dict[Hashable, float] = {}
-        """Of each kind, as measured."""
         self._thread = threading.Thread(target=self._work, name=f"batcher-{name}", daemon=True)
         self._thread.start()
 
@@ -112,7 +73,6 @@ class Batcher:
         def change(difference: int) -> None:
             with self._changed:
                 self._num_preparing += difference
-                self._changed.notify()
 
         def ready() -> None:
             nonlocal is_counted
@@ -137,15 +97,16 @@ class Batcher:
             JobCancelled, DeadlinePassed: as of `Job.wait_for`; whatever `Kind.compute` raises for one of the items.
         """
         waiting = Waiting(len(items))
-        units: list[_Unit] = []
+        units: list[Unit] = []
         with self._changed:
             if self._is_closed:
                 raise RuntimeError("the batcher is closed")
+            self.counts.num_asked += 1
             for key, item in items.items():
                 place = (kind.place, key)
                 unit = self._running.get(place) or self._pending.get(place)
                 if unit is None:
-                    unit = self._pending[place] = _Unit(kind, key, item)
+                    unit = self._pending[place] = Unit(kind, key, item)
                 unit.waiting.append(waiting)
                 units.append(unit)
             self._changed.notify()
@@ -168,73 +129,69 @@ class Batcher:
                 waiting.fail(RuntimeError("the batcher is closed"))
         self._thread.join(timeout=5.0)
 
-    def _leave(self, units: Sequence[_Unit], waiting: Waiting) -> None:
-        """Drop what nobody else waits for; what a batch has taken is computed to its end."""
+    def _leave(self, units: Sequence[Unit], waiting: Waiting) -> None:
+        """Drop what nobody else waits for."""
+        self._num_left += 1
         for unit in units:
             if waiting in unit.waiting:
                 unit.waiting.remove(waiting)
-            if not unit.waiting:
-                self._pending.pop(unit.place, None)
+            if not unit.waiting and self._pending.get(unit.place) is unit:
+                del self._pending[unit.place]
 
     def _work(self) -> None:
+        num_answered, asked_before, gathering = 0, 0, 0.0
         while True:
             with self._changed:
-                if not self._pending:
-                    while not self._pending and not self._is_closed:
-                        self._changed.wait()
-                    self._gather()
+                while not self._pending and not self._is_closed:
+                    self._changed.wait()
+            self._gather(asked_before + num_answered, max(_GATHERING_SECONDS, gathering))
+            with self._changed:
                 if self._is_closed:
                     return
-                batch = self._take()
-            if batch:
-                self._compute(batch)
+                if not self._pending:
+                    continue
+                batches = self._sizes.next_round(self._pending.values())
+            started_at, answered_before = time.monotonic(), self._num_answered
+            for planned in batches:
+                if batch := self._taken(planned):
+                    self._compute(batch)
+            seconds = time.monotonic() - started_at
+            gathering = min(_SHARE_OF_BATCH * seconds, _MAX_GATHERING_SECONDS)
+            num_answered = self._num_answered - answered_before
+            asked_before = self.counts.num_asked
 
-    def _gather(self) -> None:
-        """Wait a moment for the items of requests whose text is prepared now, so that batches are full."""
-        stop_at = time.monotonic() + _GATHERING_SECONDS
-        while self._num_preparing > 0 and not self._is_closed:
-            left = stop_at - time.monotonic()
-            if left <= 0.0 or not self._changed.wait(left):
-                return
-
-    def _take(self) -> list[_Unit]:
-        """The oldest unit, and units of similar length beside it."""
-        if not self._pending:
-            return []
-        oldest = next(iter(self._pending.values()))
-        kind = oldest.kind
-        same_kind = (unit for unit in self._pending.values() if unit.kind.place == kind.place)
-        window = list(islice(same_kind, _WINDOW_ITEMS))
-        lengths = [kind.length(unit.item) for unit in window]
-        most = self._most_tokens(kind)
-        # Batches of about the same size: a small rest would take nearly as long as a full batch.
-        even = sum(lengths) / math.ceil(sum(lengths) / most) if any(lengths) else 0.0
-        batches = length_batches(
-            window,
-            lambda unit: kind.length(unit.item),
-            max_tokens=min(most, max(_MIN_BATCH_TOKENS, round(_PADDING * even))),
-        )
-        batch = next(batch for batch in batches if oldest in batch)
-        for unit in batch:
-            self._running[unit.place] = self._pending.pop(unit.place)
+    def _taken(self, planned: Sequence[Unit]) -> list[Unit]:
+        """The units of a batch that are still wanted; from now on they are running."""
+        with self._changed:
+            batch = [unit for unit in planned if self._pending.get(unit.place) is unit]
+            for unit in batch:
+                self._running[unit.place] = self._pending.pop(unit.place)
         return batch
 
-    def _most_tokens(self, kind: Kind) -> int:
-        """The size of a batch that takes about `_BATCH_SECONDS`."""
-        speed = self._tokens_per_second.get(kind.name)
-        wanted = _FIRST_BATCH_TOKENS if speed is None else round(speed * _BATCH_SECONDS)
-        return min(kind.max_tokens, max(_MIN_BATCH_TOKENS, wanted))
+    def _gather(self, expected: int, seconds: float) -> None:
+        """Wait for requests that come at this moment, so that batches are full.
 
-    def _note_speed(self, kind: Kind, num_tokens: int, seconds: float) -> None:
-        speed = num_tokens / max(seconds, 1e-6)
-        before = self._tokens_per_second.get(kind.name, speed)
-        self._tokens_per_second[kind.name] = before + _SHARE_OF_LAST * (speed - before)
+        Args:
+            expected: the number of calls of `results`, since the start, with which all clients have asked again.
+            seconds: the longest time to wait.
+        """
+        with self._changed:
+            if not self._pending or self._sizes.is_full(self._pending.values()):
+                return
+        stop_at = time.monotonic() + seconds
+        before = -1
+        while self._num_preparing > 0 or before < self.counts.num_asked < expected:
+            if self._is_closed or time.monotonic() >= stop_at:
+                return
+            before = self.counts.num_asked
+            time.sleep(_MOMENT_SECONDS)
 
-    def _compute(self, batch: Sequence[_Unit]) -> None:
+    def _compute(self, batch: Sequence[Unit]) -> None:
         kind = batch[0].kind
         started_at, cpu_before = time.perf_counter(), time.process_time()
+        gone: list[Any] = []
         try:
-            results = kind.compute([unit.item for unit in batch])
+            results = kind.results([unit.item for unit in batch], self._unwanted(batch, gone))
         except BaseException as error:  # a panic in Rust is a BaseException
             if len(batch) == 1:
                 self._finish(batch[0], error=error)
@@ -245,13 +202,15 @@ class Batcher:
                 type(error).__name__,
             )
             for unit in batch:
-                self._compute([unit])
+                if unit.waiting:
+                    self._compute([unit])
             return
         counts = self.counts
         seconds = time.perf_counter() - started_at
-        num_tokens = sum(kind.length(unit.item) for unit in batch)
-        # Where other programs take the cores, a batch takes longer, and a smaller one would take even more of them.
-        self._note_speed(kind, num_tokens, min(seconds, time.process_time() - cpu_before))
+        num_tokens = sum(unit.num_tokens for unit in batch)
+        if not gone:
+            # Where other programs take the cores, a batch takes longer, and a smaller one would take even more of them.
+            self._sizes.note(kind, num_tokens, min(seconds, time.process_time() - cpu_before))
         counts.busy_seconds += seconds
         counts.num_batches += 1
         counts.num_items += len(batch)
@@ -259,13 +218,35 @@ class Batcher:
         for unit, result in zip(batch, results, strict=True):
             self._finish(unit, result)
 
+    def _unwanted(self, batch: Sequence[Unit], gone: list[Any]) -> Callable[[], Collection[Any]]:
+        """Appends to `gone` the items of a running batch for which nobody waits any more, and returns it.
+
+        Whoever asks for such an item later does not get the result of this batch.
+        """
+        num_seen = self._num_left
+
+        def unwanted() -> Collection[Any]:
+            nonlocal num_seen
+            if num_seen != self._num_left:
+                with self._changed:
+                    num_seen = self._num_left
+                    for unit in batch:
+                        if not unit.waiting and self._running.get(unit.place) is unit:
+                            del self._running[unit.place]
+                            gone.append(unit.item)
+            return gone
+
+        return unwanted
+
     def _finish(
-        self, unit: _Unit, result: Any = None, *, error: BaseException | None = None
+        self, unit: Unit, result: Any = None, *, error: BaseException | None = None
     ) -> None:
         with self._changed:
-            self._running.pop(unit.place, None)
+            if self._running.get(unit.place) is unit:
+                del self._running[unit.place]
             for waiting in unit.waiting:
                 if error is None:
                     waiting.add(unit.key, result)
                 else:
                     waiting.fail(error)
+                self._num_answered += waiting.is_done

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from transformer_cli.documents.xml.tagged_xml import TagRules
 from transformer_cli.serving.glossaries import Glossaries, ServedGlossary
 from transformer_cli.serving.interfaces.api_keys import ApiKeys, key_in_header
 from transformer_cli.serving.interfaces.libretranslate_api import shown_name
@@ -19,7 +20,8 @@ from transformer_cli.serving.text_translation import TextOptions
 from transformer_cli.serving.translation_service import TranslationService
 from transformer_cli.text.languages import primary_language
 
-_LISTS = frozenset({"text"})
+_TAG_LISTS = ("ignore_tags", "splitting_tags", "non_splitting_tags")
+_LISTS = frozenset({"text", *_TAG_LISTS})
 _MAX_TEXTS = 50
 # DeepL's clients warn when the count comes near to the limit; this server has none.
 _NO_LIMIT = 10**12
@@ -79,9 +81,13 @@ class DeepLApi:
         glossary = self._glossary(values.text("glossary_id"), source, target)
         sources = await self._languages.of_texts(texts, source, target)
         placed = list(zip(texts, [one.language for one in sources], strict=True))
-        is_html = values.text("tag_handling") == "html"
-        terms = glossary.terms if glossary else None
-        options = replace(options, glossary=terms, is_html=is_html)
+        handling = values.text("tag_handling")
+        options = replace(
+            options,
+            glossary=glossary.terms if glossary else None,
+            is_html=handling == "html",
+            tag_rules=_tag_rules(values) if handling == "xml" else None,
+        )
         translated = await self._service.translate_between(request, placed, target, options)
         return JSONResponse(
             {
@@ -167,8 +173,23 @@ def _refuse_unknown(values: RequestValues) -> None:
     formality = values.text("formality")
     if formality and not formality.startswith(("default", "prefer_")):
         raise bad_request("Value for 'formality' not supported.")
-    if values.text("tag_handling") not in ("", "html"):
-        raise bad_request("Value for 'tag_handling' not supported; html is.")
-    for name in ("ignore_tags", "splitting_tags", "non_splitting_tags"):
-        if name in values and values.texts(name):
-            raise bad_request(f"Parameter '{name}' not supported.")
+    handling = values.text("tag_handling")
+    if handling not in ("", "html", "xml"):
+        raise bad_request("Value for 'tag_handling' not supported; html and xml are.")
+    for name in (*_TAG_LISTS, "outline_detection"):
+        if name in values and handling != "xml":
+            raise bad_request(f"Parameter '{name}' is only supported with tag_handling=xml.")
+
+
+def _tag_rules(values: RequestValues) -> TagRules:
+    """The rules for the tags of XML; each list has names, or names with commas between them."""
+    ignored, splitting, non_splitting = (_tag_names(values, name) for name in _TAG_LISTS)
+    detects_outline = values.switch("outline_detection", True)
+    return TagRules(ignored, splitting, non_splitting, detects_outline)
+
+
+def _tag_names(values: RequestValues, parameter: str) -> frozenset[str]:
+    given = values.texts(parameter)
+    listed = [given] if isinstance(given, str) else given
+    names = (name.strip() for each in listed for name in each.split(","))
+    return frozenset(name for name in names if name)
