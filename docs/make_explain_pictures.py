@@ -17,7 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from browser import PICTURES, Browser
+from browser import PICTURES, Browser, save_small
+from PIL import Image
 
 SENTENCE = "The red cars are in front of the station."
 SIZES = {"wide": (1400, 1200), "narrow": (360, 1200)}
@@ -82,6 +83,10 @@ def main() -> None:
             tfm("explain", "--over-time", "--run", asked.three, "--png", asked.folder / "explain-film.png")  # fmt: skip
             runs = asked.three, asked.again, asked.six
             tfm("plot", *runs, "--group", "--smooth", "5", "--output", asked.folder / "plot.png")
+        for name in ("explain-slide.png", "explain-film.png", "plot.png"):
+            with Image.open(asked.folder / name) as picture:
+                picture.load()
+            save_small(picture, asked.folder / name)
     finally:
         browser.driver.quit()
 

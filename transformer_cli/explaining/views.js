@@ -58,7 +58,7 @@
 .tfm-view .tfm-maps .tfm-row{align-self:center}
 .tfm-view .tfm-maps button{padding:2px;background:var(--bg);border:1px solid var(--line);border-radius:4px;line-height:0}
 .tfm-view canvas{image-rendering:pixelated;width:100%;height:100%;display:block}
-.tfm-view table.tfm-heat{font-size:12px;margin-top:8px}
+.tfm-view table.tfm-heat{font-size:12px;margin-top:8px;border-collapse:separate;border-spacing:0}
 .tfm-view table.tfm-heat td{text-align:center;min-width:34px;padding:3px 2px;border:1px solid var(--soft)}
 .tfm-view table.tfm-heat tbody th{position:sticky;left:0;background:var(--bg);vertical-align:middle;max-width:120px;overflow:hidden;text-overflow:ellipsis}
 .tfm-view table.tfm-heat thead th{writing-mode:vertical-rl;transform:rotate(180deg);text-align:left;padding:2px;color:var(--fg)}
