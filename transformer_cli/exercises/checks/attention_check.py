@@ -30,7 +30,9 @@ def check_attention(learner: Any) -> None:
         F.scaled_dot_product_attention(case.queries, case.keys, case.values, attn_mask=case.mask)
         for case in cases
     ]
-    require_right("attention", found, expected, _mistakes(cases))
+    require_right(
+        "attention", found, expected, [*_mistakes_of_scale(cases), *_mistakes_of_mask(cases)]
+    )
     first = cases[0]
     require_gradient("attention", learner.attention(first.queries.requires_grad_(), *first[1:]))
 
@@ -50,17 +52,19 @@ def _cases() -> list[_Case]:
     ]
 
 
-def _mistakes(cases: list[_Case]) -> list[Mistake]:
-    def with_weights(weights: Callable[[Tensor, _Case], Tensor]) -> list[Tensor]:
-        return [weights(case.queries @ case.keys.mT, case) @ case.values for case in cases]
+Weights = Callable[[Tensor, _Case], Tensor]
 
+
+def _with_weights(cases: list[_Case], weights: Weights) -> list[Tensor]:
+    return [weights(case.queries @ case.keys.mT, case) @ case.values for case in cases]
+
+
+def _mistakes_of_scale(cases: list[_Case]) -> list[Mistake]:
     def with_divisor(divisor: Callable[[Tensor], float]) -> list[Tensor]:
-        return with_weights(
-            lambda scores, case: _masked_softmax(scores / divisor(case.queries), case.mask)
+        return _with_weights(
+            cases,
+            lambda scores, case: _masked_softmax(scores / divisor(case.queries), case.mask),
         )
-
-    def scaled(scores: Tensor, case: _Case) -> Tensor:
-        return scores / math.sqrt(case.queries.size(-1))
 
     return [
         Mistake(
@@ -84,6 +88,17 @@ def _mistakes(cases: list[_Case]) -> list[Mistake]:
             "scores / math.sqrt(queries.size(-1))",
             with_divisor(lambda queries: 1 / math.sqrt(queries.size(-1))),
         ),
+    ]
+
+
+def _mistakes_of_mask(cases: list[_Case]) -> list[Mistake]:
+    def with_weights(weights: Weights) -> list[Tensor]:
+        return _with_weights(cases, weights)
+
+    def scaled(scores: Tensor, case: _Case) -> Tensor:
+        return scores / math.sqrt(case.queries.size(-1))
+
+    return [
         Mistake(
             "the softmax is over the wrong axis: the weights of one key have the sum 1, but those of one query must",
             "the scores are (B, H, Q, C): the keys are the last axis, so use softmax(-1)",

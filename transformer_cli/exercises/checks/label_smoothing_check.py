@@ -1,5 +1,6 @@
 """Checks a learner's loss against `torch.nn.functional.cross_entropy` with label smoothing."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -55,7 +56,9 @@ def check_label_smoothing(learner: Any) -> None:
         )
         for case in cases
     ]  # fmt: skip
-    require_right("smoothed_loss", found, expected, _mistakes(cases))
+    require_right(
+        "smoothed_loss", found, expected, [*_mistakes_of_labels(cases), *_mistakes_of_mean(cases)]
+    )
     first = cases[0]
     require_gradient(
         "smoothed_loss", learner.smoothed_loss(first.logits.requires_grad_(), *first[1:])
@@ -69,11 +72,12 @@ def _cases() -> list[_Case]:
     return [_Case(logits, first, 0, 0.1), _Case(logits.flip(0), second, 3, 0.3)]
 
 
-def _mistakes(cases: list[_Case]) -> list[Mistake]:
-    def results(loss: Callable[[_Case, int], Tensor]) -> list[Tensor]:
-        return [loss(case, case.logits.size(-1)) for case in cases]
+def _results(cases: list[_Case], loss: Callable[[_Case, int], Tensor]) -> list[Tensor]:
+    return [loss(case, case.logits.size(-1)) for case in cases]
 
-    per_token = "divide the sum over all real tokens of the batch by their number, once"
+
+def _mistakes_of_labels(cases: list[_Case]) -> list[Mistake]:
+    results = functools.partial(_results, cases)
     return [
         Mistake(
             "the labels are not smoothed",
@@ -95,6 +99,13 @@ def _mistakes(cases: list[_Case]) -> list[Mistake]:
             "the true token gets 1 - epsilon + epsilon / V",
             results(lambda case, num: case.mean(case.labels(case.epsilon + (1 - case.epsilon) / num, (1 - case.epsilon) / num))),
         ),
+    ]  # fmt: skip
+
+
+def _mistakes_of_mean(cases: list[_Case]) -> list[Mistake]:
+    results = functools.partial(_results, cases)
+    per_token = "divide the sum over all real tokens of the batch by their number, once"
+    return [
         Mistake(
             "padding is a part of the loss: the positions with pad_id are added and counted as tokens",
             "is_real = target_ids != pad_id; use losses[is_real]",
