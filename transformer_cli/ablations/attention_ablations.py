@@ -107,12 +107,12 @@ ATTENTION = (
             "The loss becomes NaN.",
         ),
         right=2,
-        came_out="TODO",
+        came_out="Seed 1: after 300 updates the validation loss is 1.63; with scaling it is 0.005. When it generates, 23.7 % of the symbols are right, with scaling 99.9 %. The loss goes on falling, but slowly.",
         why="The product of two random vectors of K numbers has a standard deviation that grows with sqrt(K). With large "
         "scores, softmax gives one position almost all the weight, from the first step on. There its gradient is almost 0, so "
         "attention cannot learn to look elsewhere. In a wide head the effect is strong; with 4 heads of 16 numbers it is weaker.",
         read_on="model/attention.py: attention_weights; Vaswani et al. 2017, section 3.2.1, footnote 4",
-        cpu_seconds=45,
+        cpu_seconds=37,
     ),
     Ablation(
         name="one-head",
