@@ -1,11 +1,12 @@
 """The laboratory: configs of the variants, trainings that variants share, and runs that no other command finds."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from transformer_cli.ablations.ablation import Ablation
+from transformer_cli.ablations.ablation import Ablation, Variant
 from transformer_cli.ablations.known_ablations import ABLATIONS, ablation_named
 from transformer_cli.ablations.laboratory import configs_of, remove_replaced, try_variants
 from transformer_cli.ablations.measurements import MEASURES
@@ -89,7 +90,8 @@ def test_a_finished_training_is_measured_again_with_the_same_result(here: Path) 
 
 
 def test_variants_that_differ_in_decoding_share_one_training(here: Path) -> None:
-    ablation = ablation_named("no-length-penalty")
+    search = Variant("greedy"), Variant("beam", decoding=("decoding.beam_size=4",))
+    ablation = replace(ablation_named("no-label-smoothing"), variants=search)
     outcomes = try_variants(ablation, Path("x"), TWO_STEPS[:-1])
     assert len({one.folder for one in outcomes}) == ablation.num_trainings == 1
     assert len(outcomes) == len(ablation.variants) > 1

@@ -37,10 +37,6 @@ def one_head(usual: Figures, changed: Figures) -> bool:
     return usual["forced"] > 80 and changed["forced"] > 80
 
 
-def longer_sequences(*variants: Figures) -> bool:
-    return all(one["exact"] > 60 and one["exact longer"] < 20 for one in variants)
-
-
 def post_norm(pre: Figures, warmed: Figures, not_warmed: Figures) -> bool:
     return not_warmed["loss"] > pre["loss"] + 0.3
 
@@ -53,10 +49,6 @@ def label_smoothing(smoothed: Figures, plain: Figures) -> bool:
     return plain["confidence"] > smoothed["confidence"]
 
 
-def length_penalty(greedy: Figures, penalised: Figures, plain: Figures) -> bool:
-    return plain["length"] < penalised["length"]
-
-
 def small_vocabulary(usual: Figures, words: Figures, subwords: Figures) -> bool:
     return (
         words["unknown"] > 20
@@ -66,10 +58,6 @@ def small_vocabulary(usual: Figures, words: Figures, subwords: Figures) -> bool:
     )
 
 
-def too_few_pairs(without: Figures, with_dropout: Figures) -> bool:
-    return without["training loss"] < without["loss"] - 1 and with_dropout["loss"] < without["loss"]
-
-
 CLAIMS: dict[str, Callable[..., bool]] = {
     "no-positions": no_positions,
     "no-causal-mask": no_causal_mask,
@@ -77,13 +65,10 @@ CLAIMS: dict[str, Callable[..., bool]] = {
     "no-scaling": loss_rises,
     "no-residuals": loss_rises,
     "one-head": one_head,
-    "longer-sequences": longer_sequences,
     "post-norm-without-warm-up": post_norm,
     "target-not-shifted": target_not_shifted,
     "no-label-smoothing": label_smoothing,
-    "no-length-penalty": length_penalty,
     "small-vocabulary": small_vocabulary,
-    "too-few-pairs": too_few_pairs,
 }
 
 

@@ -24,12 +24,12 @@ LEARNING = (
             "The loss becomes NaN at once.",
         ),
         right=2,
-        came_out="TODO",
+        came_out="Seed 1: after 300 updates the validation loss is 1.76; with residual connections it is 0.007. With the target given, 27.5 % of the tokens are right, which is little more than guessing.",
         why="With x + f(x), the token and its position reach each layer unchanged, and the gradient reaches each layer "
         "directly. Without it, all information must pass through each of the 15 sub-layers, and attention with random weights mixes "
         "all positions into one mean. After a few such layers the positions can hardly be told apart.",
         read_on="model/layers.py: pre; He et al. 2016; Vaswani et al. 2017, section 3.1",
-        cpu_seconds=45,
+        cpu_seconds=34,
     ),
     Ablation(
         name="post-norm-without-warm-up",
@@ -60,10 +60,10 @@ LEARNING = (
             "Post-norm without warm-up learns fastest, because its first steps are large.",
         ),
         right=2,
-        came_out="TODO",
-        why="TODO",
+        came_out="Seed 1: after 300 updates the validation loss of pre-norm is 0.02, that of post-norm with warm-up 1.19, and that of post-norm without warm-up 1.36. Pre-norm has 99.6 % of the symbols right when it generates, both others have 26.5 %. So the warm-up helps, but here the place of the norm matters much more.",
+        why="With pre-norm, the path of residual connections is free from the first layer to the last, and so is the path of the gradient. With post-norm, each sum is normalised, and the gradient passes through 12 norms in the encoder and 18 in the decoder. At the start the gradients of the last layers are then large (Xiong et al. 2020), so the first updates must be small: the warm-up. Post-norm models do learn with more updates and a smaller rate; configs/memorise-shifted.yaml is one.",
         read_on='model/layers.py: pre, post; Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture"',
-        cpu_seconds=60,
+        cpu_seconds=87,
     ),
     Ablation(
         name="target-not-shifted",

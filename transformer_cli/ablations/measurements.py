@@ -64,13 +64,6 @@ def _mean(values: Iterable[float]) -> float:
     return sum(found) / len(found)
 
 
-def _exact(trained: Trained, *, is_longer: bool) -> float:
-    """Mean percentage over the lengths up to those of training, or over the longer ones."""
-    longest = trained.config.data.max_length  # type: ignore[union-attr]
-    rows = trained.exact_matches
-    return _mean(row.exact for row in rows if (row.length > longest) == is_longer)
-
-
 MEASURES = {
     "training loss": Measure(
         "training loss, nats per token", lambda one: one.reported("train")[-1], 3
@@ -84,10 +77,7 @@ MEASURES = {
         "right symbols when generated, %", lambda one: _mean(row.symbols for row in one.exact_matches), 1
     ),
     "exact": Measure(
-        "whole sequences right, %", lambda one: _exact(one, is_longer=False), 1
-    ),
-    "exact longer": Measure(
-        "whole sequences right, longer ones, %", lambda one: _exact(one, is_longer=True), 1
+        "whole sequences right, %", lambda one: _mean(row.exact for row in one.exact_matches), 1
     ),
     "bleu": Measure("BLEU", lambda one: one.report.metric("bleu"), 1),
     "unknown": Measure("words that are [UNK], %", lambda one: one.report.metric("unknown"), 1),

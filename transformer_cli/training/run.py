@@ -74,8 +74,7 @@ def train(
     SIGTERM or SIGHUP saves and ends the training; a second one ends the process at once. SIGUSR1 saves, and the
     training goes on. A process can run only one training at a time, and its current folder must not change meanwhile.
 
-    Several processes that torchrun has started train one model together. Rank 0 writes the run folder; every process
-    calls the callbacks.
+    Several processes of torchrun train one model together; rank 0 writes the run folder, and all call the callbacks.
 
     Args:
         config: from `load_config`.
@@ -88,8 +87,7 @@ def train(
         ConfigError: a setting has changed, so that this would be another experiment; or the precision is for
             translations only.
         DataError: the corpus cannot be used, or has changed.
-        TryAgainError: another process trains this run, this process trains another, the disk is full, or
-            memory is too small for the model.
+        TryAgainError: this run, or this process, trains already; the disk is full, or memory too small.
         UsageError: a score of `validation.scores` needs a package that is not installed.
         TrainingStoppedError: too many updates in a row had a gradient that is not finite; or the training
             ended, and its loss is not finite or far above that of guessing. Checkpoints were saved.
