@@ -7,48 +7,24 @@ It needs chromium and chromedriver, and the package selenium (extra `dev`).
 """
 
 import argparse
-import io
-import shutil
-import time
-from pathlib import Path
 
-from PIL import Image
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.support.ui import WebDriverWait
+from browser import PICTURES, Browser
 
-PICTURES = Path(__file__).parent / "pictures"
 TEXT = "Where is my red car? The doctor is in front of the station.\nI would like to speak with your friend."
 ONE = "The doctor is in front of the station."
 IS_DONE = "document.querySelector('#output .word') && document.getElementById('progress').hidden"
 
 
-class Camera:
-    """A browser that takes pictures of the page."""
+class Camera(Browser):
+    """A browser that takes pictures of the page of a server."""
 
     def __init__(self, address: str) -> None:
-        options = webdriver.ChromeOptions()
-        options.binary_location = str(shutil.which("chromium"))
-        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--lang=en"):  # fmt: skip
-            options.add_argument(argument)
-        self.driver = webdriver.Chrome(options, Service(str(shutil.which("chromedriver"))))
+        super().__init__()
         self.address = address
-
-    def do(self, script: str) -> None:
-        """Run JavaScript in the page."""
-        self.driver.execute_script(script)
-
-    def wait(self, expression: str) -> None:
-        """Wait until a JavaScript expression is true."""
-        WebDriverWait(self.driver, 60).until(lambda driver: driver.execute_script(f"return {expression}"))  # fmt: skip
 
     def open(self, text: str, width: int, height: int, theme: str) -> None:
         """The page with a text, in a window of this size."""
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        features = [{"name": "prefers-color-scheme", "value": theme}]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-        self.driver.get(self.address)
+        self.show(self.address, width, height, theme)
         self.do(
             "const field = document.getElementById('source');"
             f"field.value = {text!r}; field.dispatchEvent(new Event('input'))"
@@ -68,12 +44,6 @@ class Camera:
         self.wait("document.querySelector('#view .tfm-view')")
         self.do(f"document.getElementById('tab-{tab}').click(); document.activeElement.blur(); scrollTo(0, 0)")  # fmt: skip
 
-    def take(self, name: str) -> None:
-        """Save what the window shows."""
-        time.sleep(0.5)  # until nothing moves
-        with Image.open(io.BytesIO(self.driver.get_screenshot_as_png())) as shown:
-            shown.convert("RGB").save(PICTURES / name, optimize=True)
-
 
 def main() -> None:
     """Take all pictures."""
@@ -83,16 +53,16 @@ def main() -> None:
     try:
         camera.open(TEXT, 1400, 760, "light")
         camera.choose_word(6)
-        camera.take("page.png")
+        camera.take(PICTURES / "page.png")
         camera.open(ONE, 1400, 1200, "dark")
         camera.see_inside("attention")
-        camera.take("page_attention.png")
+        camera.take(PICTURES / "page_attention.png")
         camera.open(ONE, 1240, 1240, "light")
         camera.see_inside("beam")
-        camera.take("page_beam.png")
+        camera.take(PICTURES / "page_beam.png")
         camera.open(TEXT, 320, 700, "dark")
         camera.choose_word(3)
-        camera.take("page_phone.png")
+        camera.take(PICTURES / "page_phone.png")
     finally:
         camera.driver.quit()
 

@@ -1,6 +1,7 @@
 """The pictures of the documentation: what makes each, and whether it still shows what that draws today."""
 
 import hashlib
+import re
 import shlex
 import shutil
 import tempfile
@@ -43,8 +44,15 @@ def unlisted() -> Iterator[str]:
             yield f"docs/pictures/{name}: no page shows it"
         elif script and not (ROOT / script).is_file():
             yield f"docs/pictures/{name}: there is no {script}"
-        elif script and name not in (ROOT / script).read_text(encoding="utf-8"):
+        elif script and not _names(ROOT / script, name):
             yield f"docs/pictures/{name}: {script} does not name it"
+
+
+def _names(script: Path, picture: str) -> bool:
+    """Whether a script has the name of a picture, or a pattern of it such as explain-{name}.png."""
+    named = re.findall(r"[\w{}.-]+\.png", script.read_text(encoding="utf-8"))
+    patterns = (re.sub(r"\\\{.*?\\\}", ".+", re.escape(one)) for one in named)
+    return any(re.fullmatch(pattern, picture) for pattern in patterns)
 
 
 def drawings(*, is_slow: bool | None = None) -> dict[str, str]:

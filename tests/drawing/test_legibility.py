@@ -17,6 +17,7 @@ SUBJECTS = [
     ("architecture", ("model.norm_placement=pre", "model.positions=rotary", "model.qk_norm=true")),
     ("architecture", ("model.num_kv_heads=2", "model.norm_placement=residual_of_normed")),
     ("architecture", ("model.preset=big", "model.activation=swiglu", "model.embedding_norm=true")),
+    *((name, (f"name={'x' * 60}",)) for name in ("architecture", "residuals", "label-smoothing")),
     ("residuals", ("model.norm_placement=residual_of_normed",)),
     ("schedule", ("training.schedule=warmup_stable_decay", "training.decay_steps=3000")),
     ("label-smoothing", ("training.smoothed_over=others",)),

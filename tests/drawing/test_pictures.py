@@ -6,6 +6,7 @@ from transformer_cli.drawing.description import describe_figure, digest_of
 from transformer_cli.drawing.picture_files import FORMATS, bytes_of
 from transformer_cli.drawing.pictures import PICTURES, draw_picture
 from transformer_cli.drawing.theme import WIDTH
+from transformer_cli.errors import ConfigError
 
 BEGINNINGS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 QUICK = [name for name in PICTURES if name != "batches"]
@@ -48,3 +49,32 @@ def test_a_picture_follows_the_config_that_is_given() -> None:
         ordinary
     )
     assert "cosine" in describe_figure(draw_picture("schedule", config="en-it.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "message"),
+    [
+        ("rotary", ("model.d_model=15", "model.num_heads=5"), "an even head width, not 3"),
+        ("sinusoids", ("model.d_model=15", "model.num_heads=5"), "an even d_model, not 15"),
+        ("schedules", ("training.max_steps=5",), r"max_steps \(5\) is not above warmup_steps"),
+    ],
+)
+def test_a_config_that_a_picture_cannot_show_is_refused(
+    name: str, overrides: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        draw_picture(name, config="copy.yaml", overrides=["model.positions=none", *overrides])
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides"),
+    [
+        ("rotary", ("model.d_model=4", "model.num_heads=2")),
+        ("sinusoids", ("model.d_model=2", "model.num_heads=1")),
+        ("schedule", ("training.max_steps=1",)),
+        ("schedules", ("training.warmup_steps=0", "training.max_steps=2")),
+        ("label-smoothing", ("training.label_smoothing=0.0",)),
+    ],
+)
+def test_the_smallest_settings_have_a_picture(name: str, overrides: tuple[str, ...]) -> None:
+    assert bytes_of(draw_picture(name, config="copy.yaml", overrides=overrides), ".png")

@@ -25,7 +25,7 @@ def describe_figure(figure: "Figure") -> str:
     """One line of text for each thing that is drawn, in the order of drawing."""
     width, height = figure.get_size_inches()
     lines = [f"figure {numbers([width, height])} {color(figure.get_facecolor())}"]
-    lines += [f"text {text.get_text()!r}" for text in _own_texts(figure)]
+    lines += _own_texts(figure)
     for number, axes in enumerate(figure.get_axes()):
         lines += [f"axes {number}", *(f"  {line}" for line in _of_axes(axes))]
     return "\n".join(lines) + "\n"
@@ -54,11 +54,14 @@ def _rounded(value: float) -> str:
     return "0" if abs(value) < 1e-12 else f"{value:.{NUM_DIGITS}g}"
 
 
-def _own_texts(figure: "Figure") -> Iterator[Any]:
+def _own_texts(figure: Any) -> Iterator[str]:
+    """The texts of a figure and of its parts that belong to no axes, and its legends."""
     suptitle = getattr(figure, "_suptitle", None)
-    if suptitle is not None and suptitle not in figure.texts:
-        yield suptitle
-    yield from figure.texts
+    texts = [suptitle, *(text for text in figure.texts if text is not suptitle)]
+    yield from (f"text {text.get_text()!r}" for text in texts if text is not None)
+    yield from map(_of_legend, figure.legends)
+    for part in figure.subfigs:
+        yield from _own_texts(part)
 
 
 def _of_axes(axes: "Axes") -> Iterator[str]:
@@ -80,7 +83,12 @@ def _of_axes(axes: "Axes") -> Iterator[str]:
         yield f"text {text.get_text()!r} {numbers(text.get_position())}"
     legend = axes.get_legend()
     if legend is not None:
-        yield f"legend {[text.get_text() for text in legend.get_texts()]!r}"
+        yield _of_legend(legend)
+
+
+def _of_legend(legend: Any) -> str:
+    texts = [text.get_text() for text in (legend.get_title(), *legend.get_texts())]
+    return f"legend {texts!r}"
 
 
 def _fixed_ticks(axes: "Axes") -> Iterator[str]:

@@ -18,6 +18,8 @@ WIDTH = 8.0
 DPI = 160
 TITLE, TEXT, SMALL = 13.0, 10.0, 9.0
 """Sizes of texts in points."""
+MAX_NAME = 28
+"""The most characters of the name of a config."""
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 

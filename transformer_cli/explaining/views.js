@@ -31,6 +31,7 @@
 .tfm-view .tfm-note{color:var(--muted);margin:4px 0}
 .tfm-view .tfm-bar-row{display:flex;gap:12px;flex-wrap:wrap;align-items:center;margin:4px 0 8px}
 .tfm-view .tfm-scroll{overflow:auto;max-width:100%;position:relative}
+.tfm-view .tfm-high{max-height:720px}
 .tfm-view table{border-collapse:collapse;font-variant-numeric:tabular-nums;overflow-wrap:normal}
 .tfm-view th{white-space:nowrap}
 .tfm-view th,.tfm-view td{padding:2px 6px;text-align:left;vertical-align:top}
@@ -41,7 +42,7 @@
 .tfm-view .tfm-two>div{display:flex;flex-wrap:wrap;gap:4px 4px;position:relative;z-index:1}
 .tfm-view .tfm-two svg{position:absolute;inset:0;width:100%;height:100%;pointer-events:none}
 .tfm-view .tfm-two line{stroke:rgb(var(--ink));stroke-linecap:round}
-.tfm-view .tfm-space{width:6px}
+.tfm-view .tfm-two button.tfm-apart{margin-inline-end:10px}
 .tfm-view .tfm-steps{display:grid;grid-template-columns:repeat(auto-fill,minmax(210px,1fr));gap:10px}
 .tfm-view .tfm-step{border:1px solid var(--line);border-radius:8px;padding:6px 8px;background:var(--bg)}
 .tfm-view .tfm-step h4{margin:0 0 4px;font-size:13px;font-weight:600}
@@ -54,12 +55,15 @@
 .tfm-view .tfm-taken{font-weight:700;color:var(--good)}
 .tfm-view .tfm-maps{display:grid;gap:6px;width:max-content;max-width:none;align-items:end}
 .tfm-view .tfm-maps .tfm-label{color:var(--muted);font-size:12px}
+.tfm-view .tfm-maps .tfm-row{align-self:center}
 .tfm-view .tfm-maps button{padding:2px;background:var(--bg);border:1px solid var(--line);border-radius:4px;line-height:0}
 .tfm-view canvas{image-rendering:pixelated;width:100%;height:100%;display:block}
-.tfm-view table.tfm-heat{font-size:12px;margin-top:8px}
+.tfm-view table.tfm-heat{font-size:12px;margin-top:8px;border-collapse:separate;border-spacing:0}
 .tfm-view table.tfm-heat td{text-align:center;min-width:34px;padding:3px 2px;border:1px solid var(--soft)}
+.tfm-view table.tfm-heat tbody th{position:sticky;left:0;background:var(--bg);vertical-align:middle;max-width:120px;overflow:hidden;text-overflow:ellipsis}
 .tfm-view table.tfm-heat thead th{writing-mode:vertical-rl;transform:rotate(180deg);text-align:left;padding:2px;color:var(--fg)}
 .tfm-view table.tfm-heat thead th:first-child{writing-mode:horizontal-tb;transform:none;vertical-align:bottom}
+@media (max-width:480px){.tfm-view th,.tfm-view td{padding:2px 4px;font-size:13px}.tfm-view table.tfm-heat td{min-width:28px;font-size:11px}}
 .tfm-view .tfm-tree{position:relative}
 .tfm-view .tfm-tree svg{position:absolute;left:0;top:0;pointer-events:none}
 .tfm-view .tfm-tree path{fill:none;stroke:var(--line);stroke-width:1.5}
@@ -141,6 +145,9 @@
   const range = (count) => [...Array(count).keys()];
   const best = (sentence) => sentence.hypotheses[0];
   const heat = (share) => `rgb(var(--ink) / ${(0.75 * share).toFixed(3)})`;
+
+  /* Whether the first letter of a text belongs to a script that runs from right to left. */
+  const isRightToLeft = (text) => /^\P{L}*[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u.test(text);
 
   /* Whether white space stands before a token, or at its beginning. Offsets count code points. */
   function isApart(characters, token) {
@@ -291,7 +298,7 @@
     const [layers, heads, rows, columns] = weights.shape;
     // Small enough that all heads stand side by side, if that leaves something to see.
     const room = ((maps.clientWidth || 900) - 64) / (heads + 1) - 12;
-    const cell = Math.max(2, Math.min(9, 96 / Math.max(rows, columns), room / columns));
+    const cell = Math.max(2, Math.min(14, 144 / rows, room / columns));
     const grid = make("div", { class: "tfm-maps" });
     grid.style.gridTemplateColumns = `max-content repeat(${heads + 1}, max-content)`;
     grid.append(make("span", {}), ...range(heads).map((head) => make("span", { class: "tfm-label" }, `head ${head}`)), make("span", { class: "tfm-label" }, "mean"));
@@ -301,7 +308,7 @@
     };
     let first = null;
     for (const layer of range(layers)) {
-      grid.append(make("span", { class: "tfm-label" }, `layer ${layer}`));
+      grid.append(make("span", { class: "tfm-label tfm-row" }, `layer ${layer}`));
       for (const head of [...range(heads), null]) {
         const share = head === null ? meanOverHeads(weights, layer) : (row, column) => weights.at(layer, head, row, column);
         const name = `layer ${layer}, ${head === null ? "mean over heads" : `head ${head}`}`;
@@ -398,11 +405,13 @@
 
   function tokenRow(text, tokens_, title) {
     const characters = Array.from(text);
-    const row = make("div", { role: "group", "aria-label": title });
+    const row = make("div", { role: "group", "aria-label": title, dir: isRightToLeft(text) ? "rtl" : "ltr" });
     const buttons = tokens_.map((token, place) => {
-      if (place > 0 && isApart(characters, token)) row.append(make("span", { class: "tfm-space" }));
+      // The space stands behind the token before, where it does not indent a new line.
+      if (place > 0 && isApart(characters, token)) row.lastChild.classList.add("tfm-apart");
       const button = make("button", { type: "button" }, token.piece);
       if (token.probability !== undefined) button.title = percent(token.probability);
+      else if (token.kind === "text") button.title = characters.slice(token.start, token.end).join("").trim(); // the word behind [UNK]
       row.append(button);
       return button;
     });
@@ -479,7 +488,7 @@
     begin(element);
     const { nodes } = sentence.beam;
     const select = make("select", {}, ...SHOWN.map(([value, title]) => make("option", { value, selected: value === "2" }, title)));
-    const scroll = make("div", { class: "tfm-scroll", tabindex: 0, role: "region", "aria-label": "Beam search as a tree" });
+    const scroll = make("div", { class: "tfm-scroll tfm-high", tabindex: 0, role: "region", "aria-label": "Beam search as a tree" });
     const panel = make("div", { class: "tfm-panel", "aria-live": "polite" }, "Choose a branch to see what it would have said.");
     const choose = (node, button) => {
       for (const other of scroll.querySelectorAll("button")) other.setAttribute("aria-pressed", other === button);
@@ -513,15 +522,17 @@
     const order = { chosen: 0, kept: 1, finished: 1, dropped: 2 };
     for (const list of children) list.sort((a, b) => order[a.state] - order[b.state] || b.score - a.score);
     const row = [];
-    let next = 0;
-    const place = (node) => {
-      row[node.node] = next; // a parent stands in the row of its first child
-      children[node.node].forEach((child, index) => {
-        if (index > 0) next += 1;
-        place(child);
-      });
+    const lowest = []; // the last row that a step has used
+    /* A node and its first child, the first child of that and so on stand in one row, so all their steps must be free there. */
+    const freeRow = (node) => {
+      const own = (lowest[node.step] ?? -1) + 1;
+      return children[node.node].length ? Math.max(own, freeRow(children[node.node][0])) : own;
     };
-    place(nodes[0]);
+    const place = (node, at) => {
+      row[node.node] = lowest[node.step] = at;
+      children[node.node].forEach((child, index) => place(child, index === 0 ? at : Math.max(at + 1, freeRow(child))));
+    };
+    place(nodes[0], 0);
     const tree = make("div", { class: "tfm-tree" });
     const buttons = new Map();
     for (const node of nodes) {

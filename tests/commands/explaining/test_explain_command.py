@@ -69,7 +69,7 @@ def test_page_and_picture_are_written_and_the_text_is_printed_all_the_same(
 
 
 def test_what_a_run_has_learned_is_shown_for_each_validation(trained: Tfm) -> None:
-    shown = trained("explain", "--over-time", "--html", "film.html")
+    shown = trained("explain", "--over-time", "--html", "film.html", "--png", "film.png")
     assert shown.exit_code == 0, shown.talk
     moments = read_moments(trained.folder / "runs/tiny/learning.jsonl")
     assert shown.text.splitlines()[0] == f"tiny: {len(moments)} validations"
@@ -77,6 +77,12 @@ def test_what_a_run_has_learned_is_shown_for_each_validation(trained: Tfm) -> No
         assert f"step {moment.step}" in shown.text
         for one in moment.sentences:
             assert one.translation in shown.text
+    steps_of_film = ", ".join(str(moment.step) for moment in moments)
+    assert (
+        f"wrote film.png: {len(moments)} of {len(moments)} validations, steps {steps_of_film}"
+        in shown.talk
+    )
+    assert (trained.folder / "film.png").read_bytes().startswith(b"\x89PNG")
     page = (trained.folder / "film.html").read_text(encoding="utf-8")
     assert "tfmViews.film(" in page
     as_json = json.loads(trained("explain", "--over-time", "--json").text)
@@ -93,7 +99,7 @@ def test_what_a_run_has_learned_is_shown_for_each_validation(trained: Tfm) -> No
         ([], 2, "there is no sentence"),
         (["  "], 2, "the sentence is blank"),
         (["a", "--over-time"], 2, "--over-time shows what a training has kept"),
-        (["--over-time", "--png", "x.png"], 2, "--over-time shows what a training has kept"),
+        (["--over-time", "--beam-size", "2"], 2, "--over-time shows what a training has kept"),
         (["a", "--html", "missing/page.html"], 73, "there is no folder missing"),
         (["a", "--set", "decoding.keep_layout=false"], 78, "has no effect on tfm explain"),
         (["a", "--set", "decoding.mbr={}"], 78, ""),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from transformer_cli.commands.drawing.plot import Wishes, plot
+from transformer_cli.commands.plotting.plot import Wishes, plot
 from transformer_cli.errors import MissingInputError, UsageError
 
 from ...checkpoint.snapshots import saved

@@ -30,7 +30,11 @@ HtmlOption = Annotated[
 ]
 PngOption = Annotated[
     Path | None,
-    typer.Option("--png", metavar="FILE", help="Also draw the attention as a picture for slides."),
+    typer.Option(
+        "--png",
+        metavar="FILE",
+        help="Also draw the attention as a picture for slides; with --over-time, a film strip.",
+    ),
 ]
 OverridesOption = Annotated[
     Overrides, set_option("decoding.length_penalty=1.0", completion.settings_of_explaining)
@@ -85,15 +89,15 @@ def explain(
 
     talk_on_stderr(debug=debug)
     if over_time:
-        others = sentence, png, overrides, beam_size, n_best, top, prefix, to, from_
+        others = sentence, overrides, beam_size, n_best, top, prefix, to, from_
         if any(one not in (None, "", []) for one in others):
             raise UsageError(
-                "--over-time shows what a training has kept: it takes --run, --html and --json only",
+                "--over-time shows what a training has kept: it takes --run, --html, --png and --json only",
                 hint='leave out the other options, or give a sentence: tfm explain "a sentence"',
             )
         from transformer_cli.commands.explaining.over_time import show_learning
 
-        return show_learning(run, html, as_json=as_json)
+        return show_learning(run, html, png, as_json=as_json)
     if sentence is None:
         raise UsageError("there is no sentence", hint='tfm explain "a sentence"')
     from transformer_cli.commands.explaining.explain import Asked, Outputs, run_explanation

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from transformer_cli.checkpoint import find_run
@@ -10,8 +11,10 @@ from transformer_cli.commands.explaining.learning_lines import learning_lines
 from transformer_cli.commands.explaining.paint import Paint
 from transformer_cli.commands.streams.output import show
 from transformer_cli.commands.streams.output_file import check_output, opened_output
+from transformer_cli.config import load_config
+from transformer_cli.decoding.engines.cross_attention import aligning_layer
 from transformer_cli.errors import MissingInputError
-from transformer_cli.explaining.learning import read_moments
+from transformer_cli.explaining.learning import Moment, read_moments
 from transformer_cli.explaining.standalone_page import page_of_learning
 from transformer_cli.messages import terminal_width
 from transformer_cli.signals import ended_after
@@ -21,14 +24,15 @@ logger = logging.getLogger(__name__)
 _WIDTH_OF_A_FILE = 110
 
 
-def show_learning(run: str | None, html: Path | None, *, as_json: bool) -> None:
+def show_learning(run: str | None, html: Path | None, png: Path | None, *, as_json: bool) -> None:
     """Show the sentences that each validation of a run has kept.
 
     Raises:
         MissingInputError: there is no such run, or it has kept no sentence.
         DataError: its file was not written by a training.
     """
-    check_output(html)
+    for path in (html, png):
+        check_output(path)
     found = find_run(run)
     folder = RunFolder.of_checkpoint(found) or RunFolder(found)
     moments = read_moments(folder.learning_file)
@@ -43,6 +47,8 @@ def show_learning(run: str | None, html: Path | None, *, as_json: bool) -> None:
         with opened_output(html) as write:
             write(page)
         logger.info("wrote %s (%.0f KB)", html, len(page) / 1000)
+    if png is not None:
+        _write_film(folder, moments, png)
     if as_json:
         show({"run": name, "moments": [one.to_json() for one in moments]}, (), as_json=True)
         return
@@ -50,3 +56,24 @@ def show_learning(run: str | None, html: Path | None, *, as_json: bool) -> None:
     with ended_after():
         for line in learning_lines(name, moments, Paint.of(sys.stdout), width):
             sys.stdout.write(f"{line}\n")
+
+
+def _write_film(folder: RunFolder, moments: Sequence[Moment], path: Path) -> None:
+    from transformer_cli.commands.explaining.film_strip import chosen_moments, draw_film
+    from transformer_cli.commands.explaining.slide import png_of
+
+    chosen = chosen_moments(moments)
+    figure = draw_film(folder.path.resolve().name, chosen, _kept_attention(folder))
+    with opened_output(path) as write:
+        write(png_of(figure))
+    steps = ", ".join(str(moment.step) for moment in chosen)
+    logger.info("wrote %s: %d of %d validations, steps %s", path, len(chosen), len(moments), steps)
+
+
+def _kept_attention(folder: RunFolder) -> str:
+    """Which attention learning.jsonl holds, in words."""
+    num_layers = load_config(folder.config_file).model.decoder_layers
+    layer = aligning_layer(num_layers)
+    return (
+        f"cross-attention of decoder layer {layer} (of 0 to {num_layers - 1}), mean over its heads"
+    )

@@ -6,6 +6,7 @@ import torch
 
 from transformer_cli.config import Config
 from transformer_cli.drawing.theme import SMALL, Theme, colormap, grid, new_figure, style
+from transformer_cli.errors import ConfigError
 from transformer_cli.model.positions import SinusoidalPositions
 
 if TYPE_CHECKING:
@@ -21,8 +22,14 @@ def encodings(d_model: int, *, in_halves: bool) -> Any:
 
 
 def draw_sinusoids(config: Config, theme: Theme) -> "Figure":
-    """The encodings of the first positions, interleaved and in halves, and four columns as curves."""
+    """The encodings of the first positions, interleaved and in halves, and four columns as curves.
+
+    Raises:
+        ConfigError: the width is odd, so sines and cosines have no pairs.
+    """
     d_model = config.model.d_model
+    if d_model % 2:
+        raise ConfigError(f"sinusoidal positions need an even d_model, not {d_model}")
     figure = new_figure(6.3, theme)
     halves: Any = figure.subfigures(2, 1, height_ratios=(1.35, 1))
     upper, lower = halves

@@ -17,6 +17,7 @@ from transformer_cli.drawing.theme import (
     style,
     without_frame,
 )
+from transformer_cli.errors import ConfigError
 from transformer_cli.model.positions import rotate, rotation_at
 
 if TYPE_CHECKING:
@@ -29,14 +30,20 @@ STARTS = (0, 10, 40)
 
 
 def draw_rotary(config: Config, theme: Theme) -> "Figure":
-    """Turned vectors of two pairs of columns, the angles of some pairs, and the product of query and key."""
+    """Turned vectors of two pairs of columns, the angles of some pairs, and the product of query and key.
+
+    Raises:
+        ConfigError: the heads have an odd width, so their columns have no pairs.
+    """
     width = config.model.head_width
+    if width % 2:
+        raise ConfigError(f"rotary positions need an even head width, not {width}")
     figure = new_figure(7.0, theme)
     halves: Any = figure.subfigures(2, 1, height_ratios=(1, 1.1))
     upper, lower = halves
     for part in halves:
         part.set_facecolor(theme.background)
-    slow = _pairs(width)[1]
+    slow = _pairs(width)[:2][-1]
     for axes, pair in zip(upper.subplots(1, 2), (0, slow), strict=True):
         _draw_circle(axes, width, pair, theme)
     left, right = lower.subplots(1, 2)

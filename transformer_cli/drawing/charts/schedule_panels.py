@@ -7,6 +7,7 @@ from transformer_cli.config import Config, TrainingConfig
 from transformer_cli.config.training import DEFAULT_LEARNING_RATES, ScheduleName
 from transformer_cli.drawing.charts.schedule_curves import in_words, last_step, set_limits, steps_of
 from transformer_cli.drawing.theme import SMALL, Theme, grid, new_figure, style
+from transformer_cli.errors import ConfigError
 from transformer_cli.training.optimization.schedules import learning_rate
 
 if TYPE_CHECKING:
@@ -26,7 +27,17 @@ _TEXTS: dict[ScheduleName, str] = {
 
 
 def draw_schedules(config: Config, theme: Theme) -> "Figure":
-    """One panel for each kind of schedule; pale curves show the others."""
+    """One panel for each kind of schedule; pale curves show the others.
+
+    Raises:
+        ConfigError: the run ends before its warm-up.
+    """
+    if last_step(config.training) <= config.training.warmup_steps:
+        raise ConfigError(
+            f"training.max_steps ({last_step(config.training)}) is not above warmup_steps "
+            f"({config.training.warmup_steps}), so the schedules do not differ",
+            hint="--set training.max_steps=N, or lower training.warmup_steps",
+        )
     kinds = get_args(ScheduleName)
     trainings = {kind: with_schedule(config.training, kind) for kind in kinds}
     steps = steps_of(config.training)
@@ -72,7 +83,8 @@ def with_schedule(training: TrainingConfig, kind: ScheduleName) -> TrainingConfi
     if kind in ("cosine", "linear", "warmup_stable_decay", "plateau"):
         settings["min_learning_rate"] = training.min_learning_rate
     if kind == "warmup_stable_decay":
-        settings["decay_steps"] = training.decay_steps or max(1, max_steps // 5)
+        num_steps = training.decay_steps or max(1, max_steps // 5)
+        settings["decay_steps"] = min(num_steps, max_steps - settings["warmup_steps"])
     return TrainingConfig.model_validate(settings)
 
 

@@ -6,7 +6,8 @@ import torch
 
 from transformer_cli.config import Config
 from transformer_cli.config.training import SmoothedOver
-from transformer_cli.drawing.theme import SMALL, Theme, new_figure, style, without_frame
+from transformer_cli.drawing.theme import MAX_NAME, SMALL, Theme, new_figure, style, without_frame
+from transformer_cli.escaping import on_one_line
 from transformer_cli.model.loss import SmoothedLabels
 from transformer_cli.text.word_split import PAD, SPECIALS
 
@@ -37,12 +38,12 @@ def draw_label_smoothing(config: Config, theme: Theme) -> "Figure":
     for axes, smoothed_over in zip(panels, get_args(SmoothedOver), strict=True):
         values = smoothed_probabilities(training.label_smoothing, smoothed_over)
         _draw(axes, values, theme)
-        used = f"   ({config.name})" if smoothed_over == training.smoothed_over else ""
+        used = "   (of the config)" if smoothed_over == training.smoothed_over else ""
         style(axes, theme, title=f"smoothed_over: {smoothed_over}{used}")
         axes.set_xlabel(f"probability, spread over {_SENTENCES[smoothed_over]}")
         without_frame(axes)
     figure.suptitle(
-        f"training.label_smoothing: {training.label_smoothing:g},"
+        f"{on_one_line(config.name, MAX_NAME)}: label_smoothing {training.label_smoothing:g},"
         f" the true token is {TRUE_SYMBOL}, a vocabulary of {len(SYMBOLS)}",
         fontsize=SMALL,
         color=theme.muted,

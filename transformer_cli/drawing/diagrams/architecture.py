@@ -9,7 +9,8 @@ from transformer_cli.config import Config, ModelConfig, SequencesData
 from transformer_cli.drawing.diagrams.blocks import Diagram, Point
 from transformer_cli.drawing.diagrams.stacks import BOX_WIDTH, MARGIN, Stack, SubLayer
 from transformer_cli.drawing.diagrams.wirings import Wiring, wiring_of
-from transformer_cli.drawing.theme import SMALL, TIMES, TITLE, Theme
+from transformer_cli.drawing.theme import MAX_NAME, SMALL, TIMES, TITLE, Theme
+from transformer_cli.escaping import on_one_line
 from transformer_cli.model import Transformer
 
 if TYPE_CHECKING:
@@ -186,7 +187,9 @@ def _draw_ties(diagram: Diagram, config: ModelConfig, embedded: list[Point], out
 def _say_settings(diagram: Diagram, config: Config, model: Transformer, top: float) -> None:
     """The name of the config and the settings that the boxes do not show, in the free corner."""
     left = _X["source"] - BOX_WIDTH / 2 - MARGIN
-    diagram.text((left, top), config.name, size=TITLE, weight="bold", ha="left")
+    diagram.text(
+        (left, top), on_one_line(config.name, MAX_NAME), size=TITLE, weight="bold", ha="left"
+    )
     settings = config.model
     lines = [
         f"d_model: {settings.d_model}",

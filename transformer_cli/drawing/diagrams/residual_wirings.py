@@ -6,7 +6,8 @@ from transformer_cli.config import Config
 from transformer_cli.config.model import NormPlacement
 from transformer_cli.drawing.diagrams.blocks import Diagram
 from transformer_cli.drawing.diagrams.wirings import WIRINGS, Wiring, wiring_of
-from transformer_cli.drawing.theme import SMALL, TITLE, Theme
+from transformer_cli.drawing.theme import MAX_NAME, SMALL, TITLE, Theme
+from transformer_cli.escaping import on_one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +39,7 @@ def draw_residuals(config: Config, theme: Theme) -> "Figure":
         diagram.text((middle, _HIGH - 0.32), placement, size=TITLE, weight="bold")
         diagram.text((middle, _HIGH - 0.58), _NAMES[placement], size=SMALL, color=theme.muted)
         if is_chosen:
-            used = f"norm_placement of {config.name}"
+            used = f"norm_placement of {on_one_line(config.name, MAX_NAME)}"
             diagram.text((middle, 0.2), used, size=SMALL, color=theme.lines[1], weight="bold")
         _draw(diagram, wiring_of(placement), middle)
     return diagram.figure

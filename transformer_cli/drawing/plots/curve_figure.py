@@ -166,5 +166,5 @@ def _handle(run: int, label: str, theme: Theme) -> Any:
 
 
 def _label(name: str) -> str:
-    """A name for matplotlib, where a dollar sign without a backslash would begin a formula."""
-    return on_one_line(name.strip(), _MAX_NAME).replace("$", r"\$").lstrip("_") or "run"
+    """A name for a legend, which leaves out names that begin with an underscore."""
+    return on_one_line(name.strip(), _MAX_NAME).lstrip("_") or "run"

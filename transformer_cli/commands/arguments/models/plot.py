@@ -88,8 +88,8 @@ def plot(
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
-    from transformer_cli.commands.drawing.plot import Wishes
-    from transformer_cli.commands.drawing.plot import plot as plot_runs
+    from transformer_cli.commands.plotting.plot import Wishes
+    from transformer_cli.commands.plotting.plot import plot as plot_runs
 
     wishes = Wishes(metrics or (), axis, smooth, log or (), is_grouped=group, theme=theme)
     plot_runs(names or [], output, wishes, as_json=as_json, as_table=table)

@@ -1,0 +1,1 @@
+"""`tfm plot`: the curves of runs."""
