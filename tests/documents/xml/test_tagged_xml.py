@@ -52,7 +52,9 @@ def test_tags_move_with_their_words_and_ignored_content_stays() -> None:
     assert "<keep>as <keep>it</keep> is</keep>" in translated(
         "go to <keep>as <keep>it</keep> is</keep> now", rules
     )
-    assert translated("<doc><keep>as it is</keep></doc>", rules) == "<doc><keep>as it is</keep></doc>"
+    assert (
+        translated("<doc><keep>as it is</keep></doc>", rules) == "<doc><keep>as it is</keep></doc>"
+    )
 
 
 def test_references_are_text_and_everything_else_stays() -> None:
