@@ -90,7 +90,9 @@ def test_settings_are_taken_as_by_translate(trained: Tfm) -> None:
 def test_several_runs_on_ctranslate2_answer_as_translate_does(trained: Tfm) -> None:
     pytest.importorskip("ctranslate2")
     languages = "data.source_language=it", "data.target_language=en"
-    reversed_run = [word for each in ("name=back", "seed=2", *languages) for word in ("--set", each)]
+    reversed_run = [
+        word for each in ("name=back", "seed=2", *languages) for word in ("--set", each)
+    ]
     assert trained("train", "--config", "tiny.yaml", *reversed_run).exit_code == 0
     on_ctranslate2 = ("--set", "decoding.engine=ctranslate2")
     expected = {
