@@ -55,10 +55,12 @@ def status(url: str) -> int:
             return error.code
 
 
-def translate(address: str, text: str | list[str], path: str = "/translate") -> Any:
-    body = json.dumps({"q": text, "source": "en", "target": "it"}).encode()
+def translate(
+    address: str, text: str | list[str], *, source: str = "en", target: str = "it"
+) -> Any:
+    body = json.dumps({"q": text, "source": source, "target": target}).encode()
     headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"{address}{path}", body, headers)
+    request = urllib.request.Request(f"{address}/translate", body, headers)
     with urllib.request.urlopen(request) as answer:
         return json.loads(answer.read())["translatedText"]
 
@@ -83,6 +85,25 @@ def test_settings_are_taken_as_by_translate(trained: Tfm) -> None:
     expected = trained("translate", "--run", "tiny", LINES[4], *arguments).lines
     with serving(trained, *arguments) as (_, address):
         assert translate(address, LINES[4]) == expected[0]
+
+
+def test_several_runs_on_ctranslate2_answer_as_translate_does(trained: Tfm) -> None:
+    pytest.importorskip("ctranslate2")
+    languages = "data.source_language=it", "data.target_language=en"
+    reversed_run = [
+        word for each in ("name=back", "seed=2", *languages) for word in ("--set", each)
+    ]
+    assert trained("train", "--config", "tiny.yaml", *reversed_run).exit_code == 0
+    on_ctranslate2 = ("--set", "decoding.engine=ctranslate2")
+    expected = {
+        run: trained("translate", "--run", run, *on_ctranslate2, LINES[4]).lines[0]
+        for run in ("tiny", "back")
+    }
+    with serving(trained, "--run", "back", *on_ctranslate2) as (_, address):
+        assert translate(address, LINES[4]) == expected["tiny"]
+        assert translate(address, LINES[4], source="it", target="en") == expected["back"]
+        with urllib.request.urlopen(f"{address}/languages") as answer:
+            assert {each["code"] for each in json.loads(answer.read())} == {"en", "it"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

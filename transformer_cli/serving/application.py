@@ -13,6 +13,7 @@ from transformer_cli.serving.glossaries import Glossaries
 from transformer_cli.serving.interfaces.api_keys import ApiKeys
 from transformer_cli.serving.interfaces.choices_api import ChoicesApi
 from transformer_cli.serving.interfaces.deepl_api import DeepLApi
+from transformer_cli.serving.interfaces.description_api import description_routes
 from transformer_cli.serving.interfaces.explain_api import ExplainApi
 from transformer_cli.serving.interfaces.files_api import FilesApi
 from transformer_cli.serving.interfaces.libretranslate_api import LibreTranslateApi
@@ -58,7 +59,11 @@ def build_application(service: TranslationService, options: ServerOptions) -> AS
         FilesApi(service, languages, keys),
         ExplainApi(service, keys),
     )
-    routes = [*page_routes(), *(route for each in interfaces for route in each.routes())]
+    routes = [
+        *page_routes(),
+        *description_routes(),
+        *(route for each in interfaces for route in each.routes()),
+    ]
     state = StateApi(service, keys)
     routes += state.routes()
     metrics = state.metrics = ServerMetrics(service, [route.path for route in routes])

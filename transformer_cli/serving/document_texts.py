@@ -6,6 +6,7 @@ from pathlib import PurePath
 from transformer_cli.decoding import Translator
 from transformer_cli.documents import ModelTranslator, read_document, translate_document
 from transformer_cli.documents.formats import FORMATS, Format, format_named, format_of
+from transformer_cli.documents.reading_options import ReadingOptions
 from transformer_cli.documents.segments import Document, plain_text
 from transformer_cli.documents.xml.tagged_xml import TagRules, read_tagged_xml
 from transformer_cli.errors import TfmError, UsageError
@@ -16,12 +17,12 @@ _MAX_DETECTED_CHARACTERS = 2000
 _NO_NAME = re.compile(r"[^\w.-]+")
 
 
-# A table needs the names of its columns, and no request has a place for them.
+# They need the names of their columns, for which clients of LibreTranslate have no place.
 _TABLES = ("csv", "tsv")
 
 
 def available_formats() -> list[Format]:
-    """The formats that a request can send: their packages are installed, and they need no further options."""
+    """The formats that every client can send: their packages are installed, and they need no further options."""
     found = []
     for each in FORMATS:
         if each.name in _TABLES:
@@ -54,18 +55,27 @@ def translated_xml(translator: Translator, text: str, rules: TagRules) -> str:
     return translate_document(document, ModelTranslator.of(translator)).data.decode()
 
 
-def opened_document(name: str, data: bytes) -> Document:
+def opened_document(name: str, data: bytes, columns: str = "") -> Document:
     """The document of a file that a client has sent.
+
+    Args:
+        columns: for a table: the names or numbers of the columns to translate, with commas between them.
 
     Raises:
         RefusedRequest: its format is unknown, or it cannot be read.
     """
     document_format = format_of(PurePath(name))
-    if document_format is None or document_format not in available_formats():
+    names = tuple(each.strip() for each in columns.split(",") if each.strip())
+    is_table = document_format is not None and document_format.name in _TABLES
+    if is_table and not names:
+        raise bad_request(
+            "Invalid request: missing columns parameter: names or numbers of columns, such as title,3"
+        )
+    if document_format is None or not (is_table or document_format in available_formats()):
         endings = ", ".join(ending for each in available_formats() for ending in each.endings)
         raise bad_request(f"Invalid request: file format not supported; supported: {endings}")
     try:
-        return read_document(data, document_format)
+        return read_document(data, document_format, ReadingOptions(columns=names))
     except TfmError as error:
         raise bad_request(f"Invalid request: {error.message}") from None
     except RecursionError:

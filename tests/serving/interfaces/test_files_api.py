@@ -94,6 +94,24 @@ def test_a_text_file_is_translated_line_by_line(client: TestClient) -> None:
     assert download(client, send(client, "a.txt", text.encode())).text == expected
 
 
+@pytest.mark.parametrize("columns", ["text", " note , text"])
+def test_the_columns_of_a_table_are_translated(client: TestClient, columns: str) -> None:
+    table = f"note,text\r\n1,{LINES[1]}\r\n2,{LINES[3]}\r\n".encode()
+    found = download(client, send(client, "table.csv", table, columns=columns))
+    expected = [each.text for each in TRANSLATORS[0].translate([LINES[1], LINES[3]])]
+    assert found.text == f"note,text\r\n1,{expected[0]}\r\n2,{expected[1]}\r\n"
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [("", "missing columns parameter"), (" , ", "missing columns"), ("none", "no column none")],
+)
+def test_a_table_needs_columns_that_it_has(client: TestClient, columns: str, message: str) -> None:
+    answer = send(client, "table.tsv", b"a\tb\nuno\tdue\n", columns=columns)
+    assert answer.status_code == 400
+    assert message in answer.json()["error"]
+
+
 def test_the_language_of_a_file_is_detected(client: TestClient) -> None:
     italian = "Questa è sicuramente una frase italiana, e questa anche.\n"
     same = download(client, send(client, "a.txt", italian.encode(), source="auto"))

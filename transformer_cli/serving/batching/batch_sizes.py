@@ -48,7 +48,7 @@ class BatchSizes:
             left = (left if units else self._round_tokens(unit.kind)) - unit.num_tokens
             units.append(unit)
         oldest = units[0]
-        batches = []
+        batches: list[list[Unit]] = []
         for lengths in cheapest_cuts([unit.num_tokens for unit in units]):
             similar = [unit for unit in units if unit.num_tokens in lengths]
             limit = oldest.kind.max_tokens

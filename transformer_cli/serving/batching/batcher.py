@@ -23,7 +23,8 @@ _GATHERING_SECONDS = 0.005
 # their batch, and this many seconds; but it stops when none has come for a moment.
 _SHARE_OF_BATCH = 0.25
 _MAX_GATHERING_SECONDS = 0.25
-_MOMENT_SECONDS = 0.003
+_MOMENT_SECONDS = 0.02
+_LOOKING_SECONDS = 0.002
 
 
 class Counts:
@@ -179,12 +180,15 @@ class Batcher:
             if not self._pending or self._sizes.is_full(self._pending.values()):
                 return
         stop_at = time.monotonic() + seconds
-        before = -1
-        while self._num_preparing > 0 or before < self.counts.num_asked < expected:
-            if self._is_closed or time.monotonic() >= stop_at:
+        num_asked, quiet_at = -1, stop_at
+        while self._num_preparing > 0 or self.counts.num_asked < expected:
+            now = time.monotonic()
+            if num_asked != self.counts.num_asked:
+                num_asked, quiet_at = self.counts.num_asked, now + _MOMENT_SECONDS
+            is_quiet = self._num_preparing == 0 and now >= quiet_at
+            if is_quiet or now >= stop_at or self._is_closed:
                 return
-            before = self.counts.num_asked
-            time.sleep(_MOMENT_SECONDS)
+            time.sleep(_LOOKING_SECONDS)
 
     def _compute(self, batch: Sequence[Unit]) -> None:
         kind = batch[0].kind

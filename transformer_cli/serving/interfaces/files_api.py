@@ -52,10 +52,10 @@ class FilesApi:
             if not values.text(name):
                 raise bad_request(f"Invalid request: missing {name} parameter")
         target = self._service.language(values.text("target"))
-        given_name, data = file
+        (given_name, data), columns = file, values.text("columns")
         async with self._service.admitted(self._service.limits.file_deadline_seconds) as job:
             document = await self._service.run(
-                request, job, lambda job: opened_document(given_name, data)
+                request, job, lambda job: opened_document(given_name, data, columns)
             )
             [source] = await self._languages.of_texts(
                 [sample_of(document)], values.text("source"), target
