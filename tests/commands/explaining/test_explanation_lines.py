@@ -144,9 +144,11 @@ def test_each_picture_of_attention_names_its_columns() -> None:
     title = lines.index("  cross-attention, by the token that it predicts")
     num_pictures = lines[title + 1].count("layer")
     below = lines[title + 2 : title + 2 + len(named)]
-    assert [line.split() for line in below] == [(line * num_pictures).split() for line in named] or [
-        line.count(name.strip()) for line, name in zip(below, named, strict=True)
-    ] == [num_pictures] * len(named)
+    assert [line.split() for line in below] == [
+        (line * num_pictures).split() for line in named
+    ] or [line.count(name.strip()) for line, name in zip(below, named, strict=True)] == [
+        num_pictures
+    ] * len(named)
 
 
 def test_padding_counts_columns() -> None:

@@ -39,8 +39,8 @@ def _strip(film: Sequence[tuple[int, WatchedSentence]], paint: Paint, width: int
         shown = pictures[first : first + at_once]
         yield ""
         yield f"  {''.join(padded(f'step {step}', column) for step, _ in shown)}".rstrip()
-        for line in zip_longest(*(columns[step] for step, _ in shown), fillvalue=""):
-            yield f"  {''.join(padded(one, column) for one in line)}".rstrip()
+        for parts in zip_longest(*(columns[step] for step, _ in shown), fillvalue=""):
+            yield f"  {''.join(padded(one, column) for one in parts)}".rstrip()
         for row in range(max(weights.shape[0] for _, weights in shown)):
             cells = (
                 "".join(map(block, weights[row].tolist())) if row < weights.shape[0] else ""

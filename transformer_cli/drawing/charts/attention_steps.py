@@ -127,7 +127,7 @@ def heads_of(
     keys, values = attention.keys_and_values(context)
     group = attention.num_heads // attention.num_kv_heads
     repeated = (one[0].repeat_interleave(group, dim=0).float() for one in (keys, values))
-    return (attention.query_norm(queries)[0].float(), *repeated)  # type: ignore[return-value]
+    return (attention.query_norm(queries)[0].float(), *repeated)
 
 
 def _inputs_of(
