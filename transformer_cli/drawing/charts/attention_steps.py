@@ -183,7 +183,7 @@ def _draw_steps(axes: "Axes", one: OneQuery, num_shown: int, theme: Theme) -> No
     shown = "" if num_shown == len(one.query) else f", the first {num_shown} of {len(one.query)}"
     lines = (
         f"score = query {TIMES} key / sqrt({len(one.query)});  weight = softmax of the scores: together they are 1",
-        f"a cell is one number of a vector{shown}: blue above 0, orange below 0, pale near 0",
+        f"a cell is a number of a vector{shown}: blue above 0, orange below 0, pale near 0",
     )
     for number, line in enumerate(lines):
         axes.text(0.0, num_rows + 2.6 + number, line, va="center", fontsize=SMALL, color=theme.muted)  # fmt: skip
