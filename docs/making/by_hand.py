@@ -13,7 +13,6 @@ BY_HAND = {
     ),
     "docs/experiments.md": (1, "measured; the text gives the commands"),
     "docs/exporting.md": (3, "exports of other runs, and measured speeds"),
-    "docs/from_the_tutorials.md": (1, "of a run of an exercise"),
     "docs/glossary.md": (1, "a file that the reader writes"),
     "docs/hugging_face.md": (4, "commands that the reader types, and exports of other runs"),
     "docs/path_of_data.md": (1, "a drawing"),
