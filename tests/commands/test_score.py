@@ -136,6 +136,33 @@ def test_an_unknown_score_is_refused_with_the_one_that_was_meant() -> None:
         chosen_scores(" ,")
 
 
+@pytest.mark.parametrize("language", ["zh", "ZH-cn", " zh_Hant", "zho", "cmn", "Chinese", "中文"])
+def test_the_target_language_may_be_a_code_or_a_name(
+    language: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    found = figures(capfd, "reference", scores="bleu,ter", language=language)["scores"]
+    assert "tok:zh" in found[0]["signature"]
+    assert "asian:yes" in found[1]["signature"]
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize(("language", "meant"), [("Chinesse", "did you mean chinese? "), ("+", "")])
+def test_a_target_language_that_is_none_is_refused(language: str, meant: str) -> None:
+    with pytest.raises(UsageError, match="this is not a known language") as refusal:
+        score("reference", language=language)
+    assert f"--to {language}: " in str(refusal.value)
+    assert refusal.value.hint == f"{meant}give a code such as zh or pt-BR, or a name such as Chinese"  # fmt: skip
+
+
+def test_a_code_of_a_language_that_is_not_known_is_taken_with_a_warning(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    found = figures(capfd, "reference", language="xx")
+    assert found["scores"] == figures(capfd, "reference", language="it")["scores"]
+    [warning] = caplog.messages
+    assert warning.startswith("--to xx: this code is not known here; BLEU and TER split")
+
+
 def test_scores_are_chosen_in_any_case_and_once() -> None:
     assert chosen_scores("TER, chrF++,ter") == ("ter", "chrf++")
     assert chosen_scores(None) == SCORES_BY_DEFAULT

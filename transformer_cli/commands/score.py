@@ -1,6 +1,7 @@
 """`tfm score`: the scores of translations in a file against references in files; no model is needed."""
 
 import difflib
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -14,6 +15,9 @@ from transformer_cli.evaluation.breakdown import LENGTHS, by_number, lengths_in_
 from transformer_cli.evaluation.metrics import Score, measure_corpus
 from transformer_cli.evaluation.scores import resampling
 from transformer_cli.evaluation.system_comparison import compare
+from transformer_cli.text import languages
+
+logger = logging.getLogger(__name__)
 
 INTERVALS = f"± 95 % confidence interval, bootstrap, {resampling.NUM_SAMPLES:,} samples, seed {resampling.SEED}"
 
@@ -43,11 +47,12 @@ def run_scoring(
         has_breakdown: whether groups of sentences are scored too, by the length of the first reference.
 
     Raises:
-        UsageError: an unknown score, or standard input is named twice.
+        UsageError: an unknown score, a target language that is no language, or standard input is named twice.
         MissingInputError: there is no such file.
         DataError: the numbers of lines differ, or there is no line.
     """
     names = chosen_scores(scores)
+    language = None if language is None else target_language(language)
     hypotheses, references, others = _read(texts)
     measured = measure_corpus(hypotheses, references, names, target_language=language)
     found = [measurement.score(with_interval=True) for measurement in measured]
@@ -108,6 +113,30 @@ def chosen_scores(names: str | None) -> tuple[ScoreName, ...]:
     if not wanted:
         raise UsageError("--scores names no score", hint=f"known: {', '.join(known)}")
     return tuple(known[name] for name in dict.fromkeys(wanted))
+
+
+def target_language(given: str) -> str:
+    """The code of a language that a person gives as a code or a name; a warning tells of a code that is not known.
+
+    Raises:
+        UsageError: it is neither a code nor a known name.
+    """
+    code = languages.language_code(given.strip())
+    if code is None:
+        similar = difflib.get_close_matches(
+            given.strip().casefold(), languages.LANGUAGE_OF_NAME, n=1, cutoff=0.8
+        )
+        meant = f"did you mean {similar[0]}? " if similar else ""
+        raise UsageError(
+            f"--to {given}: this is not a known language",
+            hint=f"{meant}give a code such as zh or pt-BR, or a name such as Chinese",
+        )
+    if not languages.is_known_language(code):
+        logger.warning(
+            "--to %s: this code is not known here; BLEU and TER split the text at spaces and punctuation marks",
+            given,
+        )
+    return code
 
 
 def lines_of(path: Path, taker: str) -> list[str]:
