@@ -83,6 +83,21 @@ def test_another_system_is_compared(capfd: pytest.CaptureFixture[str]) -> None:
     assert "against other: paired bootstrap, 1,000 samples" in capfd.readouterr().out
 
 
+def test_the_test_of_significance_can_be_chosen(capfd: pytest.CaptureFixture[str]) -> None:
+    given: dict[str, Any] = {"scores": "bleu,ter", "against": Path("other")}
+    by_test = [
+        figures(capfd, "reference", significance=test, **given)["against"]
+        for test in (None, "bootstrap", "randomization")
+    ]
+    assert by_test[0] == by_test[1]
+    assert [one["test"] for one in by_test] == ["bootstrap", "bootstrap", "randomization"]
+    for bootstrap, randomization in zip(by_test[1]["scores"], by_test[2]["scores"], strict=True):
+        assert bootstrap["other"] == randomization["other"]
+        assert 0 < bootstrap["p_value"] != randomization["p_value"] < 1
+    with pytest.raises(UsageError, match="--significance works only with --against"):
+        score("reference", significance="randomization")
+
+
 def test_compressed_files_and_bad_bytes_are_read(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
