@@ -36,8 +36,8 @@ tfm ablate no-causal-mask --answer       # only the answer
   compute with the whole model.
 - "Right tokens if the target is given" is the accuracy with teacher forcing: at each place, the model reads the true tokens before
   it. "Right symbols when generated" counts what it writes by itself.
-- The figures were measured with seed 1 on two Xeon cores that other programs used too; where a range stands, it is that of three
-  seeds. CPU seconds include the measurements.
+- The figures are those of one run each, with seed 1, on two Xeon cores that other programs used too. CPU seconds include the
+  measurements.
 
 """
 

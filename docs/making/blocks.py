@@ -121,14 +121,16 @@ def cut(lines: list[str], options: dict[str, str], place: str, mark: str) -> lis
         while end > first and not lines[end - 1].strip():
             end -= 1
     shown = lines[first:end]
-    indent = " " * min(
-        (len(line) - len(line.lstrip()) for line in shown if line.strip()), default=0
-    )
+    filled = [line for line in shown if line.strip()]
     return [
-        *([f"{indent}{mark}"] if first else []),
+        *([f"{_indent(filled[0])}{mark}"] if first else []),
         *shown,
-        *([f"{indent}{mark}"] if any(map(str.strip, lines[end:])) else []),
+        *([f"{_indent(filled[-1])}{mark}"] if any(map(str.strip, lines[end:])) else []),
     ]
+
+
+def _indent(line: str) -> str:
+    return " " * (len(line) - len(line.lstrip()))
 
 
 def _line_with(part: str, lines: list[str], start: int, place: str) -> int:
