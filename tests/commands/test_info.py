@@ -1,11 +1,13 @@
 """What `tfm info` shows for a config that was not trained yet."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from transformer_cli.checkpoint import load_trained
 from transformer_cli.commands.info import show_info
 from transformer_cli.config import SequencesData, load_config, shipped_configs
 from transformer_cli.errors import MissingInputError, UsageError
@@ -79,3 +81,13 @@ def test_the_directions_of_a_model_are_shown_if_there_are_several(
 ) -> None:
     assert facts(capsys, "multi30k-en-de-fr.yaml")["directions"] == ["en-de", "en-fr"]
     assert "directions" not in facts(capsys, "multi30k-en-de.yaml")
+
+
+def test_a_run_that_has_only_an_average_is_described(capsys: pytest.CaptureFixture[str]) -> None:
+    run = Path(__file__).parents[2] / "docs" / "run"
+    show_info(str(run), None, [], parameters=False, as_json=True)
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["checkpoint"].endswith("average-00002800")
+    assert facts["parameters"] == sum(
+        parameter.numel() for parameter in load_trained(run).model.parameters()
+    )

@@ -128,9 +128,10 @@ def checked_origin(checkpoint: Checkpoint | None) -> dict[str, Any]:
     Raises:
         DataError: it is not what `InitialModel` records.
     """
-    if checkpoint is None or INIT_FROM not in (state := checkpoint.training_state()).values:
+    # The state of an average has no progress, which `training_state` asks for.
+    if checkpoint is None or INIT_FROM not in checkpoint.state():
         return {}
-    origin = state.part(INIT_FROM)
+    origin = checkpoint.training_state().part(INIT_FROM)
     names = {name: origin.text(name, most=_MOST_CHARACTERS) for name in ("run", "checkpoint", "run_id", "sha256")}  # fmt: skip
     return names | {"step": origin.count("step")}
 

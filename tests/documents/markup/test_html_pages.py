@@ -169,7 +169,9 @@ def test_a_text_with_bytes_that_are_no_text_stays_and_is_named() -> None:
 def test_a_link_without_words_is_not_emptied() -> None:
     html = '<p>Their names are <i>Max</i>.<a href="#back">\u21a9\ufe0e</a></p>'
     assert upper(html) == html.replace("Their names are", "THEIR NAMES ARE").replace("Max", "MAX")
-    assert upper('<a href="#one">1</a> dog') == '<a href="#one">1</a> DOG'
+    assert upper('dog <a href="#one">1</a> cat') == 'DOG <a href="#one">1</a> CAT'
+    assert reverse('dog<a href="#one">1</a> cat') == 'CAT DOG<a href="#one">1</a>'
+    assert reverse('dog <a href="#one">1</a> cat') == 'CAT <a href="#one">1</a> DOG'
 
 
 def test_xhtml_names_languages_with_a_prefix() -> None:

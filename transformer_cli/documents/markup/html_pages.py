@@ -134,13 +134,16 @@ class _Reader:
 
     def _is_mark(self, index: int) -> bool:
         """Whether an element is the mark of a footnote, or a link without words, such as an arrow back to the text."""
-        name, end = self._tokens[index].name, self._ends.get(index, index + 1)
-        if name not in ("sup", "a"):
+        start, end = self._tokens[index], self._ends.get(index, index + 1)
+        if start.name not in ("sup", "a"):
             return False
         texts = [each for each in self._tokens[index:end] if each.kind is TokenKind.TEXT]
         text = unescape("".join(self._text[each.start : each.end] for each in texts))
-        has_word = has_letter(text) or (name == "a" and any(map(str.isalnum, text)))
-        return bool(text.strip()) and not has_word
+        if not text.strip() or has_letter(text):
+            return False
+        # A number in a link is a mark directly behind a word; behind a space it is a number of the sentence.
+        is_behind_word = start.start > 0 and not self._text[start.start - 1].isspace()
+        return start.name == "sup" or is_behind_word or not any(map(str.isalnum, text))
 
     def _untranslated_role(self, token: HtmlToken, of_tag: list[Attribute]) -> Role | None:
         """The role of an element whose content is not translated; OPEN for a block, None for all other elements."""
