@@ -15,8 +15,8 @@ from transformer_cli.commands.ablating.ablation_lines import explanation_lines, 
 from transformer_cli.errors import UsageError
 
 TWO_STEPS = (
-    "training.max_steps=2", "training.log_every=1", "data.num_pairs=200", "validation.max_sentences=4",
-    "validation.sequence_lengths=[5]",
+    "training.max_steps=2", "training.warmup_steps=1", "training.log_every=1", "data.num_pairs=200",
+    "validation.max_sentences=4",
 )  # fmt: skip
 NAME = "no-causal-mask"
 
