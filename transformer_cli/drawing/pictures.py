@@ -58,6 +58,11 @@ PICTURES = {
         "draw_attention_steps",
         "run",
     ),
+    "shifted-target": Picture(
+        "what the decoder reads and what it must predict, shifted by one place",
+        "diagrams.shifted_target",
+        "draw_shifted_target",
+    ),
     "sinusoids": Picture(
         "the sinusoids that are added to embeddings",
         "charts.position_waves",
