@@ -108,6 +108,17 @@ def _translate_windows(
     counts.report()
 
 
+def _choosing_by_comet(translator: Translator, folder: Path) -> Translator:
+    if translator.decoding.mbr is None:
+        raise UsageError(
+            "--comet works only with decoding.mbr",
+            hint='add --set "decoding.mbr={}", or leave out --comet',
+        )
+    from transformer_cli.decoding.comet_utility import comet_utility
+
+    return replace(translator, utility=comet_utility(folder))
+
+
 def chosen_translator(loaded: LoadedRun, wishes: Wishes, glossary: Glossary | None) -> Translator:
     """The translator of the chosen direction, with a beam that is wide enough for the n best translations.
 
@@ -118,6 +129,8 @@ def chosen_translator(loaded: LoadedRun, wishes: Wishes, glossary: Glossary | No
     translator = replace(
         translator, protects_spans=wishes.protects_spans, is_strict=wishes.is_strict
     )
+    if wishes.comet is not None:
+        translator = _choosing_by_comet(translator, wishes.comet)
     if glossary is not None:
         translator = translator.with_glossary(glossary)
     if num_best is None:

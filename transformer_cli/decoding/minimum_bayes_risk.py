@@ -12,15 +12,21 @@ from transformer_cli.decoding.engine import Hypothesis, TokenIds
 CHAR_ORDER = 6
 BETA = 2
 
+Utility = Callable[[str, Sequence[str]], NDArray[np.float64]]
+"""A source and N texts to (N, N): entry (i, j) says how good text i is if text j is the reference."""
+
 
 def by_expected_utility(
-    candidates: Sequence[Hypothesis], decode: Callable[[TokenIds], str]
+    candidates: Sequence[Hypothesis],
+    decode: Callable[[TokenIds], str],
+    pairwise: Callable[[Sequence[str]], NDArray[np.float64]] | None = None,
 ) -> list[Hypothesis]:
     """The candidates by expected utility, the largest first; of equals, the first one stays first.
 
     Args:
         candidates: hypotheses of one source, from a beam or drawn at random.
         decode: token ids to text.
+        pairwise: N texts to the (N, N) utilities of text i against the reference j; None: `chrf_matrix`.
 
     Returns:
         One candidate for each different text, the first one.
@@ -28,20 +34,22 @@ def by_expected_utility(
     Source: Kumar and Byrne 2004; with candidates drawn from the model, Eikema and Aziz 2020.
     """
     texts = [decode(candidate.ids) for candidate in candidates]
-    order = np.argsort(-expected_utilities(texts), kind="stable").tolist()
+    order = np.argsort(-expected_utilities(texts, pairwise), kind="stable").tolist()
     chosen: dict[str, Hypothesis] = {}
     for index in order:
         chosen.setdefault(texts[index], candidates[index])
     return [*chosen.values()]
 
 
-def expected_utilities(texts: Sequence[str]) -> NDArray[np.float64]:
-    """(N,): the mean chrF, 0 to 100, of each text against all N texts as references, itself included.
+def expected_utilities(
+    texts: Sequence[str], pairwise: Callable[[Sequence[str]], NDArray[np.float64]] | None = None
+) -> NDArray[np.float64]:
+    """(N,): the mean utility of each text against all N texts as references, itself included: chrF, 0 to 100, if `pairwise` is None.
 
     A text that stands there twice counts twice. So for samples, the mean estimates the expectation under the model.
     """
     counts = Counter(texts)
-    utilities = chrf_matrix([*counts])  # of the different texts
+    utilities = (pairwise or chrf_matrix)([*counts])  # of the different texts
     weights = np.array([*counts.values()]) / max(1, len(texts))
     of_text = dict(zip(counts, utilities @ weights, strict=True))
     return np.array([of_text[text] for text in texts])

@@ -1,16 +1,20 @@
 """The translator: lines in, lines out, in the same number and order."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, count, islice, repeat
+
+import numpy as np
+from numpy.typing import NDArray
 
 from transformer_cli.config import DecodingConfig, SequencesData
 from transformer_cli.decoding.details.details_of_lines import details_of, explained_hypotheses
 from transformer_cli.decoding.details.unknown_replacement import with_explained_unknown
 from transformer_cli.decoding.engine import Engine, ExplainingEngine, Hypothesis, Request
 from transformer_cli.decoding.glossary import Glossary
-from transformer_cli.decoding.minimum_bayes_risk import by_expected_utility
+from transformer_cli.decoding.minimum_bayes_risk import Utility, by_expected_utility
 from transformer_cli.decoding.real_text.formatted_lines import FormattedLines
 from transformer_cli.decoding.real_text.together import PlacedText
 from transformer_cli.decoding.sample_seeds import seeded
@@ -42,6 +46,8 @@ class Translator:
     translation as often as in the line."""
     is_strict: bool = False
     """Whether a sentence with more tokens than the model can read is an error; else it is translated in parts."""
+    utility: Utility | None = None
+    """What minimum Bayes risk compares candidates with (`decoding.mbr`); None: chrF."""
     reports_lines: bool = True
     """Whether messages name the lines of which sentences were cut or copied; a document names other places."""
 
@@ -209,7 +215,16 @@ class Translator:
         decode = self.pipeline.target_tokenizer.decode
         asked = options.model_copy(update={"num_best": options.num_candidates})
         candidates = self.engine.translate(parts, asked)
-        return [by_expected_utility(of_part, decode)[: options.num_best] for of_part in candidates]
+        return [
+            by_expected_utility(of_part, decode, self._pairwise(part))[: options.num_best]
+            for part, of_part in zip(parts, candidates, strict=True)
+        ]
+
+    def _pairwise(self, part: Request) -> Callable[[Sequence[str]], NDArray[np.float64]] | None:
+        """The utility of the texts of a part, whose source is as the model reads it; None: chrF."""
+        if self.utility is None:
+            return None
+        return partial(self.utility, self.pipeline.source_tokenizer.decode(part.ids))
 
     def _report(self, translations: Sequence[Translation], first_line: int) -> None:
         """Warn of lines that were cut or partly copied, with their numbers."""

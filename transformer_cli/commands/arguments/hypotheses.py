@@ -28,3 +28,11 @@ PrefixesOption = Annotated[
         help="A text file: line N is the --prefix of line N of the input; an empty line means no prefix.",
     ),
 ]
+CometOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--comet",
+        metavar="FOLDER",
+        help="With decoding.mbr: choose by the COMET model in this folder, not by chrF. Needs unbabel-comet.",
+    ),
+]

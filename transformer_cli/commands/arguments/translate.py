@@ -9,6 +9,7 @@ from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.document import ColumnsOption, FormatOption, ValuesOption
 from transformer_cli.commands.arguments.glossary import GlossaryOption
 from transformer_cli.commands.arguments.hypotheses import (
+    CometOption,
     NBestOption,
     PrefixesOption,
     PrefixOption,
@@ -99,6 +100,7 @@ def translate(
     n_best: NBestOption = None,
     prefix: PrefixOption = None,
     prefixes: PrefixesOption = None,
+    comet: CometOption = None,
     glossary: GlossaryOption = None,
     to: ToOption = None,
     from_: FromOption = None,
@@ -126,7 +128,9 @@ def translate(
     settings = _with_beam(overrides, beam_size)
     flags = {"alignment": alignment, "details": details, "attention": attention, "resume": resume}
     flags |= {"protects_spans": protect, "is_strict": strict, "replace_unknown": replace_unknown}
-    wishes = Wishes(to, from_, n_best, prefix, prefixes, glossary, dictionary=dictionary, **flags)
+    wishes = Wishes(
+        to, from_, n_best, prefix, prefixes, glossary, dictionary=dictionary, comet=comet, **flags
+    )
     document = chosen_document(
         input_file, document_format, columns=columns, values=values or [], has_text=bool(sentences)
     )

@@ -34,6 +34,8 @@ class Wishes:
     """Whether a word of the source, or its dictionary entry, replaces each [UNK]."""
     dictionary: Path | None = None
     """A file with translations of words for `replace_unknown`."""
+    comet: Path | None = None
+    """The folder of a COMET model, by which `decoding.mbr` chooses; None: chrF."""
     resume: bool = False
     """Whether the output so far of an interrupted translation is kept, and continued."""
 
