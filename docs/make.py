@@ -73,6 +73,9 @@ def main() -> int:
 
         train()
     only = {page.resolve() for page in arguments.pages}
+    unknown = only - {page.resolve() for page in pages()}
+    if unknown:
+        parser.error(f"{min(unknown)}: no page of the documentation")
 
     def is_wanted(page: Path) -> bool:
         return not only or page in only

@@ -1,9 +1,11 @@
 """Generated parts of the documents: quoted code, outputs of the committed model, and pictures are what they would be today."""
 
 import re
+import sys
 from functools import cache
 from pathlib import Path
 
+import make
 import pytest
 import yaml
 from making import pictures, quotes
@@ -158,3 +160,13 @@ def test_the_committed_model_was_trained_with_the_config_beside_it() -> None:
             assert settings.items() <= of_model[section].items(), section
         else:
             assert settings == of_model[section]
+
+
+def test_a_page_that_does_not_exist_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["make.py", "--check", "docs/nosuch.md"])
+    with pytest.raises(SystemExit) as ended:
+        make.main()
+    assert ended.value.code == 2
+    assert "docs/nosuch.md: no page of the documentation" in capsys.readouterr().err

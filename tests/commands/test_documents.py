@@ -131,8 +131,9 @@ def test_a_missing_or_broken_document_is_named() -> None:
         translate("bad.json", "out.json")
     assert not Path("out.json").exists()
     Path("t.csv").write_text("id,name\n1,uno due\n")
-    with pytest.raises(UsageError, match=r"t\.csv: which columns are to be translated"):
+    with pytest.raises(UsageError, match=r"t\.csv: which columns are to be translated") as refused:
         translate("t.csv", "out.csv")
+    assert str(refused.value.hint).startswith("the table has 2 columns: id, name; name one or more")
 
 
 @pytest.mark.usefixtures("of_words")

@@ -79,10 +79,12 @@ def test_a_folder_that_exists_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_exercises_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MissingInputError, match="no exercises in this folder"):
+    with pytest.raises(MissingInputError, match="no exercises in this folder") as refused:
         check_folder(tmp_path)
-    with pytest.raises(MissingInputError, match="x: no such folder"):
+    assert "tfm exercises my-exercises makes" in str(refused.value.hint)  # the folder itself exists
+    with pytest.raises(MissingInputError, match="x: no such folder") as refused:
         check_folder(tmp_path / "x")
+    assert "tfm exercises x makes" in str(refused.value.hint)
 
 
 @pytest.mark.parametrize("name", ["3", "heads", "03_heads", "03_heads.py", "a/03_heads.py", "join_heads"])  # fmt: skip
@@ -159,10 +161,13 @@ def test_every_fault_of_a_learners_code_is_told_and_stops_no_other_check(
     outcomes = {one.name: one for one in check_folder(faulty, max_seconds=5.0)}
     talk = capfd.readouterr().err
     assert list(outcomes) == list(FAULTS)
-    for name, (message, line) in WANTED.items():
+    for name, (message, _) in WANTED.items():
         assert outcomes[name].status == "fails"
         assert outcomes[name].message.startswith(message), outcomes[name]
         assert outcomes[name].hint
+    assert outcomes["scaled_attention"].hint.startswith("mend this line")
+    assert outcomes["sinusoids"].hint == "end the function with return"
+    for name, (_, line) in WANTED.items():
         if line:
             file_name = exercise_named(name).file_name
             numbered = enumerate((faulty / file_name).read_text().splitlines(), start=1)

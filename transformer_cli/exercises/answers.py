@@ -116,8 +116,9 @@ def _difference(found: Any, expected: Any) -> str:
         return "the result contains NaN (not a number), for example from 0 / 0 or from a softmax over -inf alone"
     is_wrong = ~torch.isclose(found.double(), expected.double(), atol=TOLERANCE, rtol=TOLERANCE)
     place = tuple(is_wrong.nonzero()[0].tolist())
+    num_wrong = int(is_wrong.sum())
     return (
-        f"{int(is_wrong.sum())} of {is_wrong.numel()} numbers are wrong; the first one, at {list(place)}, "
+        f"{num_wrong} of {is_wrong.numel()} numbers {'is' if num_wrong == 1 else 'are'} wrong; the first one, at {list(place)}, "
         f"is {_shortened(found[place].item())}, but it must be {_shortened(expected[place].item())}"
     )
 

@@ -61,9 +61,12 @@ def _finale(folder: Path, outcomes: Sequence[Outcome]) -> Outcome:
 
 def _require_exercises(folder: Path) -> None:
     if not any((folder / one.file_name).is_file() for one in EXERCISES):
-        missing = "no such folder" if not folder.is_dir() else "no exercises in this folder"
+        if folder.is_dir():
+            missing, new = "no exercises in this folder", "my-exercises"
+        else:
+            missing, new = "no such folder", folder.name
         raise MissingInputError(
-            f"{folder}: {missing}", hint=f"tfm exercises {folder.name} makes a folder of exercises"
+            f"{folder}: {missing}", hint=f"tfm exercises {new} makes a folder of exercises"
         )
 
 

@@ -116,9 +116,12 @@ def _crash(name: str, folder: Path, error: BaseException) -> Outcome:
     if isinstance(error, SyntaxError):
         text = (error.text or "").strip()
         lines = [f"{Path(error.filename or '').name}, line {error.lineno}: {text}"]
-        return Outcome(name, "fails", f"the file is not Python: {error.msg}", lines=tuple(lines))
+        message = f"the file is not Python: {error.msg}"
+        hint = "mend this line, or the one before it: its brackets, quotes, colon and indentation"
+        return Outcome(name, "fails", message, hint, tuple(lines))
     if isinstance(error, SystemExit):
-        return Outcome(name, "fails", "the code calls sys.exit or exit", lines=tuple(lines))
+        message, hint = "the code calls sys.exit or exit", "end the function with return"
+        return Outcome(name, "fails", message, hint, tuple(lines))
     if not lines:
         return Outcome(name, "fails", f"the function cannot be called or compared: {summary}")
     return Outcome(name, "fails", f"the code stops with an error: {summary}", lines=tuple(lines))

@@ -68,8 +68,9 @@ def test_a_run_prints_a_table_and_draws_the_curves(
 
 
 def test_a_prediction_that_does_not_exist_is_refused_before_training() -> None:
-    with pytest.raises(UsageError, match="this question has 3 answers"):
+    with pytest.raises(UsageError, match="this question has 3 answers") as refused:
         run(wanted(prediction=4), as_json=False)
+    assert f"tfm ablate {NAME} --answer shows them" in str(refused.value.hint)
     assert list(Path().iterdir()) == []
 
 

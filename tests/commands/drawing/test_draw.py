@@ -81,6 +81,7 @@ def test_all_pictures_follow_a_config_as_far_as_they_can(
         (["mask"], Path("a.png"), Wishes(), "mask: no picture has this name", "tfm draw, without"),
         (["masks"], None, Wishes(), "give --output", "--output masks.png"),
         (["all"], None, Wishes(), "give --output", "--output pictures"),
+        (["masks"], Path("-"), Wishes(), "--output -: tfm draw writes files", "--output masks.png"),
         (["masks"], Path("a.gif"), Wishes(), "not the name of a picture; it ends in .gif", ".svg"),
         (["masks", "rotary"], Path("a.png"), Wishes(), "one file, but 2 pictures", "--output a"),
         (["all"], Path("a.png"), Wishes(), "one file, but 12 pictures", "--output a"),

@@ -126,3 +126,21 @@ def test_a_run_that_kept_nothing_says_so(trained: Tfm) -> None:
         file.write_bytes(kept)
     assert finished.exit_code == 66
     assert "this run has kept no sentence" in finished.talk
+
+
+@pytest.mark.parametrize(
+    ("option", "file", "message", "hint"),
+    [
+        ("--html", "-", "--html -: this option takes a file", "--html page.html"),
+        ("--png", "-", "--png -: this option takes a file", "--png attention.png"),
+        ("--png", "a.jpg", "--png a.jpg: the picture is a PNG file", "--png a.png"),
+    ],
+)
+def test_a_name_that_does_not_fit_its_content_is_refused(
+    trained: Tfm, option: str, file: str, message: str, hint: str
+) -> None:
+    refused = trained("explain", "a sentence", option, file)
+    assert refused.exit_code == 2
+    assert message in refused.talk
+    assert hint in refused.talk
+    assert not (trained.folder / file).exists()

@@ -50,6 +50,7 @@ def test_the_sizes_are_those_of_the_files(run: Path) -> None:
     entries = {(entry.depth, entry.name): entry for entry in entries_of(run)}
     for path in newest.iterdir():
         assert entries[3, path.name].num_bytes == path.stat().st_size
+    assert entries[2, newest.name].phrase == "everything to translate and to resume"
     assert entries[2, newest.name].num_bytes == sum(p.stat().st_size for p in newest.iterdir())
     assert entries[1, "config.yaml"].num_bytes == (run / "config.yaml").stat().st_size
     files = [path for path in run.rglob("*") if path.is_file()]

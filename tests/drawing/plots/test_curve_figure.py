@@ -54,6 +54,15 @@ def test_the_lines_hold_the_recorded_numbers() -> None:
     assert bleu.get_xlim() == losses.get_xlim()
 
 
+def test_the_note_about_thin_lines_stands_above_the_curves() -> None:
+    figure = drawn(runs(), "loss")
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    (note,) = [text for text in axes.texts if text.get_text().startswith("thin: ")]
+    highest = max(line.get_ydata().max() for line in axes.get_lines())
+    assert note.get_window_extent().y0 > axes.transData.transform((0, highest))[1]
+
+
 def test_runs_differ_in_colour_and_in_line_style_and_the_legend_names_them() -> None:
     figure = drawn(runs(), "bleu")
     one, two = figure.axes[0].get_lines()

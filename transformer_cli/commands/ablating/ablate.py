@@ -65,7 +65,8 @@ def run(wanted: Wanted, *, as_json: bool) -> None:
     ablation = ablation_named(wanted.name)
     if wanted.prediction is not None and wanted.prediction > len(ablation.options):
         raise UsageError(
-            f"--prediction {wanted.prediction}: this question has {len(ablation.options)} answers"
+            f"--prediction {wanted.prediction}: this question has {len(ablation.options)} answers",
+            hint=f"tfm ablate {ablation.name} --answer shows them; without --prediction, a terminal asks",
         )
     from transformer_cli.ablations.curves_picture import curves_picture
     from transformer_cli.ablations.laboratory import configs_of, remove_replaced, try_variants

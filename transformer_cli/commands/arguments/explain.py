@@ -88,6 +88,7 @@ def explain(
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
+    _check_names(html, png)
     if over_time:
         others = sentence, overrides, beam_size, n_best, top, prefix, to, from_
         if any(one not in (None, "", []) for one in others):
@@ -109,3 +110,16 @@ def explain(
         Asked(sentence, to, from_, prefix=prefix, num_best=n_best, num_alternatives=top or 5),
         Outputs(html, png, as_json=as_json),
     )
+
+
+def _check_names(html: Path | None, png: Path | None) -> None:
+    from transformer_cli.errors import UsageError
+
+    for option, path, example in (("--html", html, "page.html"), ("--png", png, "attention.png")):
+        if path == Path("-"):
+            raise UsageError(f"{option} -: this option takes a file", hint=f"{option} {example}")
+    if png is not None and png.suffix.lower() not in ("", ".png"):
+        raise UsageError(
+            f"--png {png}: the picture is a PNG file, but this name ends in {png.suffix}",
+            hint=f"--png {png.with_suffix('.png')}",
+        )

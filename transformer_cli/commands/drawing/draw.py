@@ -99,9 +99,11 @@ def _paths(names: Sequence[str], output: Path | None, *, is_all: bool) -> dict[s
     """The file of each picture: one file for one name, else files in a folder."""
     from transformer_cli.drawing.picture_files import FORMATS
 
+    example = "pictures" if is_all or len(names) > 1 else f"{names[0]}.png"
     if output is None:
-        example = "pictures" if is_all or len(names) > 1 else f"{names[0]}.png"
         raise UsageError("give --output, the file or folder to write", hint=f"--output {example}")
+    if output == Path("-"):
+        raise UsageError("--output -: tfm draw writes files only", hint=f"--output {example}")
     is_file = bool(output.suffix) and not output.is_dir()
     if not is_file:
         return {name: output / f"{name}.png" for name in names}

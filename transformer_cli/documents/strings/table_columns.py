@@ -131,7 +131,7 @@ def _chosen(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     if not wanted:
         raise UsageError(
             "which columns are to be translated?",
-            hint=f"name them with --columns, such as --columns {len(names)}; {has_all}",
+            hint=f"{has_all}; name one or more: --columns NAME, or --columns NUMBER",
         )
     columns = []
     for name in wanted:

@@ -58,9 +58,9 @@ def _mark_peak(axes: "Axes", steps: list[int], rates: list[float], theme: Theme)
     axes.annotate(
         f"{in_words(rates[peak])} at step {steps[peak]:,}",
         (steps[peak], rates[peak]),
-        xytext=(10, 0),
+        xytext=(6, 5),  # above the curve, which may be flat at its peak
         textcoords="offset points",
-        va="center",
+        va="bottom",
         fontsize=TEXT,
         color=theme.ink,
     )
@@ -71,6 +71,13 @@ def in_words(rate: float) -> str:
     return f"{rate:.1e}".replace("e-0", "e-") if rate else "0"
 
 
+def in_words_exactly(rate: float) -> str:
+    """A learning rate with as many digits as it needs, two to four, such as 1.75e-3: for the ticks of an axis."""
+    digits, exponent = f"{rate:.3e}".split("e")
+    whole, part = digits.split(".")
+    return f"{whole}.{part.rstrip('0') or '0'}e{int(exponent)}" if rate else "0"
+
+
 def set_limits(axes: "Axes", steps: list[int], highest: float) -> None:
     """Show all steps, and learning rates up to `highest`; numbers as people write them."""
     from matplotlib.ticker import FuncFormatter
@@ -78,5 +85,5 @@ def set_limits(axes: "Axes", steps: list[int], highest: float) -> None:
     axes.set_xlim(0, steps[-1])
     axes.set_ylim(0, highest)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{step:,.0f}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: in_words(rate)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: in_words_exactly(rate)))
     axes.tick_params(labelsize=SMALL)

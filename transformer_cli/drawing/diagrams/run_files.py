@@ -51,6 +51,7 @@ _OF_CHECKPOINT = {
     SHARED: _OF_DATA[SHARED],
     MANIFEST_NAME: "size and SHA-256 of each file",
 }
+_CHECKPOINT_PHRASE = "everything to translate and to resume"
 _OF_LINKS = {"best": "the best score so far", "last": "the highest step"}
 _NUM_SHOWN = 3
 """Of other checkpoints, at most this many have a line."""
@@ -96,7 +97,7 @@ def described_layout() -> list[Entry]:
         is_folder = not Path(name).suffix
         entries.append(Entry(1, name, phrase, is_folder=is_folder))
         entries += [Entry(2, part, text) for part, text in parts.items() if part != SHARED]
-    entries.append(Entry(2, step, "everything to translate and to resume", is_folder=True))
+    entries.append(Entry(2, step, _CHECKPOINT_PHRASE, is_folder=True))
     entries += [Entry(3, part, text) for part, text in _OF_CHECKPOINT.items() if part != SHARED]
     return entries + [Entry(2, f"{link} → {_STEP}…", text) for link, text in _OF_LINKS.items()]
 
@@ -145,7 +146,8 @@ def _own_entries(run: Path) -> list[Entry]:
 
 def _checkpoint_entries(steps: list[Path]) -> list[Entry]:
     newest, *others = steps
-    entries = [Entry(2, newest.name, "", _size(newest), is_folder=True)]
+    phrase = _CHECKPOINT_PHRASE if newest.name.startswith(_STEP) else ""
+    entries = [Entry(2, newest.name, phrase, _size(newest), is_folder=True)]
     entries += _files_in(newest, 3, _OF_CHECKPOINT)
     for path in others[:_NUM_SHOWN]:
         phrase = "weights averaged over checkpoints" if path.name.startswith(AVERAGE) else ""

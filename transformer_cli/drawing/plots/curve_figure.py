@@ -94,6 +94,7 @@ def draw_panel(axes: "Axes", panel: Panel, look: Look) -> None:
     grid(axes, theme)
     if len(kinds) == 2:
         note = "thin: training; thick, with marks: validation"
+        axes.margins(y=0.16)  # room for the note above the curves
         axes.annotate(note, (1.0, 1.0), (0, -4), xycoords="axes fraction", textcoords="offset points",
                       ha="right", va="top", fontsize=SMALL, color=theme.muted)  # fmt: skip
     axes.set_xlabel(look.x_label, color=theme.muted, fontsize=SMALL)
