@@ -48,7 +48,15 @@ PICTURES = {
         _PAPER,
     ),
     "masks": Picture(
-        "the masks of attention: causal, padding, and both", "charts.attention_masks", "draw_masks"
+        "the masks of the three kinds of attention: causal, and padding of the source",
+        "charts.attention_masks",
+        "draw_masks",
+    ),
+    "attention": Picture(
+        "attention of one query with its numbers: scores, softmax, weights, the sum of the values",
+        "charts.attention_steps",
+        "draw_attention_steps",
+        "run",
     ),
     "sinusoids": Picture(
         "the sinusoids that are added to embeddings",
@@ -120,7 +128,7 @@ def draw_picture(
         theme: the colours.
         config: a YAML file, or the name of a shipped config; None: the one that suits the picture.
         overrides: settings such as "model.d_model=256".
-        run: the folder of a run, for a picture of its files.
+        run: the folder of a run, for a picture of its files or of its model.
 
     Raises:
         ConfigError: the config is wrong.

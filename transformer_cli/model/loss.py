@@ -38,9 +38,9 @@ class SmoothedLabels(NamedTuple):
     ) -> "SmoothedLabels":
         """The labels of `sum_loss`."""
         if epsilon == 0.0 or smoothed_over == "vocabulary":
-            return cls(pad_id, 1.0 - epsilon, epsilon / num_symbols, 0.0)
+            return cls(pad_id, of_truth=1.0 - epsilon, of_each=epsilon / num_symbols, of_pad=0.0)
         of_each = epsilon / (num_symbols - 2)
-        return cls(pad_id, 1.0 - epsilon - of_each, of_each, -of_each)
+        return cls(pad_id, of_truth=1.0 - epsilon - of_each, of_each=of_each, of_pad=-of_each)
 
     def mean_of(self, scores: Tensor, of_truth: Tensor) -> Tensor:
         """The mean of the scores (N, V), weighted with these probabilities, (N,); `of_truth` are those of true symbols."""

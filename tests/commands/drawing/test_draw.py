@@ -83,7 +83,7 @@ def test_all_pictures_follow_a_config_as_far_as_they_can(
         (["all"], None, Wishes(), "give --output", "--output pictures"),
         (["masks"], Path("a.gif"), Wishes(), "not the name of a picture; it ends in .gif", ".svg"),
         (["masks", "rotary"], Path("a.png"), Wishes(), "one file, but 2 pictures", "--output a"),
-        (["all"], Path("a.png"), Wishes(), "one file, but 10 pictures", "--output a"),
+        (["all"], Path("a.png"), Wishes(), "one file, but 11 pictures", "--output a"),
         (
             ["masks"], Path("a.png"), Wishes(config="copy.yaml"),
             "--config has no effect on the picture masks", "--config goes with architecture",
@@ -94,7 +94,7 @@ def test_all_pictures_follow_a_config_as_far_as_they_can(
         ),
         (
             ["schedule"], Path("a.png"), Wishes(run="en-it"),
-            "--run has no effect on the picture schedule", "--run goes with checkpoint",
+            "--run has no effect on the picture schedule", "--run goes with attention, checkpoint",
         ),
     ],
 )  # fmt: skip

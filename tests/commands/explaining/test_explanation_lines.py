@@ -6,7 +6,7 @@ import re
 import pytest
 
 from transformer_cli.commands.explaining.explanation_lines import explanation_lines
-from transformer_cli.commands.explaining.paint import Paint, bar, block, padded
+from transformer_cli.commands.explaining.paint import Paint, bar, block, names_downwards, padded
 from transformer_cli.commands.explaining.slide import draw_slide, png_of
 from transformer_cli.explaining.explainer import Explainer
 from transformer_cli.explaining.explanation import LineExplanation
@@ -123,6 +123,32 @@ def test_blocks_grow_with_the_number() -> None:
     assert [order.index(one) for one in shown] == sorted(order.index(one) for one in shown)
     assert set(shown) == set(order)
     assert bar(0.5, 10) == "█████     "
+
+
+def test_names_of_columns_are_written_downwards() -> None:
+    assert names_downwards(["the", " car", "s"]) == ["tcs", "ha ", "er "]
+    assert names_downwards(["station"]) == list("stati")
+    assert names_downwards([]) == []
+
+
+@pytest.mark.parametrize("name", ["你", "a\u0301", "a\u200bb"])
+def test_a_name_that_is_not_one_column_wide_becomes_its_number(name: str) -> None:
+    assert names_downwards(["ab", name]) == ["a1", "b "]
+
+
+def test_each_picture_of_attention_names_its_columns() -> None:
+    explained = explanation("uno due tre")
+    [sentence] = explained.sentences
+    named = names_downwards([token.piece for token in sentence.source.tokens])
+    lines = printed(explained)
+    title = lines.index("  cross-attention, by the token that it predicts")
+    num_pictures = lines[title + 1].count("layer")
+    below = lines[title + 2 : title + 2 + len(named)]
+    assert [line.split() for line in below] == [
+        (line * num_pictures).split() for line in named
+    ] or [line.count(name.strip()) for line, name in zip(below, named, strict=True)] == [
+        num_pictures
+    ] * len(named)
 
 
 def test_padding_counts_columns() -> None:

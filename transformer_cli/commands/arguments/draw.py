@@ -42,7 +42,7 @@ RunOption = Annotated[
     str | None,
     typer.Option(
         "--run",
-        help="Name or folder of a run, whose files the picture checkpoint shows.",
+        help="Name or folder of a run: the picture checkpoint shows its files, and attention its model.",
         autocompletion=completion.runs,
     ),
 ]

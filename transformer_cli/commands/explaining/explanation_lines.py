@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer_cli.commands.explaining.paint import Paint, block, padded
+from transformer_cli.commands.explaining.paint import Paint, block, names_downwards, padded
 from transformer_cli.commands.explaining.search_lines import hypothesis_lines, step_lines
 from transformer_cli.escaping import on_one_line
 from transformer_cli.explaining.explanation import ExplainedSentence, LineExplanation, TensorShapes
@@ -132,24 +132,34 @@ def _attention(sentence: ExplainedSentence, paint: Paint, width: int) -> Iterato
     source = [token.piece for token in sentence.source.tokens]
     read = [token.piece for token in sentence.decoder_input]
     predicted = [token.piece for token in sentence.hypotheses[0].tokens]
-    yield "  a row reads the columns, which are in the order of the pieces; darker is more"
+    yield "  a row reads the columns, whose names are written downwards; darker is more"
     kinds = (
-        ("encoder", attention.encoder.values, source),
-        ("decoder, by the token that it reads", attention.decoder.values, read),
-        ("cross-attention, by the token that it predicts", attention.cross.values, predicted),
+        ("encoder", attention.encoder.values, source, source),
+        ("decoder, by the token that it reads", attention.decoder.values, read, read),
+        (
+            "cross-attention, by the token that it predicts",
+            attention.cross.values,
+            predicted,
+            source,
+        ),
     )
-    for title, weights, rows in kinds:
+    for title, weights, rows, columns in kinds:
         yield f"  {title}"
-        yield from _grids(weights.mean(1), rows, paint, width)
+        yield from _grids(weights.mean(1), (rows, columns), paint, width)
     best = attention.aligning_layer
     yield f"  cross-attention of each head of layer {best}, from which words are aligned"
-    yield from _grids(attention.cross.values[best], predicted, paint, width, of="head")
+    yield from _grids(attention.cross.values[best], (predicted, source), paint, width, of="head")
 
 
 def _grids(
-    weights: NDArray[np.float32], rows: Sequence[str], paint: Paint, width: int, of: str = "layer"
+    weights: NDArray[np.float32],
+    names: tuple[Sequence[str], Sequence[str]],
+    paint: Paint,
+    width: int,
+    of: str = "layer",
 ) -> Iterator[str]:
-    """(N, Q, C): N pictures of weights side by side, as many as fit."""
+    """(N, Q, C): N pictures of weights side by side, as many as fit; the names are those of rows and of columns."""
+    rows, columns = names
     num_pictures, _, num_columns = weights.shape
     column = max(num_columns, len(of) + 3) + 2
     at_once = max(1, (width - _PIECE_WIDTH - 5) // column)
@@ -157,6 +167,8 @@ def _grids(
         numbers = range(first, min(first + at_once, num_pictures))
         titles = "".join(f"{f'{of} {number}':<{column}}" for number in numbers)
         yield f"    {'':<{_PIECE_WIDTH}} {titles.rstrip()}"
+        for line in names_downwards(columns):
+            yield f"    {'':<{_PIECE_WIDTH}} {f'{line:<{column}}' * len(numbers)}".rstrip()
         for place, row in enumerate(rows):
             cells = (
                 f"{''.join(map(block, weights[number, place].tolist())):<{column}}"

@@ -1,7 +1,8 @@
 """Colours of a terminal, and blocks whose darkness stands for a number."""
 
 import os
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -11,6 +12,7 @@ from transformer_cli.escaping import on_one_line
 
 _CODES = {"heading": "1", "chosen": "1;32", "finished": "36", "dropped": "2", "weight": "34"}
 _BLOCKS = " ·░▒▓█"
+_MAX_NAME = 5  # characters of the name of a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,28 @@ def block(share: float) -> str:
 def bar(share: float, width: int) -> str:
     """A bar for a number from 0 to 1."""
     return f"{'█' * round(share * width):<{width}}"
+
+
+def names_downwards(names: Sequence[str]) -> list[str]:
+    """Lines that name columns of one character each: every name is written from top to bottom.
+
+    A name is cut to five characters. A name with a character that is not one column wide, such as a Chinese one, becomes
+    the number of its column, from 0.
+    """
+    shown = [
+        name if all(map(_is_one_column, name)) else str(place)
+        for place, name in enumerate(map(_without_spaces, names))
+    ]
+    height = min(max(map(len, shown), default=0), _MAX_NAME)
+    return ["".join(name[line : line + 1] or " " for name in shown) for line in range(height)]
+
+
+def _is_one_column(character: str) -> bool:
+    return unicodedata.category(character)[0] not in "MC" and disp_len(character) == 1
+
+
+def _without_spaces(name: str) -> str:
+    return on_one_line(name).strip()
 
 
 def padded(text: str, width: int) -> str:
