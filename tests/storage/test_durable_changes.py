@@ -32,6 +32,7 @@ STAGED = {
     "data/shared_data.py",
     "data/sources/streams.py",
     "data/text_file.py",
+    "exercises/new_folder.py",
     "porting/exporting/argos_format.py",
     "porting/exporting/export_format.py",
     "porting/exporting/export_run.py",

@@ -1,7 +1,6 @@
 """The laboratory: trains the models of an ablation one after the other, and measures them."""
 
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from transformer_cli.config import Config, load_config
 from transformer_cli.config.loading import override_settings
 from transformer_cli.data.selection.held_out import held_out_pairs, pairs_to_validate
 from transformer_cli.inference import load_translator
+from transformer_cli.storage import remove
 from transformer_cli.training.callbacks import Callback
 from transformer_cli.training.run import train
 
@@ -94,8 +94,7 @@ def remove_replaced(ablation: Ablation, outcomes: Sequence[Outcome]) -> list[Pat
         for variant, outcome in zip(ablation.variants, outcomes, strict=True)
         if variant.replaced is not None
     ]
-    for folder in folders:
-        shutil.rmtree(RunFolder(folder).checkpoints_folder)
+    remove(RunFolder(folder).checkpoints_folder for folder in folders)
     return folders
 
 
