@@ -19,7 +19,11 @@ from making.pictures import drawings, drifted_pictures, unlisted
 from making.quotes import quoted
 from making.translations import TRANSLATIONS, drifted_translations
 
-GENERATED = {"docs/configuration.md": "make_configuration", "docs/files.md": "make_files"}
+GENERATED = {
+    "docs/configuration.md": "make_configuration",
+    "docs/files.md": "make_files",
+    "docs/what_breaks.md": "make_what_breaks",
+}
 """The pages that a script of docs/ prints as a whole."""
 
 

@@ -30,15 +30,20 @@ tfm ablate no-causal-mask --answer       # only the answer
 - The runs lie in `ablations/NAME` of the current folder, or in the folder of `--output`. Because they are not under `runs/`,
   `tfm translate` without `--run` never takes a broken model. `tfm explain --run ablations/no-positions/no-positions "1 2 3 4 5"`
   looks into one of them.
-- If the part is a setting of the config, the ablation changes this setting. If no sensible model lacks the part, there is no such
-  setting: a function of the model is replaced while the ablation runs (`ablations/replaced_parts.py`), and the code of the model
-  knows nothing of it. The checkpoints of such a run are deleted after it was measured, because every other command would
-  compute with the whole model.
 - "Right tokens if the target is given" is the accuracy with teacher forcing: at each place, the model reads the true tokens before
   it. "Right symbols when generated" counts what it writes by itself.
 - The figures are those of one run each, with seed 1, on two Xeon cores that other programs used too. CPU seconds include the
   measurements.
 
+"""
+TAIL = """\
+## How a part is taken away
+
+Some parts are settings: without positions, the config has `model.positions: none`. Four parts are no settings, because nobody
+wants a model without them: the causal mask, cross-attention, the scaling of the scores, and residual connections. For
+them, `tfm ablate` puts another function in the place of the usual one, for as long as the ablation runs
+(`ablations/replaced_parts.py`). Then it deletes the checkpoints of this run. Other commands would load the weights into a
+whole model, and what they print would be wrong.
 """
 
 
@@ -53,6 +58,7 @@ def lines() -> Iterator[str]:
     yield f"{HEAD}Contents: {links}\n"
     for ablation in ABLATIONS:
         yield from _section(ablation)
+    yield TAIL
 
 
 def _section(ablation: Ablation) -> Iterator[str]:

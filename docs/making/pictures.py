@@ -19,20 +19,24 @@ HEAD = """\
 # Every picture of docs/pictures, and what makes it. CONTRIBUTING.md explains the three kinds:
 #   command, content   a drawing: the command of tfm, and the SHA-256 of what is drawn, which python docs/make.py writes
 #   slow               drawing it takes long, so only the slow tests do it; the value says why
-#   script             what a browser shows: the script that takes the picture
+#   script             what a browser shows, or what a training takes minutes for: the script that makes the picture
 #   by_hand            a picture of a screen, and why no command makes it
 """
 
 
 def index() -> dict[str, dict[str, str]]:
-    """What is known about each picture, by its file name."""
+    """What is known about each picture, by its path from docs/pictures, such as ablations/no-positions.png."""
     return yaml.safe_load(INDEX.read_text(encoding="utf-8"))
 
 
 def unlisted() -> Iterator[str]:
     """What is wrong with the table of pictures and with the files."""
     listed = index()
-    files = {path.name for path in FOLDER.iterdir() if path.suffix != ".yaml"}
+    files = {
+        path.relative_to(FOLDER).as_posix()
+        for path in FOLDER.rglob("*")
+        if path.is_file() and path.suffix != ".yaml"
+    }
     shown = "\n".join(page.read_text(encoding="utf-8") for page in pages())
     for name in sorted(files | listed.keys()):
         script = listed.get(name, {}).get("script")
@@ -52,7 +56,7 @@ def _names(script: Path, picture: str) -> bool:
     """Whether a script has the name of a picture, or a pattern of it such as explain-{name}.png."""
     named = re.findall(r"[\w{}.-]+\.png", script.read_text(encoding="utf-8"))
     patterns = (re.sub(r"\\\{.*?\\\}", ".+", re.escape(one)) for one in named)
-    return any(re.fullmatch(pattern, picture) for pattern in patterns)
+    return any(re.fullmatch(pattern, Path(picture).name) for pattern in patterns)
 
 
 def drawings(*, is_slow: bool | None = None) -> dict[str, str]:
@@ -78,6 +82,8 @@ def redrawn(commands: Mapping[str, str], folder: Path) -> dict[str, str]:
     Raises:
         MarkerError: a command fails, or draws no picture of this name.
     """
+    for name in commands:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
     jobs = [_job(name, command, folder) for name, command in commands.items()]
     contents = {}
     for name, answer in zip(commands, answers_of(jobs), strict=True):

@@ -83,6 +83,21 @@ def test_another_system_is_compared(capfd: pytest.CaptureFixture[str]) -> None:
     assert "against other: paired bootstrap, 1,000 samples" in capfd.readouterr().out
 
 
+def test_the_test_of_significance_can_be_chosen(capfd: pytest.CaptureFixture[str]) -> None:
+    given: dict[str, Any] = {"scores": "bleu,ter", "against": Path("other")}
+    by_test = [
+        figures(capfd, "reference", significance=test, **given)["against"]
+        for test in (None, "bootstrap", "randomization")
+    ]
+    assert by_test[0] == by_test[1]
+    assert [one["test"] for one in by_test] == ["bootstrap", "bootstrap", "randomization"]
+    for bootstrap, randomization in zip(by_test[1]["scores"], by_test[2]["scores"], strict=True):
+        assert bootstrap["other"] == randomization["other"]
+        assert 0 < bootstrap["p_value"] != randomization["p_value"] < 1
+    with pytest.raises(UsageError, match="--significance works only with --against"):
+        score("reference", significance="randomization")
+
+
 def test_compressed_files_and_bad_bytes_are_read(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -134,6 +149,33 @@ def test_an_unknown_score_is_refused_with_the_one_that_was_meant() -> None:
     assert str(refusal.value.hint).startswith("did you mean bleu? known: bleu, chrf")
     with pytest.raises(UsageError, match="names no score"):
         chosen_scores(" ,")
+
+
+@pytest.mark.parametrize("language", ["zh", "ZH-cn", " zh_Hant", "zho", "cmn", "Chinese", "中文"])
+def test_the_target_language_may_be_a_code_or_a_name(
+    language: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    found = figures(capfd, "reference", scores="bleu,ter", language=language)["scores"]
+    assert "tok:zh" in found[0]["signature"]
+    assert "asian:yes" in found[1]["signature"]
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize(("language", "meant"), [("Chinesse", "did you mean chinese? "), ("+", "")])
+def test_a_target_language_that_is_none_is_refused(language: str, meant: str) -> None:
+    with pytest.raises(UsageError, match="this is not a known language") as refusal:
+        score("reference", language=language)
+    assert f"--to {language}: " in str(refusal.value)
+    assert refusal.value.hint == f"{meant}give a code such as zh or pt-BR, or a name such as Chinese"  # fmt: skip
+
+
+def test_a_code_of_a_language_that_is_not_known_is_taken_with_a_warning(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    found = figures(capfd, "reference", language="xx")
+    assert found["scores"] == figures(capfd, "reference", language="it")["scores"]
+    [warning] = caplog.messages
+    assert warning.startswith("--to xx: this code is not known here; BLEU and TER split")
 
 
 def test_scores_are_chosen_in_any_case_and_once() -> None:

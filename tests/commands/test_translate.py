@@ -2,6 +2,7 @@
 
 import io
 import json
+import statistics
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -276,8 +277,8 @@ def test_the_json_has_tokens_and_attention_only_if_they_are_asked_for(
         answer(), answer(alignment=True), answer(details=True), answer(attention=True)
     )  # fmt: skip
     assert {*plain} == {"source", "translation", "score", "alternatives", "unknown_words"}
-    assert {*aligned} - {*plain} == {"alignment"}
-    assert {*detailed} - {*plain} == {*attended} - {*plain} == {"alignment", "parts"}
+    assert {*aligned} - {*plain} == {"alignment", "confidence"}
+    assert {*detailed} - {*plain} == {*attended} - {*plain} == {"alignment", "confidence", "parts"}
     [part] = attended["parts"]
     weights = part.pop("attention")
     assert [part] == detailed["parts"]
@@ -292,6 +293,26 @@ def test_the_json_has_tokens_and_attention_only_if_they_are_asked_for(
         assert len(token["most_probable"]) == 5
         probabilities = [one["probability"] for one in token["most_probable"]]
         assert probabilities == sorted(probabilities, reverse=True)
+
+
+@pytest.mark.usefixtures("of_words")
+def test_the_confidence_in_the_json_is_the_geometric_mean_of_the_printed_probabilities(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    lines = ["uno due tre", "", "due. tre quattro. cinque"]
+    wishes = Wishes(details=True)
+    run_translation(lines, None, wishes=wishes, run=None, overrides=(), as_json=True)
+    found = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [len(each["parts"]) for each in found] == [1, 0, 3]
+    assert found[1]["confidence"] is None
+    for each in (found[0], found[2]):
+        of_line = []
+        for part in each["parts"]:
+            of_part = [token["probability"] for token in part["target_tokens"]]
+            assert part["confidence"] == pytest.approx(statistics.geometric_mean(of_part), rel=1e-4)
+            of_line += of_part
+        assert each["confidence"] == pytest.approx(statistics.geometric_mean(of_line), rel=1e-4)
+        assert 0 < each["confidence"] < 1
 
 
 def test_wishes_that_do_not_fit_together_are_refused() -> None:

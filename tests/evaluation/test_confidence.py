@@ -7,11 +7,7 @@ import pytest
 from sacrebleu.metrics import CHRF
 
 from transformer_cli.decoding import Translation
-from transformer_cli.evaluation.confidence import (
-    confidence_of,
-    confidence_report,
-    rank_correlation,
-)
+from transformer_cli.evaluation.confidence import confidence_report, rank_correlation
 
 from ..decoding.small_translators import WORDS, tokenizer_of_words, translator
 
@@ -32,12 +28,12 @@ def test_the_confidence_is_the_geometric_mean_of_the_probabilities_of_the_tokens
                 product *= float(probabilities[token])
                 num_tokens += 1
         expected = product ** (1 / num_tokens) if num_tokens else 0.0
-        assert (confidence_of(found) or 0.0) == pytest.approx(expected, rel=1e-4)
+        assert (found.confidence or 0.0) == pytest.approx(expected, rel=1e-4)
 
 
 def test_without_details_there_is_no_confidence() -> None:
     translation = Translation("uno", "one", -1.0, ())
-    assert confidence_of(translation) is None
+    assert translation.confidence is None
     assert confidence_report([translation], ["one"]) is None
 
 
@@ -76,7 +72,7 @@ def test_quarters_hold_all_lines_the_least_confident_first() -> None:
     ]
     total = sum(quarter.num_lines * quarter.chrf for quarter in report.quarters)
     assert total == pytest.approx(sum(chrf))
-    confidences = [confidence_of(one) for one in found]
+    confidences = [one.confidence for one in found]
     assert None not in confidences
     assert report.correlation == pytest.approx(rank_correlation(confidences, chrf), nan_ok=True)
     assert len(report.lines()) == 2 + len(report.quarters)

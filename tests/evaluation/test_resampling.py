@@ -11,6 +11,8 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.significance import _bootstrap_resample
 
 from transformer_cli.evaluation.metrics import Measurement, measure_corpus, score_corpus
+from transformer_cli.evaluation.scores import randomization
+from transformer_cli.evaluation.scores.randomization import randomized_p_value
 from transformer_cli.evaluation.scores.resampling import (
     interval,
     paired_p_value,
@@ -47,23 +49,49 @@ def test_intervals_are_those_of_the_command_of_sacrebleu(folder: Path) -> None:
         assert score.interval.half_width > 0
 
 
-def test_p_values_are_those_of_the_paired_bootstrap_of_sacrebleu(folder: Path) -> None:
-    systems = ["reference", "-i", "other", "system", "-m", *NAMES, "--paired-bs"]
+def paired_by_sacrebleu(folder: Path, option: str) -> tuple[str, list[float]]:
+    """The row of the system and its p-values, as the command prints them with 4 digits."""
+    systems = ["reference", "-i", "other", "system", "-m", *NAMES, option]
     # Its JSON fails: it cannot hold the float32 numbers of NumPy.
     command = [sys.executable, "-m", "sacrebleu", *systems, "--format", "text", "-w", "9"]
     said = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", check=True)
     _, of_system, p_values, *_ = [
         line for line in said.stdout.splitlines() if "\N{BOX DRAWINGS LIGHT VERTICAL}" in line
     ][1:]
+    return of_system, [float(one) for one in re.findall(r"p = (\S+)\)", p_values)]
+
+
+def test_p_values_are_those_of_the_paired_bootstrap_of_sacrebleu(folder: Path) -> None:
+    of_system, expected = paired_by_sacrebleu(folder, "--paired-bs")
     intervals = re.findall(r"\((\S+) ± (\S+)\)", of_system)
-    expected = re.findall(r"p = (\S+)\)", p_values)
     assert len(intervals) == len(expected) == len(NAMES)
     for place, (mine, other) in enumerate(zip(measured(HYPOTHESES), measured(OTHERS), strict=True)):
         mean, half_width = map(float, intervals[place])
         assert interval(mine.resampled()) == pytest.approx((mean, half_width))
         difference = mine.value() - other.value()
         p_value = paired_p_value(mine.resampled(), other.resampled(), difference)
-        assert p_value == pytest.approx(float(expected[place]), abs=5e-5)  # 4 digits are printed
+        assert p_value == pytest.approx(expected[place], abs=5e-5)
+
+
+@pytest.mark.parametrize("at_once", [1, 5000, 10**9])
+def test_p_values_are_those_of_the_approximate_randomization_of_sacrebleu(
+    folder: Path, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(randomization, "_SENTENCES_AT_ONCE", at_once)
+    _, expected = paired_by_sacrebleu(folder, "--paired-ar")
+    for systems in ((HYPOTHESES, OTHERS), (OTHERS, HYPOTHESES)):
+        found = [
+            randomized_p_value(mine.metric, mine.statistics, other.statistics)
+            for mine, other in zip(*map(measured, systems), strict=True)
+        ]
+        assert found == pytest.approx(expected, abs=5e-5)
+    assert all(0.0002 < one < 1 for one in expected)
+
+
+def test_a_system_does_not_differ_from_itself_when_its_translations_are_exchanged() -> None:
+    for name in NAMES:
+        [one] = measure_corpus(HYPOTHESES, REFERENCES, [name])
+        assert randomized_p_value(one.metric, one.statistics, one.statistics) == 1.0
 
 
 def test_the_interval_of_every_other_score_contains_the_score() -> None:

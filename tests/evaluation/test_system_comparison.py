@@ -36,3 +36,32 @@ def test_systems_that_differ_in_few_words_may_differ_by_chance() -> None:
     [bleu] = compare(*of, "similar.txt").differences
     assert bleu.p_value > 0.05
     assert not compare(*of, "similar.txt").lines()[-1].endswith("*")
+
+
+def test_the_other_test_finds_the_same_in_these_systems_and_is_named() -> None:
+    names = ("bleu", "chrf", "ter", "cer", "wer", "exact_match", "unknown", "length_ratio")
+    of = [measure_corpus(texts, REFERENCES, names) for texts in (GOOD, BAD)]
+    comparison = compare(*of, "bad.txt", "randomization")
+    assert comparison.lines()[0] == (
+        "against bad.txt: approximate randomization, 10,000 samples; * for p < 0.05"
+    )
+    assert (comparison.as_json()["test"], comparison.as_json()["samples"]) == (
+        "randomization",
+        10_000,
+    )
+    by_name = {one.name: one for one in comparison.differences}
+    for name in ("BLEU", "chrF", "TER", "CER", "WER"):
+        assert by_name[name].p_value == pytest.approx(1 / 10_001)
+    assert by_name["unknown"].p_value == 1.0
+
+
+@pytest.mark.parametrize(("num_different", "at_least"), [(0, 1.0), (1, 1.0), (2, 0.5), (4, 0.125)])
+def test_a_few_sentences_that_differ_are_not_significant(
+    num_different: int, at_least: float
+) -> None:
+    first = [line.replace("acqua", "birra") for line in REFERENCES]
+    rows = [row for row, line in enumerate(first) if "birra" in line][:num_different]
+    better = [REFERENCES[row] if row in rows else line for row, line in enumerate(first)]
+    of = [measure_corpus(texts, REFERENCES, ["wer"]) for texts in (better, first)]
+    [wer] = compare(*of, "first.txt", "randomization").differences
+    assert wer.p_value == at_least  # of 2^K exchanges, all or none are as good as this

@@ -129,6 +129,41 @@ def test_an_input_that_has_changed_is_refused(
     assert_whole(trained, trained(*COMMAND))
 
 
+@pytest.mark.parametrize("place", [0, 500, -1])
+def test_an_unfinished_output_that_was_changed_is_refused_and_left_as_it_is(
+    trained: Tfm, place: int
+) -> None:
+    interrupted(trained)
+    path = trained.folder / "out.txt.unfinished"
+    written = path.read_bytes()
+    changed = bytearray(written)
+    changed[place] ^= 1
+    path.write_bytes(changed)
+    refused = trained(*COMMAND)
+    assert refused.exit_code == 65
+    assert f"its first {len(written):,} bytes are not the bytes that were written" in refused.talk
+    assert "delete out.txt.unfinished, to begin again" in refused.talk
+    assert path.read_bytes() == changed
+    path.write_bytes(written)
+    finished = trained(*COMMAND)
+    assert "continuing after line 2000" in finished.talk
+    assert_whole(trained, finished)
+
+
+def test_an_unfinished_output_that_was_cut_or_deleted_begins_again(trained: Tfm) -> None:
+    path = trained.folder / "out.txt.unfinished"
+    for is_deleted in (True, False):
+        interrupted(trained)
+        if is_deleted:
+            path.unlink()
+        else:
+            path.write_bytes(path.read_bytes()[:-1])
+        finished = trained(*COMMAND)
+        assert "continuing" not in finished.talk
+        assert_whole(trained, finished)
+        (trained.folder / "out.txt").unlink()
+
+
 def test_other_settings_and_another_model_are_refused(trained: Tfm) -> None:
     interrupted(trained)
     refused = trained(*COMMAND, "--beam-size", "3", "--json")

@@ -17,6 +17,11 @@ PHRASES = (
     "training.save_every=300", "validation.max_sentences=100", "validation.scores=[bleu]", "decoding.beam_size=1",
 )  # fmt: skip
 """Settings that make en-it.yaml shorter: a narrower model, 300 updates of 512 tokens."""
+LONGER_PHRASES = (
+    *PHRASES, "training.max_steps=500", "training.warmup_steps=100", "training.validate_every=500",
+    "training.save_every=500",
+)  # fmt: skip
+"""The same with 500 updates, for what begins late."""
 
 
 @dataclass(frozen=True, slots=True)

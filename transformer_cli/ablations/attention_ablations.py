@@ -1,6 +1,6 @@
 """Ablations of attention: its masks, its scaling, its heads, and the order of tokens."""
 
-from transformer_cli.ablations.ablation import SEQUENCES, Ablation, Variant
+from transformer_cli.ablations.ablation import LONGER_PHRASES, SEQUENCES, Ablation, Variant
 
 ON_SEQUENCES = ("training loss", "loss", "forced", "symbols", "exact")
 
@@ -36,29 +36,32 @@ ATTENTION = (
     ),
     Ablation(
         name="no-causal-mask",
-        subject="a decoder that sees the rest of the target in training, on the task copy",
-        config="copy.yaml",
-        settings=SEQUENCES,
+        subject="a decoder that sees the rest of the target in training, English to Italian",
+        config="en-it.yaml",
+        settings=LONGER_PHRASES,
         variants=(
             Variant("with causal mask"),
             Variant("no causal mask", replaced="causal mask"),
         ),
-        measures=ON_SEQUENCES,
-        drawn="symbols",
-        sample="1 2 3 4 5 6",
+        measures=("training loss", "loss", "forced", "bleu", "length"),
+        drawn="bleu",
+        sample="Where is the station?",
         question="In training, the decoder reads the whole target at once. Without the causal mask, each position sees "
         "the tokens after it, and so also the token that it must predict. What happens to the training loss and to the "
         "translations?",
         options=(
-            "The loss falls to almost 0, and the translations are useless.",
-            "The loss falls to almost 0, and the translations are good: the decoder knows more.",
+            "The loss falls far below that of the usual model, and the translations are useless.",
+            "The loss falls far below that of the usual model, and the translations are better: the decoder knows more.",
             "The loss does not fall.",
         ),
         right=1,
-        came_out="Seed 1: the training loss is 0.004, lower than the 0.006 of the usual model, and with the target given 99.1 % of the tokens are right. When it generates, 3.9 % of the symbols are right; for 1 2 3 4 5 6 it writes nothing at all.",
-        why="The token that a position must predict is the input of the next position, so the decoder learns to look one position ahead and never needs the source. When it generates, there is no next position yet, and it has learned nothing else. The curves of the loss tell nothing here, because an honest model, too, can copy without a loss. On real text a loss near 0 is a sign of this error: nobody can foresee every word of a translation.",
+        came_out="Seed 1: after 500 updates the training loss is 0.36 without the mask and 1.71 with it. The validation loss, 0.39 and 2.16, does not warn, because the decoder sees the whole target there too: with the target given, 98.5 % of the tokens are right. When it generates, it writes nothing at all for any sentence, so BLEU is 0. The usual model has BLEU 26.7 and writes Dov'è la stazione?",
+        why="The token that a position must predict is the input of the next position. So the decoder learns to look one "
+        "position ahead, and it does not need the source. When it generates, there is no next position yet, and it has learned "
+        "nothing else. A loss near 0 on real text is a sign of this error: a sentence has several good translations, so nobody can "
+        "know each word before it is written.",
         read_on="model/masks.py: causal_mask; Vaswani et al. 2017, section 3.2.3",
-        cpu_seconds=26,
+        cpu_seconds=92,
     ),
     Ablation(
         name="no-cross-attention",

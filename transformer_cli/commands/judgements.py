@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from transformer_cli.checkpoint import find_run
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.held_out_text import corpus_name
-from transformer_cli.commands.score import lines_of
+from transformer_cli.commands.score import check_significance, lines_of
 from transformer_cli.commands.streams.output import fitting
 from transformer_cli.commands.streams.output_file import check_output, opened_output
 from transformer_cli.data.pairs import SentencePair
@@ -29,7 +29,7 @@ from transformer_cli.evaluation.metrics import measure_corpus
 from transformer_cli.evaluation.report.learning_curves import learning_curves
 from transformer_cli.evaluation.report.page import Page, html_of
 from transformer_cli.evaluation.report.ranked_sentences import ranked_sentences
-from transformer_cli.evaluation.system_comparison import Comparison, compare
+from transformer_cli.evaluation.system_comparison import Comparison, SignificanceTest, compare
 from transformer_cli.evaluation.validation import DirectionReport, ValidationReport
 from transformer_cli.evaluation.word_frequency import rarest_word_frequencies, training_sources
 from transformer_cli.inference import LoadedRun, load_run
@@ -48,6 +48,8 @@ class Wanted(NamedTuple):
     """Whether the probabilities of tokens are compared with how often they are right, and lines with their quality."""
     report: Path | None = None
     """The file of a page with all of this."""
+    significance: SignificanceTest | None = None
+    """The test for the comparison; None: the paired bootstrap."""
 
 
 SCORES_ONLY = Wanted()
@@ -96,9 +98,11 @@ def check_wanted(wanted: Wanted) -> None:
     """Refuse what cannot work, before a model is loaded.
 
     Raises:
+        UsageError: a test of significance without a system to compare with.
         MissingInputError: there is no such run to compare with.
         CannotCreateError: the report cannot be written.
     """
+    check_significance(wanted.significance, has_other=wanted.against is not None)
     if wanted.against is not None and not Path(wanted.against).is_file():
         find_run(wanted.against)
     if wanted.report is not None:
@@ -153,7 +157,9 @@ def judge(
     needs_all = wanted.report is not None
     references = [pair.target for pair in part.pairs]
     return Judgements(
-        _comparison(wanted.against, part, overrides) if wanted.against is not None else None,
+        _comparison(wanted.against, part, overrides, wanted.significance)
+        if wanted.against
+        else None,
         _breakdowns(part, loaded) if wanted.has_breakdown or needs_all else (),
         calibration_on(translator, part.pairs) if wanted.has_calibration or needs_all else None,
         confidence_report(part.translations, references),
@@ -200,7 +206,12 @@ def _option(wanted: Wanted) -> str | None:
     return next((option for option, is_given in given.items() if is_given), None)
 
 
-def _comparison(against: str, part: DirectionReport, overrides: Sequence[str]) -> Comparison:
+def _comparison(
+    against: str,
+    part: DirectionReport,
+    overrides: Sequence[str],
+    significance: SignificanceTest | None,
+) -> Comparison:
     """This run and another one, or a file with translations of the same sentences."""
     references = [pair.target for pair in part.pairs]
     if Path(against).is_file():
@@ -219,7 +230,7 @@ def _comparison(against: str, part: DirectionReport, overrides: Sequence[str]) -
         texts = [translation.text for translation in translator.translate(sources)]
     names = [measurement.name for measurement in part.measurements]
     others = measure_corpus(texts, references, names, target_language=part.direction.target)
-    return compare(part.measurements, others, against)
+    return compare(part.measurements, others, against, significance or "bootstrap")
 
 
 def _breakdowns(part: DirectionReport, loaded: LoadedRun) -> list[Breakdown]:

@@ -1,6 +1,7 @@
 """`tfm score`: the scores of translations in a file against references in files; no model is needed."""
 
 import difflib
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -13,7 +14,10 @@ from transformer_cli.errors import DataError, UsageError
 from transformer_cli.evaluation.breakdown import LENGTHS, by_number, lengths_in_words
 from transformer_cli.evaluation.metrics import Score, measure_corpus
 from transformer_cli.evaluation.scores import resampling
-from transformer_cli.evaluation.system_comparison import compare
+from transformer_cli.evaluation.system_comparison import SignificanceTest, compare
+from transformer_cli.text import languages
+
+logger = logging.getLogger(__name__)
 
 INTERVALS = f"± 95 % confidence interval, bootstrap, {resampling.NUM_SAMPLES:,} samples, seed {resampling.SEED}"
 
@@ -33,6 +37,7 @@ def run_scoring(
     scores: str | None,
     language: str | None,
     has_breakdown: bool = False,
+    significance: SignificanceTest | None = None,
     as_json: bool,
 ) -> None:
     """Score a file against one or several files of references; print a table, or JSON.
@@ -41,13 +46,17 @@ def run_scoring(
         scores: names such as "bleu,chrf++"; None: all that need no further package.
         language: the target language; it decides how BLEU and TER split text that has no spaces.
         has_breakdown: whether groups of sentences are scored too, by the length of the first reference.
+        significance: the test for the comparison with another system; None: the paired bootstrap.
 
     Raises:
-        UsageError: an unknown score, or standard input is named twice.
+        UsageError: an unknown score, a target language that is no language, a test without a system to
+            compare with, or standard input is named twice.
         MissingInputError: there is no such file.
         DataError: the numbers of lines differ, or there is no line.
     """
     names = chosen_scores(scores)
+    check_significance(significance, has_other=texts.against is not None)
+    language = None if language is None else target_language(language)
     hypotheses, references, others = _read(texts)
     measured = measure_corpus(hypotheses, references, names, target_language=language)
     found = [measurement.score(with_interval=True) for measurement in measured]
@@ -60,7 +69,7 @@ def run_scoring(
     lines = [f"{len(hypotheses):,} sentences; {INTERVALS}", *score_lines(found)]
     if texts.against:
         its = measure_corpus(others, references, names, target_language=language)
-        comparison = compare(measured, its, str(texts.against))
+        comparison = compare(measured, its, str(texts.against), significance or "bootstrap")
         figures["against"] = comparison.as_json()
         lines += ["", *comparison.lines()]
     if has_breakdown:
@@ -108,6 +117,43 @@ def chosen_scores(names: str | None) -> tuple[ScoreName, ...]:
     if not wanted:
         raise UsageError("--scores names no score", hint=f"known: {', '.join(known)}")
     return tuple(known[name] for name in dict.fromkeys(wanted))
+
+
+def check_significance(test: SignificanceTest | None, *, has_other: bool) -> None:
+    """Refuse a test of significance where no other system is given.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if test is not None and not has_other:
+        raise UsageError(
+            "--significance works only with --against",
+            hint="add --against with the other system, or leave out --significance",
+        )
+
+
+def target_language(given: str) -> str:
+    """The code of a language that a person gives as a code or a name; a warning tells of a code that is not known.
+
+    Raises:
+        UsageError: it is neither a code nor a known name.
+    """
+    code = languages.language_code(given.strip())
+    if code is None:
+        similar = difflib.get_close_matches(
+            given.strip().casefold(), languages.LANGUAGE_OF_NAME, n=1, cutoff=0.8
+        )
+        meant = f"did you mean {similar[0]}? " if similar else ""
+        raise UsageError(
+            f"--to {given}: this is not a known language",
+            hint=f"{meant}give a code such as zh or pt-BR, or a name such as Chinese",
+        )
+    if not languages.is_known_language(code):
+        logger.warning(
+            "--to %s: this code is not known here; BLEU and TER split the text at spaces and punctuation marks",
+            given,
+        )
+    return code
 
 
 def lines_of(path: Path, taker: str) -> list[str]:

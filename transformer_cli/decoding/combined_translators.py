@@ -1,13 +1,15 @@
-"""Ensembles: several translators combined into one, if their models read and write the same token ids."""
+"""Ensembles: several translators combined into one, if their models write the same token ids."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from transformer_cli.decoding.engines import EnsembleEngine, PyTorchEngine
+from transformer_cli.decoding.engines.source_reading import SourceReading
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import UsageError
 from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.text.sentencepiece.sentencepiece_layout import SentencePieceLayout
 
 
 def combine_translators(translators: Sequence[Translator], names: Sequence[str]) -> Translator:
@@ -28,23 +30,41 @@ def combine_translators(translators: Sequence[Translator], names: Sequence[str])
         for difference in _differences(first.pipeline, other.pipeline):
             raise UsageError(
                 f"{names[0]} and {name} cannot form an ensemble: {difference}",
-                hint="an ensemble needs runs with the same tokenizers and languages, such as runs on the same corpus files "
-                "that differ only in seed",
+                hint="an ensemble needs runs with the same target vocabulary and languages, such as runs on the same corpus "
+                "files that differ only in seed; if only the source vocabularies differ, name a run first whose source "
+                "tokenizer is tokenizer.kind bpe or unigram",
             )
     engines = [each.engine for each in translators if isinstance(each.engine, PyTorchEngine)]
     if len(engines) < len(translators):
         raise UsageError("an ensemble needs models that run with PyTorch")
     max_length = min(each.pipeline.max_length for each in translators)
-    pipeline = replace(first.pipeline, max_length=max_length)
-    return replace(first, pipeline=pipeline, engine=EnsembleEngine.of(engines))
+    readings = [_reading(first.pipeline, each.pipeline, max_length) for each in translators]
+    pipeline = replace(
+        first.pipeline,
+        max_length=max_length,
+        also_read_by=tuple(one.own for one in readings if one is not None),
+    )
+    return replace(first, pipeline=pipeline, engine=EnsembleEngine.of(engines, readings))
+
+
+def _reading(first: TextPipeline, other: TextPipeline, max_length: int) -> SourceReading | None:
+    """How a model reads the source tokens of the first one; None if both have the same tokens."""
+    given, own = first.source_tokenizer, other.source_tokenizer
+    is_same = given is own or given.to_json() == own.to_json()
+    return None if is_same else SourceReading(given, own, max_length)
+
+
+def _gives_back_every_text(tokenizer: Tokenizer) -> bool:
+    """Whether a text can be made again from its tokens: not from those that stand for several texts, such as [UNK]."""
+    layout = tokenizer.parts.layout
+    return layout.kind != "WordLevel" and not isinstance(layout, SentencePieceLayout)
 
 
 def _differences(first: TextPipeline, other: TextPipeline) -> Iterator[str]:
     """What differs between two models, and how."""
-    tokenizers = (
-        ("target", first.target_tokenizer, other.target_tokenizer),
-        ("source", first.source_tokenizer, other.source_tokenizer),
-    )
+    tokenizers = [("target", first.target_tokenizer, other.target_tokenizer)]
+    if not _gives_back_every_text(first.source_tokenizer):
+        tokenizers.append(("source", first.source_tokenizer, other.source_tokenizer))
     for side, one, two in tokenizers:
         if one.to_json() != two.to_json():
             yield f"the {side} vocabularies differ: {_difference(one, two)}"

@@ -53,6 +53,8 @@ class TextPipeline:
     """Whether each sentence of a line is translated by itself."""
     spellings: KnownSpellings | None = None
     """What replaces unknown words by words of the vocabulary; None: they stay as they are."""
+    also_read_by: tuple[Tokenizer, ...] = ()
+    """Of an ensemble: further tokenizers, in whose tokens a part must be short enough too."""
     direction: int | None = None
     """Index into `data.directions`; None: not chosen yet, which is an error if there are several."""
     glossary: RequiredTerms | None = None
@@ -239,7 +241,12 @@ class TextPipeline:
             if len(part) > MAX_CHARACTERS_PER_TOKEN * self.max_length:
                 return False
             encoded[part] = self.source_ids(part)
-            return len(encoded[part]) <= self.max_length
+            longest = len(encoded[part])
+            if self.also_read_by:
+                added = longest - len(self.source_tokenizer.encode(part))
+                others = [len(one.encode(part)) + added for one in self.also_read_by]
+                longest = max(longest, *others)
+            return longest <= self.max_length
 
         parts = split_line(text, is_short)
         # `is_short` never sees a single character, which cannot be cut and may still have too many tokens.

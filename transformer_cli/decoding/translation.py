@@ -34,6 +34,11 @@ class Translation:
     is_in_pieces: bool = False
     """Whether a sentence was translated in several pieces, around protected spans that the model cannot place itself."""
 
+    @property
+    def confidence(self) -> float | None:
+        """The geometric mean of the probabilities of its tokens, 0 to 1; None without details, and for a blank line."""
+        return self.details.confidence if self.details is not None else None
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedLine:

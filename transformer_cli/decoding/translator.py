@@ -77,11 +77,8 @@ class Translator:
             if isinstance(texts, str | bytes):
                 raise TypeError(f"give a list of lines, not {_described(texts)}")
         of_lines = None if prefixes is None else iter(prefixes)
-        if self.protects_spans and self.pipeline.glossary is not None:
-            raise UsageError(
-                "protected spans cannot be used with a glossary",
-                hint="a sentence with spans may be translated in pieces or copied, and then its terms may be missing",
-            )
+        if self.pipeline.glossary is not None:
+            self._check_keeps_terms()
         explainer = self._explainer() if with_details else None
         towards = self.towards(to, from_)
         windows = towards._windows(iter(lines), of_lines, num_before)
@@ -106,9 +103,15 @@ class Translator:
         often as the source term stands there.
 
         Raises:
-            UsageError: the model translates no language, or the settings ask for sampling or for diverse beam search.
+            UsageError: the model translates no language; or the settings ask for sampling or for diverse beam search,
+                or spans are to be protected.
             DataError: a term is empty, stands for two target terms, or cannot be written by the model.
         """
+        self._check_keeps_terms()
+        return replace(self, pipeline=self.pipeline.with_glossary(glossary))
+
+    def _check_keeps_terms(self) -> None:
+        """Refuse what does not keep the terms of a glossary."""
         if self.decoding.sampling is not None:
             raise UsageError(
                 "a glossary needs beam search, but decoding.sampling draws translations at random",
@@ -119,7 +122,11 @@ class Translator:
                 "a glossary needs plain beam search, but decoding.diversity asks for diverse beam search",
                 hint="leave out decoding.diversity or the glossary",
             )
-        return replace(self, pipeline=self.pipeline.with_glossary(glossary))
+        if self.protects_spans:
+            raise UsageError(
+                "protected spans cannot be used with a glossary",
+                hint="a sentence with spans may be translated in pieces or copied, and then its terms may be missing",
+            )
 
     def in_direction(self, number: int) -> "Translator":
         """The translator of the direction with this index in `data.directions`."""

@@ -48,7 +48,9 @@ PICTURES = {
         _PAPER,
     ),
     "masks": Picture(
-        "the masks of attention: causal, padding, and both", "charts.attention_masks", "draw_masks"
+        "the masks of the three kinds of attention: causal, and padding of the source",
+        "charts.attention_masks",
+        "draw_masks",
     ),
     "attention": Picture(
         "attention of one query with its numbers: scores, softmax, weights, the sum of the values",

@@ -55,19 +55,6 @@ class ConfidenceReport(NamedTuple):
         return [heading, f"{'lines':>7}{'confidence':>16}{'mean chrF':>12}", *rows]
 
 
-def confidence_of(translation: Translation) -> float | None:
-    """The geometric mean of the probabilities of the tokens of a translation; None without tokens or details.
-
-    Args:
-        translation: made with its details.
-    """
-    parts = translation.details.parts if translation.details is not None else ()
-    log_probs = [part.explanation.token_log_probs for part in parts]
-    if not sum(map(len, log_probs)):
-        return None
-    return math.exp(float(np.concatenate(log_probs).mean(dtype=np.float64)))
-
-
 def confidence_report(
     translations: Sequence[Translation], references: Sequence[str]
 ) -> ConfidenceReport | None:
@@ -77,7 +64,7 @@ def confidence_report(
         translations: made with their details; blank lines are left out.
         references: one for each translation.
     """
-    confidences = [confidence_of(translation) for translation in translations]
+    confidences = [translation.confidence for translation in translations]
     rows = [row for row, value in enumerate(confidences) if value is not None]
     if not rows:
         return None

@@ -13,17 +13,16 @@ from transformer_cli.errors import DataError
 from transformer_cli.evaluation.scores import resampling, shares
 from transformer_cli.evaluation.scores.bleu_tokens import LengthRatio, MosesBleu
 from transformer_cli.evaluation.scores.resampling import Interval
+from transformer_cli.text.languages import LANGUAGE_OF_NAME, primary_language
 
 Lines = Sequence[str]
 
 # Languages that put no spaces between words: for these BLEU needs another tokenizer.
 _BLEU_TOKENIZERS = {
-    "zh": "zh",
+    **dict.fromkeys(("zh", "cmn", "yue", "wuu", "nan", "hak", "lzh"), "zh"),  # Chinese
     "ja": "char",
     "th": "char",
-    "lo": "char",
-    "km": "char",
-    "my": "char",
+    **dict.fromkeys(("lo", "lao", "km", "khm", "my", "mya", "bur"), "char"),
 }
 UNSPACED_LANGUAGES = frozenset(_BLEU_TOKENIZERS)
 
@@ -151,8 +150,9 @@ def metric_of(name: str, target_language: str | None = None) -> Metric:
 
 
 def language_code(language: str | None) -> str:
-    """The code without its region, in lower case: pt for pt-BR; empty for None."""
-    return (language or "").replace("_", "-").partition("-")[0].lower()
+    """The code without its region, in lower case, of two letters if it is known: pt for pt-BR and por; empty for None."""
+    primary = primary_language(language or "")
+    return LANGUAGE_OF_NAME.get(primary, primary)
 
 
 def _several(references: Lines | Sequence[Lines]) -> list[list[str]]:
@@ -167,7 +167,7 @@ def _bleu_tokenizer(language: str) -> str:
 
 
 def _ter(language: str) -> Metric:
-    is_asian = language in ("zh", "ja")
+    is_asian = language == "ja" or _bleu_tokenizer(language) == "zh"
     return TER(normalized=is_asian, asian_support=is_asian)
 
 

@@ -1,12 +1,17 @@
 """Compares two systems on the same sentences: the difference of each score, and whether it is significant."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from transformer_cli.evaluation.metrics import Measurement
-from transformer_cli.evaluation.scores import resampling
+from transformer_cli.evaluation.scores import randomization, resampling
 
 SIGNIFICANT = 0.05
+SignificanceTest = Literal["bootstrap", "randomization"]
+_TESTS: dict[SignificanceTest, tuple[str, int]] = {
+    "bootstrap": ("paired bootstrap", resampling.NUM_SAMPLES),
+    "randomization": ("approximate randomization", randomization.NUM_TRIALS),
+}
 
 
 class Difference(NamedTuple):
@@ -20,33 +25,39 @@ class Difference(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The differences of two systems, by paired bootstrap resampling (Koehn 2004)."""
+    """The differences of two systems, by paired bootstrap resampling (Koehn 2004) or approximate randomisation."""
 
     other: str
     """The name of the other system: a run or a file."""
     differences: list[Difference]
+    test: SignificanceTest = "bootstrap"
+    """Which computes the p-values."""
 
     def as_json(self) -> dict[str, Any]:
         """A dictionary for `json.dump`."""
         return {
             "name": self.other,
-            "samples": resampling.NUM_SAMPLES,
+            "test": self.test,
+            "samples": _TESTS[self.test][1],
             "seed": resampling.SEED,
             "scores": [difference._asdict() for difference in self.differences],
         }
 
     def lines(self) -> list[str]:
         """A table for people."""
+        test, num_samples = _TESTS[self.test]
         return [
-            f"against {self.other}: paired bootstrap, {resampling.NUM_SAMPLES:,} samples; "
-            f"* for p < {SIGNIFICANT}",
+            f"against {self.other}: {test}, {num_samples:,} samples; * for p < {SIGNIFICANT}",
             f"{'score':<14}{'this':>9}{'other':>9}{'difference':>12}{'p-value':>9}",
             *map(_line, self.differences),
         ]
 
 
 def compare(
-    measured: Sequence[Measurement], others: Sequence[Measurement], other: str
+    measured: Sequence[Measurement],
+    others: Sequence[Measurement],
+    other: str,
+    test: SignificanceTest = "bootstrap",
 ) -> Comparison:
     """Compare this system with another one.
 
@@ -54,15 +65,18 @@ def compare(
         measured: the scores of this system.
         others: the same scores of the other system, on the same sentences.
         other: its name.
+        test: computes the p-values.
     """
-    return Comparison(
-        other, [_difference(mine, its) for mine, its in zip(measured, others, strict=True)]
-    )
+    differences = [_difference(mine, its, test) for mine, its in zip(measured, others, strict=True)]
+    return Comparison(other, differences, test)
 
 
-def _difference(mine: Measurement, its: Measurement) -> Difference:
+def _difference(mine: Measurement, its: Measurement, test: SignificanceTest) -> Difference:
     value, other = mine.value(), its.value()
-    p_value = resampling.paired_p_value(mine.resampled(), its.resampled(), value - other)
+    if test == "randomization":
+        p_value = randomization.randomized_p_value(mine.metric, mine.statistics, its.statistics)
+    else:
+        p_value = resampling.paired_p_value(mine.resampled(), its.resampled(), value - other)
     return Difference(mine.name, value, other, p_value)
 
 

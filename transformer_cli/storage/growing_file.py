@@ -1,17 +1,21 @@
 """A file that grows piece by piece; notes beside it say which of its bytes are valid after a crash."""
 
+import hashlib
 import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from transformer_cli.errors import TryAgainError
+from transformer_cli.errors import DataError, TryAgainError
 from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
 from transformer_cli.storage.json_lines import append_json_line, read_json_lines
 from transformer_cli.storage.lock import try_lock
 
 NOTES_SUFFIX = ".notes.jsonl"
+
+_DIGEST = "bytes_sha256"
+_READ_BYTES = 1 << 20
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +25,8 @@ class GrowingFile:
 
     A piece is flushed to disk before its note is written. So all bytes of which a note tells are there, and bytes
     without a note are removed when the file is opened again. The notes are JSON Lines, in a file of the same name
-    with the suffix .notes.jsonl.
+    with the suffix .notes.jsonl. Each note has the SHA-256 of all bytes up to it, so that a file whose bytes were
+    changed is noticed.
     """
 
     def __init__(self, path: Path, *, fs: FileSystem = REAL) -> None:
@@ -30,12 +35,14 @@ class GrowingFile:
         self._fs = fs
         self.notes: list[dict[str, Any]] = []
         """The notes that were there when the file was opened, oldest first; empty for a new file."""
+        self._digest = hashlib.sha256()
 
     def __enter__(self) -> Self:
         """Open or create the file, and remove what has no note.
 
         Raises:
             TryAgainError: another process extends the file.
+            DataError: bytes of which a note tells are not those that were written.
         """
         with errors_explained(self.path, fs=self._fs, creating=True):
             self._file = self._fs.open_to_append(self.path)
@@ -66,7 +73,9 @@ class GrowingFile:
             while rest:
                 rest = rest[self._fs.write(self._file, rest) :]
             self._fs.flush(self._file)
-        append_json_line(self.notes_path, {**note, "num_bytes": self.num_bytes}, fs=self._fs)
+        self._digest.update(piece)
+        facts = {"num_bytes": self.num_bytes, _DIGEST: self._digest.hexdigest()}
+        append_json_line(self.notes_path, {**note, **facts}, fs=self._fs)
 
     def remove(self) -> None:
         """Delete the file and its notes, which nobody needs any more."""
@@ -89,5 +98,20 @@ class GrowingFile:
                 self.path,
                 self.notes_path,
             )
+        num_valid = self.notes[-1]["num_bytes"] if self.notes else 0
+        self._read(num_valid)
+        written = self.notes[-1].get(_DIGEST) if self.notes else None
+        if written not in (None, self._digest.hexdigest()):  # an earlier version noted no digest
+            raise DataError(
+                f"{self.path}: the file has changed: its first {num_valid:,} bytes are not the bytes that were written",
+                hint=f"put the old bytes back; or delete {self.path}, to begin again",
+            )
         with errors_explained(self.path, fs=self._fs):
-            os.ftruncate(self._file, self.notes[-1]["num_bytes"] if self.notes else 0)
+            os.ftruncate(self._file, num_valid)
+
+    def _read(self, num_bytes: int) -> None:
+        """Add the first bytes of the file to the digest."""
+        with errors_explained(self.path, fs=self._fs), self.path.open("rb") as file:
+            while piece := file.read(min(_READ_BYTES, num_bytes)):
+                self._digest.update(piece)
+                num_bytes -= len(piece)

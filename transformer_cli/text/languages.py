@@ -139,6 +139,12 @@ def language_code(given: str) -> str | None:
     return given if _CODE.fullmatch(given) else None
 
 
+def is_known_language(code: str) -> bool:
+    """Whether the code, without its region, is one of those whose names or whose writing is known here."""
+    primary = primary_language(code)
+    return primary in LANGUAGE_OF_NAME or primary in _WITHOUT_SPACES
+
+
 def meant_among(given: str, codes: Sequence[str]) -> str | None:
     """The one of several codes of languages that a person means by a code or a name; None if it is none, or not clear.
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from transformer_cli.commands.translate import run_translation
-from transformer_cli.config import PhrasebookData, TokenizerConfig
+from transformer_cli.commands.translating.prompt import direction_towards
+from transformer_cli.config import Direction, PhrasebookData, SequencesData, TokenizerConfig
 from transformer_cli.decoding import Glossary, Translator
+from transformer_cli.errors import UsageError
 from transformer_cli.text.tokenizer import train_tokenizer
 
 from ...decoding.small_translators import WORDS, tokenizer_of_words, translator
@@ -90,7 +92,7 @@ def test_the_beam_can_be_changed(typed: Typed, of_words: Translator) -> None:
         (":beam 0", ":beam 0: Input should be greater than or equal to 1"),
         (":beam 65", ":beam 65: Input should be less than or equal to 64"),
         (":to", ":to: the language is missing"),
-        (":to xx", "--to xx: this model translates into it"),
+        (":to xx", ":to xx: this model translates into it\n  hint: such as :to it"),
         (":why", ":why: nothing was translated yet"),
     ],
 )
@@ -155,6 +157,32 @@ def test_the_target_language_can_be_changed(typed: Typed) -> None:
     out, _ = typed(*lines, ":to en", *lines, ":to Italian", *lines, of=both.towards("it"))
     assert out == expected
     assert expected[:2] != expected[2:4]
+
+
+def test_the_source_language_stays_where_the_model_can_translate_from_it() -> None:
+    def chosen(now: str, language: str, *pairs: str) -> str:
+        directions = tuple(Direction(*pair.split("-")) for pair in pairs)
+        data, languages = SimpleNamespace(directions=directions), Direction(*now.split("-"))
+        pipeline: Any = SimpleNamespace(data=data, languages=languages)
+        return str(directions[direction_towards(language, pipeline)])
+
+    pairs = ("en-it", "fr-de", "en-de", "it-en")
+    assert chosen("en-it", "de", *pairs) == "en-de"
+    assert chosen("fr-de", "de", *pairs) == "fr-de"
+    assert chosen("fr-de", "German", *pairs) == "fr-de"
+    assert chosen("en-it", "en", *pairs) == "it-en"
+    with pytest.raises(UsageError, match=":to de: this model translates into de from fr, en, but") as refused:  # fmt: skip
+        chosen("it-en", "de", *pairs)
+    assert refused.value.hint == (
+        "end with :quit, and start again with --to de --from fr or --to de --from en"
+    )
+
+
+def test_a_model_of_a_task_is_told_to_know_no_language(typed: Typed) -> None:
+    data = SequencesData(source="sequences", task="copy")
+    _, err = typed(":to it", of=translator(tokenizer_of_words(), data=data))
+    assert ":to it: the model of task copy translates no language" in err
+    assert "--to" not in err
 
 
 def test_a_term_that_is_missing_is_told(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from transformer_cli.drawing.charts.position_waves import encodings
+from transformer_cli.drawing.charts.position_waves import CLOCKS, columns_of_hands, encodings
 from transformer_cli.drawing.pictures import draw_picture
 
 D_MODEL = 128
@@ -32,9 +32,18 @@ def test_halves_have_the_same_waves_in_another_order() -> None:
 
 def test_a_curve_is_the_column_that_its_label_names() -> None:
     values = encodings(D_MODEL, in_halves=False)
-    [axes] = [axes for axes in draw_picture("sinusoids").get_axes() if axes.get_lines()]
-    assert len(axes.get_lines()) == 4
-    for line in axes.get_lines():
-        column = int(str(line.get_label()).removeprefix("column ").split(":")[0])
-        assert str(line.get_label()).endswith("cos" if column % 2 else "sin")
+    curves = draw_picture("sinusoids").get_axes()[3].get_lines()
+    assert [line.get_label() for line in curves] == ["column 16", "column 32", "column 48"]
+    for line in curves:
+        column = int(str(line.get_label()).removeprefix("column "))
         np.testing.assert_array_equal(line.get_ydata(), values[:, column])
+
+
+def test_a_hand_of_a_clock_turns_by_the_angle_of_its_columns() -> None:
+    clocks = draw_picture("sinusoids").get_axes()[-len(CLOCKS) :]
+    for axes, position in zip(clocks, CLOCKS, strict=True):
+        assert axes.get_title() == f"position {position}"
+        for line, column in zip(axes.get_lines(), columns_of_hands(D_MODEL), strict=True):
+            angle = position / 10_000 ** (column / D_MODEL)  # from 12 o'clock, clockwise
+            end = np.asarray(line.get_xydata())[1]
+            np.testing.assert_allclose(end, [np.sin(angle), np.cos(angle)], atol=1e-12)

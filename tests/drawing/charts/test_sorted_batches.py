@@ -10,7 +10,7 @@ from transformer_cli.commands.data import show_data
 from transformer_cli.config import load_config
 from transformer_cli.data.batches.batch import collate
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.drawing.charts.sorted_batches import BatchesInOrder, orders_of
+from transformer_cli.drawing.charts.sorted_batches import NUM_ROWS, BatchesInOrder, orders_of
 from transformer_cli.drawing.pictures import draw_picture
 
 OVERRIDES = "data.num_pairs=3000", "training.batch_tokens=400"
@@ -43,7 +43,7 @@ def test_the_picture_says_the_share_that_tfm_data_prints(
     share = json.loads(capsys.readouterr().out)["report"]["padding_share"]
     figure = draw_picture("batches", config="en-it.yaml", overrides=OVERRIDES)
     titles = [part.get_suptitle() for part in figure.subfigs]
-    assert titles[1] == f"sorted by length (batch_tokens: 400): {share:.1%} padding"
+    assert titles[1].startswith(f"sorted by length (batch_tokens: 400): {share:.1%} padding")
     assert sorted(tmp_path.iterdir()) == [tmp_path / "runs"]
 
 
@@ -80,3 +80,29 @@ def test_a_corpus_of_a_few_pairs_is_drawn_too() -> None:
     overrides = "data.num_pairs=4", "training.batch_sentences=3", "training.max_epochs=1"
     figure = draw_picture("batches", config="copy.yaml", overrides=overrides)
     assert figure.get_axes()
+
+
+def test_the_pairs_of_random_batches_are_in_no_order(
+    orders: tuple[BatchesInOrder, BatchesInOrder],
+) -> None:
+    in_random_order, by_length = orders
+    for order, is_sorted in ((in_random_order, False), (by_length, True)):
+        for batch in order.batches:
+            gap = int(np.flatnonzero(batch[0] < 0)[0])
+            lengths = batch[:, :gap].sum(1)
+            steps = np.abs(np.diff(lengths)).mean()
+            assert (steps < 1) == is_sorted
+
+
+def test_the_picture_shows_the_first_pairs_of_each_batch() -> None:
+    figure = draw_picture("batches", config="en-it.yaml", overrides=OVERRIDES)
+    panels = [axes for axes in figure.get_axes() if axes.get_images()]
+    assert panels
+    for axes in panels:
+        assert axes.get_images()[0].get_array().shape[0] <= NUM_ROWS  # type: ignore[union-attr]
+        assert [text.get_text() for text in axes.texts] == ["source", "target"]
+    [legend] = figure.legends
+    assert (
+        legend.get_title().get_text()
+        == f"a row is a pair; of each batch, the first {NUM_ROWS} pairs are drawn"
+    )

@@ -87,3 +87,21 @@ def test_the_number_of_parameters_is_that_of_the_model() -> None:
         model = Transformer(config.model, 37_000, 37_000)
     count = sum(parameter.numel() for parameter in model.parameters())
     assert f"{count:,} parameters" in texts_of()
+
+
+def test_each_attention_has_arrows_for_queries_keys_and_values() -> None:
+    texts = draw_picture("architecture").get_axes()[0].texts
+    letters = [
+        (one.get_text(), one.get_position()) for one in texts if one.get_text() in ("Q", "K", "V")
+    ]
+    assert sorted(letter for letter, _ in letters) == ["K"] * 3 + ["Q"] * 3 + ["V"] * 3
+    cross = next(one for one in texts if one.get_text() == "cross_attention").get_position()
+    # Keys and values of cross-attention come from the encoder, which stands on the left; its queries come from below.
+    beside = {
+        letter for letter, (x, y) in letters if abs(y - cross[1]) < 0.5 and x < cross[0] - 1.2
+    }
+    assert beside == {"K", "V"}
+
+
+def test_sentences_go_into_the_tokenizer() -> None:
+    assert {"source sentences", "target sentences, in training"} <= {*texts_of()}

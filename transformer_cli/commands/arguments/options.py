@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -69,6 +69,13 @@ FromOption = Annotated[
         "--from",
         metavar="LANGUAGE",
         help="Language of the source, if the model translates from several.",
+    ),
+]
+SignificanceOption = Annotated[
+    Literal["bootstrap", "randomization"] | None,
+    typer.Option(
+        "--significance",
+        help="The test behind the p-values of --against; bootstrap if absent.",
     ),
 ]
 ScoresOption = Annotated[

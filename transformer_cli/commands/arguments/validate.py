@@ -14,6 +14,7 @@ from transformer_cli.commands.arguments.options import (
     Overrides,
     RunsOption,
     ScoresOption,
+    SignificanceOption,
     ToOption,
     set_option,
 )
@@ -68,6 +69,7 @@ def validate(
     reference: ReferenceOption = None,
     scores: ScoresOption = None,
     against: AgainstOption = None,
+    significance: SignificanceOption = None,
     breakdown: BreakdownOption = False,
     calibration: CalibrationOption = False,
     report: ReportOption = None,
@@ -102,7 +104,7 @@ def validate(
     run_validation(
         run,
         held_out,
-        Wanted(against, breakdown, calibration, report),
+        Wanted(against, breakdown, calibration, report, significance),
         overrides=settings,
         as_json=as_json,
     )

@@ -10,11 +10,12 @@ from transformer_cli.commands.streams.output_file import is_new_or_regular, open
 from transformer_cli.commands.streams.typed_lines import Conversation
 from transformer_cli.commands.translating.reasons import reason_lines
 from transformer_cli.commands.translating.task import InputLine, Task, input_lines
-from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding import Translator, UnknownWords
+from transformer_cli.config import DecodingConfig, SequencesData
+from transformer_cli.decoding import TextPipeline, Translator, UnknownWords
 from transformer_cli.decoding.glossary.glossary_use import GlossaryUse
 from transformer_cli.errors import TfmError, UsageError
 from transformer_cli.signals import ended_after
+from transformer_cli.text.languages import meant_among
 
 SIGN = ":"
 """A line that begins with this sign is a command; a text that begins with it is typed with two."""
@@ -116,9 +117,11 @@ class Prompt:
     def _set_target(self, value: str) -> None:
         if not value:
             raise UsageError(":to: the language is missing", hint="such as :to it")
-        translator = self.task.translator.towards(value)
-        self._use(translator)
-        self.conversation.speak(translator.pipeline)
+        translator = self.task.translator
+        pipeline = translator.pipeline
+        number = direction_towards(value, pipeline)
+        self._use(translator.in_direction(number))
+        self.conversation.speak(self.task.translator.pipeline)
 
     def _tell_why(self, value: str) -> None:
         if self.last is None:
@@ -149,3 +152,35 @@ class Prompt:
 
     def _use(self, translator: Translator) -> None:
         self.task = replace(self.task, translator=translator)
+
+
+def direction_towards(language: str, pipeline: TextPipeline) -> int:
+    """The index of the direction into a language: from the source language of now, if the model can do that.
+
+    Raises:
+        UsageError: the model does not translate into this language, or from several others into it.
+    """
+    if isinstance(pipeline.data, SequencesData):
+        raise UsageError(
+            f":to {language}: the model of task {pipeline.data.task} translates no language",
+            hint="type the next line without :to",
+        )
+    directions, now = pipeline.data.directions, pipeline.languages
+    targets = list(dict.fromkeys(one.target for one in directions))
+    target = meant_among(language, targets)
+    if target is None:
+        raise UsageError(
+            f":to {language}: this model translates into {', '.join(targets)}",
+            hint="such as " + " or ".join(f":to {one}" for one in targets),
+        )
+    fitting = [number for number, one in enumerate(directions) if one.target == target]
+    from_now = [number for number in fitting if directions[number].source == now.source]
+    if len(from_now or fitting) > 1:
+        sources = [directions[number].source for number in fitting]
+        raise UsageError(
+            f":to {language}: this model translates into {target} from {', '.join(sources)}, but the prompt is "
+            f"set to {now.source}",
+            hint="end with :quit, and start again with "
+            + " or ".join(f"--to {target} --from {source}" for source in sources),
+        )
+    return (from_now or fitting)[0]

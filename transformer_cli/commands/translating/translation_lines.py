@@ -92,7 +92,11 @@ def _as_json(translation: Translation, wishes: Wishes, pipeline: TextPipeline) -
 
 
 def _details(details: LineDetails, wishes: Wishes, pipeline: TextPipeline) -> dict[str, Any]:
-    facts: dict[str, Any] = {"alignment": pharaoh(details.links)}
+    confidence = details.confidence
+    facts: dict[str, Any] = {
+        "alignment": pharaoh(details.links),
+        "confidence": None if confidence is None else _rounded(confidence),
+    }
     if wishes.details or wishes.attention:
         parts = [_part(part, pipeline) for part in details.parts]
         if wishes.attention:
@@ -113,7 +117,9 @@ def _part(part: PartDetails, pipeline: TextPipeline) -> dict[str, Any]:
         explanation.best_probs.tolist(),
         strict=True,
     )
+    confidence = LineDetails((part,), ()).confidence
     return {
+        "confidence": None if confidence is None else _rounded(confidence),
         "source_tokens": pipeline.source_tokenizer.tokens(part.source_ids),
         "target_tokens": [
             {

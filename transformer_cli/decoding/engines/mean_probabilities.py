@@ -14,8 +14,16 @@ from transformer_cli.model.precision import at_least_float32
 class MeanScorer:
     """A `Scorer` whose probabilities are the mean of those of several scorers."""
 
-    def __init__(self, scorers: Sequence[AttendingScorer]) -> None:
+    def __init__(
+        self, scorers: Sequence[AttendingScorer], attending: Sequence[AttendingScorer]
+    ) -> None:
+        """
+        Args:
+            scorers: of all models.
+            attending: those of them that read the same source tokens, so that their weights have a mean.
+        """
         self._scorers = scorers
+        self._attending = attending
 
     def advance(self, last_ids: Tensor) -> Tensor:
         """(R,) int64 to (R, V): see `Scorer.advance`."""
@@ -25,7 +33,7 @@ class MeanScorer:
 
     def attention(self) -> Tensor:
         """(R, S): the mean of the weights; see `AttendingScorer.attention`."""
-        return torch.stack([scorer.attention() for scorer in self._scorers]).mean(0)
+        return torch.stack([scorer.attention() for scorer in self._attending]).mean(0)
 
     def select(self, rows: Tensor, *, keeps_sources: bool = False) -> None:
         """The rows of all scorers move alike."""

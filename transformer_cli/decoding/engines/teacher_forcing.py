@@ -11,6 +11,7 @@ from torch import Tensor
 from transformer_cli.decoding.engine import Explanation, SpecialIds, TokenIds
 from transformer_cli.decoding.engines.cross_attention import aligning_layer, attended_layers
 from transformer_cli.decoding.engines.mean_probabilities import mean_log_probs
+from transformer_cli.decoding.engines.source_reading import SourceReading, read_by_all
 from transformer_cli.decoding.length_batches import length_batches, max_logits
 from transformer_cli.memory import to_device
 from transformer_cli.model import Transformer
@@ -37,6 +38,9 @@ class TeacherForcing:
     special_ids: SpecialIds
     sequence_format: SequenceFormat
     device: torch.device
+    readings: tuple[SourceReading | None, ...] = (None,)
+    """For each model, how it reads a source; None: it reads the given ids, as the first model does. Only the attention
+    of these models is averaged."""
 
     def explain(
         self,
@@ -65,9 +69,8 @@ class TeacherForcing:
         self, pairs: Sequence[tuple[TokenIds, TokenIds]], num_best: int
     ) -> Iterator[Explanation]:
         batch = self._batch(pairs)
-        predicted = [_predicted(model, batch) for model in self.models]
-        log_probs = mean_log_probs([at_least_float32(one).log_softmax(-1) for one, _ in predicted])
-        attention = torch.stack([weights for _, weights in predicted]).mean(0)
+        logits, attention = self._predicted(batch)
+        log_probs = mean_log_probs([at_least_float32(one).log_softmax(-1) for one in logits])
         of_targets = log_probs.gather(-1, batch.target_ids.unsqueeze(-1)).squeeze(-1)  # (B, T)
         aligned = self._aligned(attention, batch.source_ids)
         best = log_probs.topk(min(num_best, log_probs.size(-1)), dim=-1)  # (B, T, K)
@@ -86,6 +89,19 @@ class TeacherForcing:
                 best_ids=best_ids,
                 best_log_probs=best_log_probs,
             )
+
+    def _predicted(self, batch: _Batch) -> tuple[list[Tensor], Tensor]:
+        """The (B, T, V) logits of each model, and the (B, T, S) mean of the attention on the given source tokens."""
+        read = read_by_all(self.readings, batch.source_ids, batch.source_mask)
+        logits, attention = [], []
+        for model, (source_ids, source_mask), reading in zip(
+            self.models, read, self.readings, strict=True
+        ):
+            of_model, weights = _predicted(model, source_ids, source_mask, batch.decoder_input_ids)
+            logits.append(of_model)
+            if reading is None:
+                attention.append(weights)
+        return logits, torch.stack(attention).mean(0)
 
     def _aligned(self, attention: Tensor, source_ids: Tensor) -> Tensor:
         """(B, T): for each target token, the source token with the largest weight, a token of the text if there is one."""
@@ -108,10 +124,12 @@ class TeacherForcing:
         return to_device(torch.from_numpy(array), self.device)
 
 
-def _predicted(model: Transformer, batch: _Batch) -> tuple[Tensor, Tensor]:
+def _predicted(
+    model: Transformer, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
+) -> tuple[Tensor, Tensor]:
     """(B, T, V) logits, and (B, T, S) attention weights of the layer that aligns best, as a mean over heads."""
-    memory = model.encode(batch.source_ids, batch.source_mask)  # (B, S, D)
-    inputs = batch.decoder_input_ids, memory, batch.source_mask
+    memory = model.encode(source_ids, source_mask)  # (B, S, D)
+    inputs = decoder_input_ids, memory, source_mask
     chosen = aligning_layer(len(model.decoder.layers))
     x = attention = memory  # the decoder has at least one layer, so both are replaced
     for number, layer in enumerate(attended_layers(model, *inputs)):

@@ -1,11 +1,20 @@
-"""A picture of the sinusoids: the vectors that are added to the embeddings, and some of their columns."""
+"""A picture of the sinusoids: the vectors that are added to embeddings, some of their columns, and these as hands of clocks."""
 
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from transformer_cli.config import Config
-from transformer_cli.drawing.theme import SMALL, Theme, colormap, grid, new_figure, style
+from transformer_cli.drawing.theme import (
+    SMALL,
+    TEXT,
+    Theme,
+    colormap,
+    grid,
+    new_figure,
+    style,
+    without_frame,
+)
 from transformer_cli.errors import ConfigError
 from transformer_cli.model.positions import SinusoidalPositions
 
@@ -13,6 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NUM_POSITIONS = 100
+CLOCKS = (0, 10, 20, 30)
+"""The positions that have a clock."""
+DASHES = ("-", "--", ":")
+"""Of the fast, the middle and the slow hand."""
 
 
 def encodings(d_model: int, *, in_halves: bool) -> Any:
@@ -22,7 +35,7 @@ def encodings(d_model: int, *, in_halves: bool) -> Any:
 
 
 def draw_sinusoids(config: Config, theme: Theme) -> "Figure":
-    """The encodings of the first positions, interleaved and in halves, and four columns as curves.
+    """The encodings of the first positions in both orders, three columns as curves, and the same as hands of clocks.
 
     Raises:
         ConfigError: the width is odd, so sines and cosines have no pairs.
@@ -30,12 +43,31 @@ def draw_sinusoids(config: Config, theme: Theme) -> "Figure":
     d_model = config.model.d_model
     if d_model % 2:
         raise ConfigError(f"sinusoidal positions need an even d_model, not {d_model}")
-    figure = new_figure(6.3, theme)
-    halves: Any = figure.subfigures(2, 1, height_ratios=(1.35, 1))
-    upper, lower = halves
-    for part in halves:
+    figure = new_figure(8.8, theme)
+    parts: Any = figure.subfigures(3, 1, height_ratios=(1.35, 1, 0.8))
+    for part in parts:
         part.set_facecolor(theme.background)
-    left, right = upper.subplots(1, 2, sharey=True)
+    _draw_encodings(parts[0], d_model, theme)
+    _draw_columns(parts[1].subplots(), d_model, theme)
+    pairs = ", ".join(f"{column}-{column + 1}" for column in columns_of_hands(d_model))
+    parts[2].suptitle(
+        f"columns {pairs} as hands of a clock: a hand points to (sine, cosine)",
+        x=0.065, ha="left", fontsize=TEXT, color=theme.ink,
+    )  # fmt: skip
+    for axes, position in zip(parts[2].subplots(1, len(CLOCKS)), CLOCKS, strict=True):
+        _draw_clock(axes, position, d_model, theme)
+    return figure
+
+
+def columns_of_hands(d_model: int) -> list[int]:
+    """The columns of the sines of three hands, from a fast to a slow one; fewer in a narrow model."""
+    eighth = d_model // 8 // 2 * 2
+    return sorted({eighth, 2 * eighth, 3 * eighth})
+
+
+def _draw_encodings(part: Any, d_model: int, theme: Theme) -> None:
+    """Two heat maps: sines and cosines side by side, and in halves."""
+    left, right = part.subplots(1, 2, sharey=True)
     colors = colormap(theme.diverging)
     for axes, name, in_halves in (
         (left, "sinusoidal", False),
@@ -48,33 +80,47 @@ def draw_sinusoids(config: Config, theme: Theme) -> "Figure":
     left.set_ylabel("position")
     left.yaxis.label.set_color(theme.muted)
     left.yaxis.label.set_fontsize(SMALL)
-    bar = figure.colorbar(image, ax=[left, right], ticks=[-1, 0, 1], pad=0.02, aspect=30)
+    bar = part.colorbar(image, ax=[left, right], ticks=[-1, 0, 1], pad=0.02, aspect=30)
     bar.outline.set_visible(False)
     bar.ax.tick_params(colors=theme.muted, labelsize=SMALL, length=0)
-    _draw_columns(lower.subplots(), d_model, theme)
-    return figure
 
 
 def _draw_columns(axes: Any, d_model: int, theme: Theme) -> None:
-    """A sine and its cosine, and two slower sines, of interleaved columns."""
+    """The sines of the three hands over the positions."""
     values = encodings(d_model, in_halves=False)
-    fast = d_model // 8 // 2 * 2
-    columns = [fast, fast + 1, 2 * fast, 3 * fast]
-    for column, color, dashes in zip(columns, theme.lines, ("-", "--", "-.", ":"), strict=False):
-        kind = "cos" if column % 2 else "sin"
-        label = f"column {column}: {kind}"
+    for column, color, dashes in zip(columns_of_hands(d_model), theme.lines, DASHES, strict=False):
+        label = f"column {column}"
         axes.plot(values[:, column], color=color, linestyle=dashes, linewidth=2.0, label=label)
     axes.set_xlabel("position")
     axes.set_ylabel("value")
     axes.set_xlim(0, NUM_POSITIONS - 1)
     axes.set_ylim(-1.05, 1.05)
-    style(axes, theme, title="four columns of sinusoidal")
+    style(axes, theme, title="three columns of sinusoidal: each one is a slower wave")
     grid(axes, theme)
     axes.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, -0.22),
-        ncols=4,
+        ncols=3,
         fontsize=SMALL,
         frameon=False,
         labelcolor=theme.ink,
     )
+
+
+def _draw_clock(axes: Any, position: int, d_model: int, theme: Theme) -> None:
+    """Each pair of columns as a hand that ends at (sine, cosine): at position 0 it shows 12 o'clock."""
+    from matplotlib.patches import Circle
+
+    axes.add_patch(Circle((0, 0), 1.0, fill=False, edgecolor=theme.faint, linewidth=1.2))
+    values = encodings(d_model, in_halves=False)[position]
+    for column, color, dashes in zip(columns_of_hands(d_model), theme.lines, DASHES, strict=False):
+        sine, cosine = values[column : column + 2]
+        axes.plot([0, sine], [0, cosine], color=color, linestyle=dashes, linewidth=2.4)
+    axes.set_aspect("equal")
+    axes.set_xlim(-1.15, 1.15)
+    axes.set_ylim(-1.15, 1.15)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    style(axes, theme)
+    axes.set_title(f"position {position}", fontsize=SMALL, color=theme.ink)
+    without_frame(axes)

@@ -89,19 +89,14 @@ def _draw_circle(axes: Any, width: int, pair: int, theme: Theme) -> None:
 def _draw_angles(axes: Any, width: int, theme: Theme) -> None:
     rotation = rotation_at(0, NUM_POSITIONS, width, torch.zeros(1, dtype=torch.float64))
     angles = np.unwrap(np.arctan2(rotation.sines.numpy(), rotation.cosines.numpy()), axis=0)
-    positions = np.arange(1, NUM_POSITIONS)  # a logarithm has no place for 0
     for pair, color in zip(_pairs(width), theme.lines, strict=False):
         label = f"{2 * pair}, {2 * pair + 1}"
-        axes.plot(positions, angles[1:, pair], color=color, linewidth=2.0, label=label)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(1, NUM_POSITIONS)
-    axes.set_xticks([1, 2, 4, 8, 16, 32, 64], ["1", "2", "4", "8", "16", "32", "64"])
-    axes.set_yticks([0.01, 0.1, 1, 10], ["0.01", "0.1", "1", "10"])
-    axes.minorticks_off()
+        axes.plot(angles[:, pair], color=color, linewidth=2.0, label=label)
+    axes.set_xlim(0, NUM_POSITIONS - 1)
+    axes.set_ylim(0, NUM_POSITIONS - 1)
     axes.set_xlabel("position")
     axes.set_ylabel("angle in radians")
-    style(axes, theme, title="angles of some pairs of columns")
+    style(axes, theme, title="later pairs of columns turn more slowly")
     grid(axes, theme)
     _legend(axes, theme, "columns")
 
@@ -110,7 +105,7 @@ def _draw_products(axes: Any, width: int, theme: Theme) -> None:
     """The product of the same query and key, both turned, by the distance of their positions."""
     for start, color, marker in zip(STARTS, theme.lines, ("o", "x", "+"), strict=False):
         vectors = turned(width, NUM_POSITIONS, start)
-        products = (vectors @ vectors[0] / (width / 2)).numpy()
+        products = (vectors @ vectors[0] / (vectors[0] @ vectors[0])).numpy()
         axes.plot(
             products,
             color=color,
@@ -122,7 +117,11 @@ def _draw_products(axes: Any, width: int, theme: Theme) -> None:
         )
     axes.set_xlim(0, NUM_POSITIONS - 1)
     axes.set_xlabel("distance from query to key")
-    axes.set_ylabel(f"query · key / {width // 2}")
+    axes.set_ylabel("query · key; 1 at distance 0")
+    axes.text(
+        0.97, 0.95, "the three curves lie\non one another", transform=axes.transAxes,
+        ha="right", va="top", fontsize=SMALL, color=theme.muted,
+    )  # fmt: skip
     style(axes, theme, title="only the distance counts")
     grid(axes, theme)
     _legend(axes, theme, "position of the query")

@@ -104,13 +104,15 @@ def _say_settings(rest: Sequence[Any], config: Config, theme: Theme) -> None:
     lines = [
         f"warmup_steps: {training.warmup_steps:,}",
         f"max_steps: {last_step(training):,}",
-        f"peak, but for noam: {in_words(with_schedule(training, 'constant').peak_learning_rate)}",
-        f"d_model, for noam: {config.model.d_model}",
-        f"plateau: {NUM_DROPS} drops as an example",
+        "peak of all kinds but noam:",
+        f"    learning_rate: {in_words(with_schedule(training, 'constant').peak_learning_rate)}",
+        "peak of noam: it follows from",
+        f"    d_model: {config.model.d_model}, warmup_steps",
+        f"plateau: {NUM_DROPS} example drops",
     ]
     for axes in rest:
         axes.set_axis_off()
     rest[0].text(
-        0.08, 0.9, "\n".join(lines), transform=rest[0].transAxes, va="top", linespacing=1.7,
+        0.08, 0.9, "\n".join(lines), transform=rest[0].transAxes, va="top", linespacing=1.45,
         fontsize=SMALL, color=theme.ink,
     )  # fmt: skip

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NUM_BATCHES = 5
 NUM_ROWS = 40
-"""Of a batch, at most this many sentences are drawn."""
+"""Of a batch, at most this many pairs are drawn: its first ones."""
 TOKEN, PADDING = 1, 0
 
 
@@ -70,7 +70,7 @@ def orders_of(prepared: PreparedData) -> tuple[BatchesInOrder, BatchesInOrder]:
     # A pool is sorted by length; a pool of one batch leaves the order of the batches random.
     shuffled = replace(by_length, budget=Budget(sentences=num_sentences), pool_size=num_sentences)
     return (
-        _sample(shuffled, f"random order ({num_sentences} pairs in a batch)"),
+        _sample(shuffled, "random order", is_sorted=False),
         _sample(by_length, f"sorted by length ({_limit(config)})"),
     )
 
@@ -93,8 +93,11 @@ def _prepared(config: Config) -> Iterator[PreparedData]:
         yield prepare_data(config, Path(folder) / "data", has_begun=False)
 
 
-def _sample(order: EpochOrder, title: str) -> BatchesInOrder:
+def _sample(order: EpochOrder, title: str, *, is_sorted: bool = True) -> BatchesInOrder:
     chosen = list(itertools.islice(order.batches(0), NUM_BATCHES))
+    if not is_sorted:
+        # `batches` sorts the pairs of a batch, which changes nothing about its padding.
+        chosen = [np.random.default_rng(seed).permutation(one) for seed, one in enumerate(chosen)]
     batches, shares = [], []
     for indices in chosen:
         sides = [_cells(lengths) for lengths in order.lengths_of(indices, 0)]
@@ -114,7 +117,7 @@ def _draw(part: Any, order: BatchesInOrder, longest: int, theme: Theme) -> None:
     from matplotlib.colors import ListedColormap
 
     part.suptitle(
-        f"{order.title}: {order.padding_share:.1%} padding",
+        f"{order.title}: {order.padding_share:.1%} padding in all batches, five of them:",
         x=0.015,
         ha="left",
         fontsize=TEXT,
@@ -124,14 +127,26 @@ def _draw(part: Any, order: BatchesInOrder, longest: int, theme: Theme) -> None:
     for axes, batch, share in zip(
         part.subplots(1, len(order.batches)), order.batches, order.shares, strict=True
     ):
-        shown = batch[np.linspace(0, len(batch) - 1, min(NUM_ROWS, len(batch))).round().astype(int)]
+        shown = batch[:NUM_ROWS]
         axes.imshow(shown, cmap=colors, vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
         for edge in range(1, len(shown)):
             axes.axhline(edge - 0.5, color=theme.background, linewidth=0.5)
         axes.set_xlim(-0.5, longest - 0.5)
         axes.set_ylim(NUM_ROWS - 0.5, -0.5)
         axes.set_axis_off()
-        axes.set_title(f"{share:.1%}", fontsize=SMALL, color=theme.muted, loc="left")
+        title = f"{len(batch)} pairs: {share:.1%}"
+        axes.set_title(title, fontsize=SMALL, color=theme.muted, loc="left", pad=20)
+        gap = int(np.flatnonzero(batch[0] < 0)[0])
+        _name_sides(axes, max(gap + 0.5, 0.36 * longest), theme)
+
+
+def _name_sides(axes: Any, left: float, theme: Theme) -> None:
+    """The words source and target above a batch; that of the target begins at this column."""
+    for word, column in (("source", -0.5), ("target", left)):
+        axes.annotate(
+            word, (column, 1.0), (0, 5), xycoords=("data", "axes fraction"), textcoords="offset points",
+            fontsize=SMALL, color=theme.muted, annotation_clip=False,
+        )  # fmt: skip
 
 
 def _say_colors(figure: "Figure", theme: Theme) -> None:
@@ -141,7 +156,7 @@ def _say_colors(figure: "Figure", theme: Theme) -> None:
     colors = {"token": theme.lines[0], "padding": theme.lines[1]}
     figure.legend(
         handles=[Patch(color=color, label=label) for label, color in colors.items()],
-        title="a row is a pair: the source, a gap, the target",
+        title=f"a row is a pair; of each batch, the first {NUM_ROWS} pairs are drawn",
         title_fontsize=SMALL,
         loc="outside lower center",
         ncols=2,

@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 TextSide = Literal["source", "target"]
 
 _X: dict[TextSide, float] = {"source": 2.0, "target": 5.72}
+_TEXTS: dict[TextSide, str] = {
+    "source": "source sentences",
+    "target": "target sentences, in training",
+}
 _IDS: dict[TextSide, str] = {
     "source": "source_ids  (B, S)",
     "target": "decoder_input_ids  (B, T)",
 }
-_TOKENIZERS = 0.12, 0.34
+_TOKENIZERS = 0.52, 0.34
 """Bottom and height of the boxes of the tokenizers."""
 
 
@@ -61,6 +65,9 @@ def _draw_tokenizers(diagram: Diagram, config: Config) -> None:
     """One box for each tokenizer: two, or one where the vocabulary is shared."""
     y, height = _TOKENIZERS
     size, kind = config.tokenizer.vocab_size, config.tokenizer.kind
+    for side, x in _X.items():
+        diagram.text((x, 0.18), _TEXTS[side], size=SMALL)
+        diagram.arrow((x, 0.28), (x, y))
     text = f"{kind}, {size:,} tokens" if size else kind
     if isinstance(config.data, SequencesData):
         text = f"the symbols of the task {config.data.task}"
@@ -148,17 +155,16 @@ def _feed_forward_lines(feed_forward: Any, activation: str) -> tuple[str, ...]:
 
 
 def _draw_memory(encoder: Stack, reader: Point) -> None:
-    """The output of the encoder, on its way to the cross-attention of each decoder layer."""
+    """The output of the encoder, on its way to the keys and values of the cross-attention of each decoder layer."""
     diagram, top = encoder.diagram, encoder.y + 0.24
     between = (_X["source"] + _X["target"]) / 2
     edge = reader[0] - BOX_WIDTH / 2
-    diagram.arrow(
-        (encoder.x, encoder.y),
-        (encoder.x, top),
-        (between, top),
-        (between, reader[1]),
-        (edge, reader[1]),
+    diagram.line(
+        (encoder.x, encoder.y), (encoder.x, top), (between, top), (between, reader[1] - 0.13)
     )
+    for name, y in (("K", reader[1] + 0.13), ("V", reader[1] - 0.13)):
+        diagram.arrow((between, y), (edge, y))
+        diagram.text((edge - 0.2, y + 0.11), name, size=SMALL)
     diagram.text((encoder.x + 0.1, top + 0.14), "memory  (B, S, D)", size=SMALL, ha="left")
 
 

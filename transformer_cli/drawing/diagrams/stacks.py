@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from transformer_cli.drawing.diagrams.blocks import Diagram, Point, Side
 from transformer_cli.drawing.diagrams.wirings import Wiring
-from transformer_cli.drawing.theme import TEXT
+from transformer_cli.drawing.theme import SMALL, TEXT
 
 BOX_WIDTH = 2.5
 MARGIN = 0.32
@@ -12,6 +12,8 @@ MARGIN = 0.32
 _LINE, _PADDING = 0.17, 0.14
 """Heights of a line of text in a box, and of the space above and below all lines."""
 _GAP = 0.19
+_BETWEEN = 0.62
+"""From the arrow of the queries to that of the keys, and from there to that of the values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,23 @@ class Stack:
         self.y = bottom + height
         return self.x, bottom + height / 2
 
+    def add_attention(self, lines: tuple[str, ...], *, reads_memory: bool) -> Point:
+        """Draw the box of an attention, with an arrow for its queries and, unless it reads the memory, for keys and values.
+
+        Returns:
+            The middle of the box.
+        """
+        fork, bottom = self.y + 0.1, self.y + 0.1 + _GAP + 0.06
+        names = ("Q",) if reads_memory else ("Q", "K", "V")
+        places = [self.x + (number - len(names) // 2) * _BETWEEN for number in range(len(names))]
+        self.diagram.line((self.x, self.y), (self.x, fork))
+        self.diagram.line((places[0], fork), (places[-1], fork))
+        for name, place in zip(names, places, strict=True):
+            self.diagram.arrow((place, fork), (place, bottom))
+            self.diagram.text((place + 0.12, fork + 0.11), name, size=SMALL)
+        self.y = fork
+        return self.add(lines, "attention", gap=bottom - fork)
+
     def add_sublayer(self, sublayer: SubLayer, wiring: Wiring) -> Point:
         """Draw a sub-layer with its norm and its residual connection; returns the middle of its box.
 
@@ -56,6 +75,9 @@ class Stack:
         for step in wiring.branch:
             if step == "norm":
                 self.add((norm,), "norm")
+            elif step == "sublayer" and sublayer.kind == "attention":
+                lines = sublayer.name, *sublayer.lines
+                middle = self.add_attention(lines, reads_memory=sublayer.name == "cross_attention")
             elif step == "sublayer":
                 middle = self.add((sublayer.name, *sublayer.lines), sublayer.kind)
         self._add_sum(fork)

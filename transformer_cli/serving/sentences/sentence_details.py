@@ -1,6 +1,5 @@
 """A translated sentence with its words: how probable each is, and which word of the source it translates."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -69,8 +68,7 @@ def detailed_sentence(
     details = explained.details
     if details is None or not details.parts:
         return DetailedSentence(source, target, (), None, ())
-    log_probs = [float(each) for part in details.parts for each in part.explanation.token_log_probs]
-    confidence = math.exp(sum(log_probs) / len(log_probs)) if log_probs else None
+    confidence = details.confidence
     num_words = len(target.split())
     if num_words != len(explained.text.split()):
         return DetailedSentence(source, target, (), confidence, ())

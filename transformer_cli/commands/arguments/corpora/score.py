@@ -5,7 +5,12 @@ from typing import Annotated
 
 import typer
 
-from transformer_cli.commands.arguments.options import DebugOption, JsonOption, ScoresOption
+from transformer_cli.commands.arguments.options import (
+    DebugOption,
+    JsonOption,
+    ScoresOption,
+    SignificanceOption,
+)
 
 
 def score(
@@ -29,6 +34,7 @@ def score(
         Path | None,
         typer.Option("--against", help="Translations of another system to compare with."),
     ] = None,
+    significance: SignificanceOption = None,
     breakdown: Annotated[
         bool, typer.Option("--breakdown", help="Also score groups, by the length of the reference.")
     ] = False,
@@ -41,4 +47,11 @@ def score(
 
     talk_on_stderr(debug=debug)
     texts = Texts(hypothesis, tuple(references), against)
-    run_scoring(texts, scores=scores, language=to, has_breakdown=breakdown, as_json=as_json)
+    run_scoring(
+        texts,
+        scores=scores,
+        language=to,
+        has_breakdown=breakdown,
+        significance=significance,
+        as_json=as_json,
+    )
