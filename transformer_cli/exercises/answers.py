@@ -114,6 +114,8 @@ def _difference(found: Any, expected: Any) -> str:
     found = found.detach()
     if found.double().isnan().any():
         return "the result contains NaN (not a number), for example from 0 / 0 or from a softmax over -inf alone"
+    if found.dim() == 0:
+        return f"the result is {_shortened(found.item())}, but it must be {_shortened(expected.item())}"
     is_wrong = ~torch.isclose(found.double(), expected.double(), atol=TOLERANCE, rtol=TOLERANCE)
     place = tuple(is_wrong.nonzero()[0].tolist())
     num_wrong = int(is_wrong.sum())

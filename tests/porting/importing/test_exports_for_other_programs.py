@@ -152,3 +152,10 @@ def test_a_package_of_another_program_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"no archive")
     with pytest.raises(DataError, match="not a whole package"):
         back(path, tmp_path)
+
+
+def test_a_run_needs_no_import(tmp_path: Path) -> None:
+    trained = random_run(tmp_path / "run")
+    for folder in (tmp_path / "run", trained.folder):
+        with pytest.raises(DataError, match="this is a run of tfm"):
+            back(folder, tmp_path)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from transformer_cli.checkpoint.run_folder import RUNS
+from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS
 from transformer_cli.errors import DataError, UsageError
 from transformer_cli.porting.exporting.argos_format import ArgosFormat
 from transformer_cli.porting.exporting.export_run import RECORD
@@ -17,6 +17,7 @@ from transformer_cli.porting.importing.imported_model import ImportedModel, Wish
 from transformer_cli.porting.importing.imported_run import ImportedRun, require_new, write_run
 from transformer_cli.porting.importing.model_folder import ModelFolder
 from transformer_cli.porting.importing.tutorial_import import import_tutorial, is_of_tutorial
+from transformer_cli.storage.manifest import MANIFEST_NAME
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -75,6 +76,11 @@ def _read(folder: ModelFolder, name: str, wishes: Wishes, path: Path) -> Importe
         return import_hugging_face(folder, name, wishes)
     if is_of_tutorial(folder):
         return import_tutorial(folder, name, wishes)
+    if folder.has(MANIFEST_NAME) or (folder.path / CHECKPOINTS).is_dir():
+        raise DataError(
+            f"{path}: this is a run of tfm, which needs no import",
+            hint=f"use it as it is: tfm translate --run {path}",
+        )
     raise DataError(
         f"{path}: not a model folder that can be imported: there is no config.json and no tmodel_XX.pt",
         hint="docs/importing.md lists what can be imported",
