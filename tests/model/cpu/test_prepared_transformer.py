@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.model.cpu import append_only_cache
+from transformer_cli.model.cpu.native import listed_reading
+from transformer_cli.model.cpu.native.library import SWITCH, find_kernels
 from transformer_cli.model.cpu.prepared_linear import prepare_quantised
 from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer
 from transformer_cli.model.transformer import Transformer
@@ -27,6 +29,17 @@ BEAM = [[0, 0, 1, 1, 2, 2], [1, 0, 2, 2, 5, 4], [0, 0, 5, 5], [3, 2, 1, 0], [1, 
 GREEDY = [[0, 1, 2], [0, 2], [1]]
 IRREGULAR = [[0, 0, 1, 2, 2], [4, 1, 0, 0, 2, 3], [5, 0, 2], [0, 1, 2, 2]]
 RETURNING = [[0, 0, 1, 1, 2, 2], [0, 2, 1, 3, 4, 5]]
+
+
+@pytest.fixture(params=["kernels", "PyTorch"], autouse=True)
+def with_and_without_kernels(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each test runs twice: with the kernels in C, if there are any, and without them."""
+    if request.param == "PyTorch":
+        monkeypatch.setenv(SWITCH, "0")
+    elif find_kernels() is None:
+        pytest.skip("no compiled kernels for this processor")
 
 
 def model_of(changes: dict[str, Any]) -> Transformer:
@@ -61,7 +74,8 @@ def scores_of(model: Any, orders: list[list[int]], *, has_padding: bool = True) 
 def test_scores_are_those_of_the_modules(
     changes: dict[str, Any], orders: list[list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(append_only_cache, "_ROOM", 3)  # so that caches grow
+    for module in (append_only_cache, listed_reading):
+        monkeypatch.setattr(module, "_ROOM", 3)  # so that caches grow
     model = model_of({**changes, "max_length": 100})
     prepared = PreparedTransformer(model, torch.float32)
     for has_padding in (True, False):

@@ -70,10 +70,9 @@ class HypothesisSlots:
 
 
 class AppendOnlyCache:
-    """The keys and values of one layer of the decoder, (b * G, Z, K) each."""
+    """The keys and values of one layer of the decoder, (b, G, Z, K) each."""
 
     def __init__(self, num_sentences: int, num_heads: int, width: int, dtype: torch.dtype) -> None:
-        self._num_heads = num_heads  # G
         self._keys = torch.empty(num_sentences, num_heads, _ROOM, width, dtype=dtype)
         self._values = torch.empty_like(self._keys)
 
@@ -81,7 +80,7 @@ class AppendOnlyCache:
         """Store the newest keys and values, (b, s, G, K) each, in the slots that were appended last.
 
         Returns:
-            Keys (b * G, K, Z) and values (b * G, Z, K) of all slots.
+            Keys (b, G, K, Z) and values (b, G, Z, K) of all slots.
         """
         end = slots.num_slots
         newest = slice(end - slots.num_hypotheses, end)
@@ -90,8 +89,7 @@ class AppendOnlyCache:
             self._values = torch.cat([self._values, torch.empty_like(self._values)], dim=2)
         self._keys[:, :, newest] = keys.transpose(1, 2)
         self._values[:, :, newest] = values.transpose(1, 2)
-        all_keys, all_values = self._keys.flatten(0, 1), self._values.flatten(0, 1)
-        return all_keys[:, :end].transpose(1, 2), all_values[:, :end]
+        return self._keys[:, :, :end].transpose(2, 3), self._values[:, :, :end]
 
     def select(self, sources: Tensor) -> None:
         """New sentence i is old sentence `sources[i]`."""

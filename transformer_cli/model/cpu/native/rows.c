@@ -1,0 +1,62 @@
+/* What is computed for each row of a matrix alone: layer normalisation, and the log-softmax of logits. */
+
+#include <math.h>
+
+#include "lanes.h"
+
+/* The sum over a row of x - shift, or of its square. */
+static inline float sum_of(const float *row, int64_t width, float shift, int is_squared) {
+    lanes sums = {0};
+    int64_t whole = width / LANES * LANES;
+    for (int64_t column = 0; column < whole; column += LANES) {
+        lanes x = load(row + column) - shift;
+        sums += x * (is_squared ? x : all_lanes(1.0f));
+    }
+    float sum = sum_of_lanes(sums);
+    for (int64_t column = whole; column < width; column++) {
+        float x = row[column] - shift;
+        sum += is_squared ? x * x : x;
+    }
+    return sum;
+}
+
+/* gain (x - mean) / sqrt(variance + epsilon) + bias of each row, (rows, width). */
+void AT_LEVEL(tfm_layer_norm)(const float *x, int64_t rows, int64_t width, const float *gain, const float *bias, float epsilon,
+                              float *results) {
+    for (int64_t row = 0; row < rows; row++, x += width, results += width) {
+        float mean = sum_of(x, width, 0.0f, 0) / (float)width;
+        float factor = 1.0f / sqrtf(sum_of(x, width, mean, 1) / (float)width + epsilon);
+        int64_t column = 0;
+        for (; column + LANES <= width; column += LANES)
+            store(results + column, (load(x + column) - mean) * factor * load(gain + column) + load(bias + column));
+        for (; column < width; column++)
+            results[column] = (x[column] - mean) * factor * gain[column] + bias[column];
+    }
+}
+
+/* Replace each row of logits, (rows, width), by its log-softmax. */
+void AT_LEVEL(tfm_log_softmax)(float *logits, int64_t rows, int64_t width) {
+    for (int64_t row = 0; row < rows; row++, logits += width) {
+        int64_t whole = width / LANES * LANES, left = width - whole;
+        lanes most = all_lanes(logits[0]);
+        for (int64_t first = 0; first < whole; first += LANES)
+            most = larger(load(logits + first), most);
+        float largest = largest_lane(most);
+        for (int64_t column = whole; column < width; column++)
+            largest = logits[column] > largest ? logits[column] : largest;
+        lanes sums = {0};
+        for (int64_t first = 0; first < whole; first += LANES)
+            sums += exponential(load(logits + first) - largest);
+        float sum = sum_of_lanes(sums);
+        if (left) {
+            lanes last = exponential(load_part(logits + whole, left) - largest);
+            for (int64_t lane = 0; lane < left; lane++)
+                sum += last[lane];
+        }
+        float logarithm = logf(sum);
+        for (int64_t first = 0; first < whole; first += LANES)
+            store(logits + first, (load(logits + first) - largest) - logarithm);
+        for (int64_t column = whole; column < width; column++)
+            logits[column] = (logits[column] - largest) - logarithm;
+    }
+}
