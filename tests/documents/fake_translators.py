@@ -22,6 +22,8 @@ class WordByWord:
     word: Callable[[str], str] = lambda word: word
     order: Words = lambda words: list(range(len(words)))
     languages: Languages = EN_IT
+    joins: str = " "
+    """What stands between two words of a translation."""
 
     def sentences(self, text: str) -> list[Sentence]:
         sentences, place = [], 0
@@ -41,7 +43,7 @@ class WordByWord:
         translated = [self._translated(words[number]) for number in order]
         result, links = "", []
         for number, word in zip(order, translated, strict=True):
-            result += " " if result else ""
+            result += self.joins if result else ""
             links.append(LinkedWords(places[number], (len(result), len(result) + len(word))))
             result += word
         return AnsweredText(result, tuple(links))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from transformer_cli.config import Direction, FilesData, HubData, SplitName
 from transformer_cli.config.tree import DataConfig
 from transformer_cli.data.pairs import ReadingReport
-from transformer_cli.data.sources import has_split, read_pairs
+from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.data.sources.lines import TOO_LONG, RawPair, UnequalLinesError
 from transformer_cli.data.sources.local_files import CorpusFiles, find_files, raw_pairs
 from transformer_cli.signals import cleaned_up

@@ -11,6 +11,8 @@ from transformer_cli.documents.segments import Markup, Piece, Role, Segment, pla
 # A text with more is no text of a person. The time of the placement grows with the product of markup and words.
 MAX_MARKUP = 1000
 MAX_DEPTH = 50
+DIVISION = "\x1d"
+"""Ends a line of a segment that keeps spaces, and is no character of the document: markup beside it stays beside it."""
 _SPACES = re.compile(r"[ \t\r\n\f\v]+")
 
 
@@ -135,10 +137,10 @@ def _cut_out(
     start, end = 0, len(pieces)
     while True:
         first = start
-        while start < end and _is_edge(pieces[start]):
-            start += 1
-        while start < end and _is_edge(pieces[end - 1]):
-            end -= 1
+        while start < end and (length := _length_of_edge(pieces[start:end])):
+            start += length
+        while start < end and (length := _length_of_edge(pieces[start:end][::-1])):
+            end -= length
         if start < end and _is_range(pieces, start, end - 1):
             start, end = start + 1, end - 1
         elif start in (first, end):
@@ -153,6 +155,20 @@ def _cut_out(
         after.insert(0, core[-1][len(stripped) :])
         core[-1] = stripped
     return tuple(filter(None, before)), tuple(filter(None, core)), tuple(filter(None, after))
+
+
+def _length_of_edge(pieces: Sequence[Piece]) -> int:
+    """How many pieces at the beginning hold no word: one, a range without words, or none."""
+    first = pieces[0]
+    if isinstance(first, str) or first.role not in (Role.OPEN, Role.CLOSE):
+        return int(_is_edge(first))
+    for number, piece in enumerate(pieces[1:], 2):
+        if isinstance(piece, Markup) and piece.role in (Role.OPEN, Role.CLOSE):
+            if piece.number == first.number:
+                return number
+        elif not _is_edge(piece):
+            return 0
+    return 0
 
 
 def _is_edge(piece: Piece) -> bool:

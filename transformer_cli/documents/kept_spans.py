@@ -39,7 +39,7 @@ def with_kept_spans(
     broken = {
         asked: _pieces(asked.text)
         for asked, answer in answers.items()
-        if not _promise(asked.text).is_kept_by(answer.text)
+        if not _promise(asked.text, answer.spans_of_terms).is_kept_by(answer.text)
     }
     texts = [piece.text for pieces in broken.values() for piece in pieces if piece.is_translated]
     asked_pieces = [AskedText(text) for text in dict.fromkeys(texts)]
@@ -53,8 +53,9 @@ def with_kept_spans(
     }
 
 
-def _promise(text: str) -> Promise:
-    return Promise.of(text, find_spans(text), may_repeat_numbers=True)
+def _promise(text: str, of_terms: frozenset[str] = frozenset()) -> Promise:
+    spans = [span for span in find_spans(text) if text[span.start : span.end] not in of_terms]
+    return Promise.of(text, spans, may_repeat_numbers=True, allowed=of_terms)
 
 
 def _checked(asked: AskedText, answer: AnsweredText) -> CheckedAnswer:

@@ -7,7 +7,7 @@ from transformer_cli.decoding import ExplainingEngine, Translator
 from transformer_cli.decoding.details.aligned_texts import TextAligner
 from transformer_cli.documents.segments import Languages
 from transformer_cli.documents.text_translator import AnsweredText, AskedText, LinkedWords
-from transformer_cli.text.protected.spans import find_spans, masked
+from transformer_cli.text.protected.spans import find_spans, masked, span_texts
 from transformer_cli.text.sentences import Sentence, split_sentences
 
 
@@ -23,8 +23,7 @@ class ModelTranslator:
     ) -> "ModelTranslator":
         """The translator of documents in one direction.
 
-        It protects spans, unless the translator has a glossary, with which this is impossible; then documents are
-        still checked, and translated in pieces where a span is lost.
+        It protects spans.
 
         Args:
             to: the target language, for a model that translates into several.
@@ -33,7 +32,7 @@ class ModelTranslator:
         return cls(
             replace(
                 translator.towards(to, from_),
-                protects_spans=translator.pipeline.glossary is None,
+                protects_spans=True,
                 reports_lines=False,
                 is_strict=False,
             )
@@ -73,6 +72,12 @@ class ModelTranslator:
                 is_copied=translation.is_partly_copied,
                 is_in_pieces=translation.is_in_pieces,
                 is_cut=translation.is_cut,
+                spans_of_terms=frozenset(
+                    span
+                    for term in translation.terms
+                    for text in (term.source, term.target)
+                    for span in span_texts(text, find_spans(text))
+                ),
             )
             for asked, translation in zip(texts, translations, strict=True)
         ]

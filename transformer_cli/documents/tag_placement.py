@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from transformer_cli.documents.inline_text import InlineText, MarkedPoint, MarkedRange
+from transformer_cli.documents.inline_text import DIVISION, InlineText, MarkedPoint, MarkedRange
 from transformer_cli.documents.segments import Piece, merged
 from transformer_cli.documents.text_translator import Extent, LinkedWords
 
@@ -168,6 +168,8 @@ class _Placement:
 
     def _place_beside(self, place: int) -> int:
         """The place of the translation that belongs to a place of the source: beside the nearest linked word."""
+        if self._source.text[max(0, place - 1) : place + 1].count(DIVISION):
+            return self._place_at_division(place)
         before = [link for link in self._links if link.source[1] <= place]
         after = [link for link in self._links if link.source[0] >= place]
         inside = [link for link in self._links if link.source[0] < place < link.source[1]]
@@ -182,6 +184,14 @@ class _Placement:
         if before and after:
             return after[0].target[0]
         return before[-1].target[1] if before else len(self._target)
+
+    def _place_at_division(self, place: int) -> int:
+        """The place beside the same division; the translation has as many as the source."""
+        number = self._source.text.count(DIVISION, 0, place)
+        is_behind = self._source.text[place - 1 : place] == DIVISION
+        found = [match.start() for match in re.finditer(DIVISION, self._target)]
+        at = number - 1 if is_behind else number
+        return found[at] + is_behind if at < len(found) else len(self._target)
 
     def _place_in_word(self, link: LinkedWords, place: int) -> int:
         """The place in the translation of a word: the same in an equal word, else beside its letters or behind it."""

@@ -39,6 +39,8 @@ class AnsweredText(NamedTuple):
     """Whether a sentence was translated in pieces around its protected parts."""
     is_cut: bool = False
     """Whether a sentence was too long for the model, and was translated in parts."""
+    spans_of_terms: frozenset[str] = frozenset()
+    """Protected spans in terms of a glossary, such as A4: the terms decide how often they are in the translation."""
 
 
 class TextTranslator(Protocol):

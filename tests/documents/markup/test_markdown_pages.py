@@ -23,10 +23,12 @@ def reverse(text: str) -> str:
 BLOCKS = ["# Title\n", "Title\n===\n", "> quoted\n> text\n", "> ", "- ", "  - one\n", "1. ", "* * *\n", "\t", "    code\n", "```\ncode here\n```\n", "~~~", "<div>\nhtml text\n</div>\n", "[a]: http://x.org 'T'\n", "|a|b|\n|-|-|\n|c `x\\|y`|d|\n", "---\n", "# x #\n", "- [ ] task\n"]  # fmt: skip
 INLINES = ["**", "*", "_", "__", "~~", "`", "``", "[", "](u)", "][a]", "[a]", "![dog](d.png)", "<b>", "</b>", "<br>", "<http://x.org>", "\\*", "\\\\", "&amp;", "&#35;", "<!-- c -->", "[^1]", "[^1]: "]  # fmt: skip
 TEXTS = ["Hello world. ", "word", " ", "  \n", "\\\n", "\n", "\n\n", "\r\n", "\r", "{name}", "https://x.org/a_b_c", "a_b_c", "2 * 3", "\u00e8", "\0", "#", "|", "\udc80"]  # fmt: skip
+EXTENSIONS = ["[^1]: note\n", ": definition\n", "!!! note\n    inside\n", "::: tip\n", "$$\n", "$x_1$", "$$", ":smile:"]  # fmt: skip
 PARTS = st.lists(st.sampled_from([*BLOCKS, *INLINES, *TEXTS]), max_size=25)
+MORE_PARTS = st.lists(st.sampled_from([*BLOCKS, *INLINES, *TEXTS, *EXTENSIONS]), max_size=25)
 
 
-@given(PARTS)
+@given(MORE_PARTS)
 def test_an_identity_translation_gives_identical_bytes(parts: list[str]) -> None:
     data = "".join(parts).encode("utf-8", "surrogateescape")
     assert translate_document(read_markdown(data), Identity()).data == data
@@ -95,3 +97,35 @@ def test_only_text_is_translated(text: str, wanted: str) -> None:
 
 def test_markup_moves_with_its_words() -> None:
     assert reverse("The **red car** stops [here](x).") == "[HERE](x). STOPS **CAR RED** THE"
+
+
+def test_each_footnote_is_a_text_of_its_own_with_all_of_its_paragraphs() -> None:
+    source = (
+        "Text[^a] here[^two].\n\n[^a]: note\n[^two]: First\nline.\n\n    Second *part*.\n\nEnd\n"
+    )
+    assert upper(source) == (
+        "TEXT[^a] HERE[^two].\n\n[^a]: NOTE\n[^two]: FIRST LINE.\n\n    SECOND *PART*.\n\nEND\n"
+    )
+
+
+def test_definitions_boxes_and_directives_keep_their_lines() -> None:
+    assert upper("Term\n: meaning\n  of it\n") == "TERM\n: MEANING OF IT\n"
+    assert upper('!!! note "Title"\n    Read\n    this.\n\n    And.\nEnd\n') == (
+        '!!! note "Title"\n    READ THIS.\n\n    AND.\nEND\n'
+    )
+    assert upper("::: tip\nBe careful.\n:::\n{{< video x >}}\nSee\n{: .big }\n") == (
+        "::: tip\nBE CAREFUL.\n:::\n{{< video x >}}\nSEE\n{: .big }\n"
+    )
+
+
+def test_formulas_and_names_of_pictures_stay() -> None:
+    assert upper("We see $a_b + c$ and $x$ :smile: at 10:30 now.") == (
+        "WE SEE $a_b + c$ AND $x$ :smile: AT 10:30 NOW."
+    )
+    assert upper("Here:\n$$\n\\sum x\n= y\n$$\nwe end.") == "HERE:\n$$\n\\sum x\n= y\n$$\nWE END."
+    assert upper("It costs $5 and not $6.") == "IT COSTS $5 AND NOT $6."
+
+
+def test_an_extension_inside_code_is_code() -> None:
+    source = "```\n[^1]: x\n::: y\n```\n\n    [^2]: z\n"
+    assert upper(source) == source

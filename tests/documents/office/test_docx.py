@@ -229,3 +229,8 @@ def test_equal_translations_keep_every_byte_and_others_lose_and_double_nothing(
         for each in etree.fromstring(after.encode()).iter(f"{{{W}}}r"):
             assert etree.QName(each.getparent()).localname != "r"
         assert {**parts, "word/document.xml": before} == unpacked(data)
+
+
+def test_an_empty_format_is_none() -> None:
+    found = result(run("Split", '<w:rPr><w:lang w:val="en"/></w:rPr>') + run(" word"))
+    assert "SPLIT WORD" in found

@@ -107,3 +107,13 @@ def test_equal_translations_keep_every_byte_and_others_every_element(paragraph: 
     for translator in (UPPER, REVERSED):
         after = etree.fromstring(unpacked(done(read_odt(data), translator).data)["content.xml"].encode())  # fmt: skip
         assert Counter(each.tag for each in before.iter()) == Counter(each.tag for each in after.iter())  # fmt: skip
+
+
+def test_an_element_of_spaces_divides_words() -> None:
+    paragraph = '<text:s text:c="2"/>One.<text:s/>Two. <text:s/>Three<text:s/>'
+    segments = [plain_text(each.pieces) for each in read_odt(odt(paragraph)).segments]
+    assert segments[0] == "One. Two. Three"
+    assert (
+        '<text:p><text:s text:c="2"/>ONE.<text:s/> TWO. <text:s/>THREE<text:s/></text:p>'
+        in result(paragraph)
+    )

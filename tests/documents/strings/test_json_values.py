@@ -12,7 +12,7 @@ from transformer_cli.documents.reading_options import ReadingOptions
 from transformer_cli.documents.strings.json_values import read_json
 from transformer_cli.errors import DataError
 
-from ..fake_translators import UPPER, Identity, WordByWord, done
+from ..fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
 
 KEYS = st.text(st.sampled_from('ab".\\'), max_size=3)
 TEXTS = st.text(st.sampled_from('ab c"\\\n-\u00e8\U0001f600'), max_size=8)
@@ -83,3 +83,45 @@ def test_what_is_no_json_is_refused(text: str) -> None:
 def test_deep_nesting_is_refused_with_its_line() -> None:
     with pytest.raises(DataError, match="line 2: nested more than 200 deep"):
         read_json(b"\n" + b"[" * 100_000 + b"]" * 100_000)
+
+
+def test_the_branches_of_a_plural_are_texts_of_their_own() -> None:
+    source = '{"a": "{n, plural, offset:1 =0 {no file} one {# \\u00e9 file} other {# files in {place}}} here"}'
+    assert translated(read_json(source.encode())) == (
+        '{"a": "{n, plural, offset:1 =0 {NO FILE} one {# \\u00c9 FILE} other {# FILES IN {place}}} HERE"}'
+    )
+
+
+def test_branches_inside_branches_are_found_and_quoted_braces_stay() -> None:
+    source = """{"a": "{g, select, male {He has {n, plural, one {# dog} other {# dogs}}} other {It''s '{x}'}}"}"""
+    assert translated(read_json(source.encode())) == (
+        """{"a": "{g, select, male {HE HAS {n, plural, one {# DOG} other {# DOGS}}} other {IT'S '{x}'}}"}"""
+    )
+
+
+def test_an_apostrophe_before_a_brace_is_doubled_because_it_would_quote() -> None:
+    source = '{"a": "{n, plural, other {of {name}}}"}'
+    italian = WordByWord(lambda word: "dell'" if word == "of" else word, joins="")
+    assert translated(read_json(source.encode()), italian) == (
+        """{"a": "{n, plural, other {dell''{name}}}"}"""
+    )
+
+
+def test_a_message_whose_braces_do_not_fit_stays() -> None:
+    source = '{"a": "{n, plural, one {# file} other {# files}"}'
+    assert translated(read_json(source.encode())) == source
+
+
+def test_blocks_of_html_in_a_string_are_translated_one_by_one() -> None:
+    source = '{"a": "<p>One <b>red</b> car</p><p>two<br>cars</p>"}'
+    assert translated(read_json(source.encode()), REVERSED) == (
+        '{"a": "<p>CAR <b>RED</b> ONE</p><p>TWO<br>CARS</p>"}'
+    )
+
+
+def test_formats_of_dates_and_names_of_other_messages_stay() -> None:
+    source = '["%Y-%m-%d", "DD/MM/YYYY", "%b %d, %H:%M", "$t(menu.open) @:menu.file"]'
+    assert translated(read_json(source.encode())) == source
+    assert translated(read_json(b'["%d mad dads"]')) == '["%d MAD DADS"]'
+    # A pattern with many ways to read this would never end.
+    assert read_json(f'["{"MMM" * 5000} man"]'.encode()).segments

@@ -81,3 +81,9 @@ def test_a_column_that_does_not_exist_is_refused() -> None:
 def test_an_open_quotation_mark_is_refused_with_its_line() -> None:
     with pytest.raises(DataError, match="line 2: a quotation mark opens"):
         read_csv(b'id,title\n1,"car\n', ReadingOptions(columns=("title",)))
+
+
+def test_a_mark_inside_a_cell_without_marks_is_plain_text_afterwards_too() -> None:
+    data = b'text\tn\nA 5" disk, "red"\t1\n'
+    found = done(read_tsv(data, ReadingOptions(columns=("text",))), UPPER).data
+    assert found == b'text\tn\nA 5" DISK, "RED"\t1\n'

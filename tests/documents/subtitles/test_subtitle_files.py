@@ -122,3 +122,10 @@ def test_an_identity_translation_gives_identical_bytes_and_another_one_all_cues(
 @pytest.mark.parametrize("time", ["00:00:01,500", "01:02.003", "100:59:59.999", "0:00:00.000"])
 def test_a_time_is_written_as_it_was(time: str) -> None:
     assert time_of(seconds_of(time), time) == time
+
+
+def test_a_sound_and_a_song_are_lines_of_their_own() -> None:
+    data = "1\n00:00:01,000 --> 00:00:04,000\n[door opens]\n\u266a la la \u266a\n".encode()
+    assert (
+        done(read_srt(data), UPPER).data.decode().endswith("\n[DOOR OPENS]\n\u266a LA LA \u266a\n")
+    )

@@ -142,3 +142,19 @@ def test_equal_translations_keep_every_byte_and_others_all_tags(units: list[str]
         if target is not None and target.get("state") == "translated":
             of_source, of_target = ([each.tag for each in side.iter() if isinstance(each.tag, str)][1:] for side in (source, target))  # fmt: skip
             assert sorted(of_source) == sorted(of_target)
+
+
+def test_a_target_gets_the_sentences_that_the_tool_has_marked() -> None:
+    marked = '<seg-source><mrk mtype="seg" mid="1">One.</mrk> <mrk mtype="seg" mid="2">Two now.</mrk></seg-source>'
+    result = translated(read_xliff(xliff(unit("One. Two now.", marked)).encode()), REVERSED)
+    assert (
+        '<target state="translated"><mrk mtype="seg" mid="1">ONE.</mrk> <mrk mtype="seg" mid="2">NOW. TWO</mrk></target>'
+        in result
+    )
+
+
+def test_a_protected_name_is_not_translated() -> None:
+    text = xliff(unit('The <mrk mtype="protected">Red Hat</mrk> shop'))
+    assert 'THE <mrk mtype="protected">Red Hat</mrk> SHOP</target>' in translated(
+        read_xliff(text.encode())
+    )

@@ -15,6 +15,7 @@ from transformer_cli.documents.markup.html_tokens import (
     attributes,
     html_tokens,
 )
+from transformer_cli.documents.markup.line_breaks import SentenceInWork
 from transformer_cli.documents.markup.nested_ranges import InlinePart, nested_runs
 from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
 from transformer_cli.documents.segments import (
@@ -36,7 +37,7 @@ def _names(text: str) -> frozenset[str]:
 
 # Elements inside a sentence. Every other element ends the text before it.
 _INLINE = _names(
-    "a abbr acronym b bdi bdo big cite del dfn em font i ins label mark nobr q rb rp rt ruby s small span strike "
+    "a abbr acronym b bdi bdo big cite del dfn em font i ins label mark nobr q rb ruby s small span strike "
     "strong sub sup time tt u"
 )
 _POINTS = _names("area basefont img input param source track wbr")
@@ -45,7 +46,7 @@ _VOID = _POINTS | _names("base br col embed frame hr link meta")
 _CODE = _names("code kbd math samp svg var")
 # or of nothing,
 _INVISIBLE = _names(
-    "audio canvas datalist iframe noembed noframes object picture script style template textarea video xmp"
+    "audio canvas datalist iframe noembed noframes object picture rp rt rtc script style template textarea video xmp"
 )
 # or they are blocks of their own.
 _CODE_BLOCKS = _names("listing plaintext pre")
@@ -86,6 +87,7 @@ class _Reader:
         self._text = text
         self._tokens = list(html_tokens(text))
         self._run: list[InlinePart] = []
+        self._sentence = SentenceInWork()
         self._ends = _ends_of_elements(self._tokens)
         self._lines = LineNumbers(text)
         self._language: str | None = None
@@ -99,7 +101,7 @@ class _Reader:
         token = self._tokens[index]
         raw = self._text[token.start : token.end]
         if token.kind is TokenKind.TEXT:
-            self._run.append(InlinePart(unescape(raw), token.start, token.end))
+            self._add_text(unescape(raw), token.start, token.end)
         elif token.kind is TokenKind.OTHER:
             self._add(Role.POINT, token.start, token.end)
         elif token.kind is TokenKind.END:
@@ -127,10 +129,25 @@ class _Reader:
             self._add(Role.OPEN, token.start, token.end, token.name)
         elif token.name in _POINTS:
             self._add(Role.POINT, token.start, token.end)
+        elif token.name == "br" and self._sentence.goes_on(self._text_behind(index)):
+            self._add(Role.POINT, token.start, token.end)
+            # The words on both sides may have no white space between them.
+            self._add_text(" ", token.end, token.end)
         else:
             self._flush()
         self._read_attributes(token, of_tag)
         return index + 1
+
+    def _text_behind(self, index: int) -> str:
+        """The text that follows a tag in the same block; empty if there is none before the next line break."""
+        for at in range(index + 1, len(self._tokens)):
+            token = self._tokens[at]
+            text = unescape(self._text[token.start : token.end]).strip()
+            if token.kind is TokenKind.TEXT and text:
+                return text
+            if token.kind in (TokenKind.START, TokenKind.END) and token.name not in _INLINE:
+                break
+        return ""
 
     def _is_mark(self, index: int) -> bool:
         """Whether an element is the mark of a footnote, or a link without words, such as an arrow back to the text."""
@@ -169,6 +186,10 @@ class _Reader:
             self._language = primary_language(language)
         return self._language not in (None, primary_language(language))
 
+    def _add_text(self, text: str, start: int, end: int) -> None:
+        self._run.append(InlinePart(text, start, end))
+        self._sentence.add(text)
+
     def _add(self, role: Role, start: int, end: int, name: str = "") -> None:
         piece = Markup(role, start, self._text[start:end], start)
         self._run.append(InlinePart(piece, start, end, name))
@@ -176,6 +197,7 @@ class _Reader:
     def _flush(self) -> None:
         """Make segments of the run of text and inline markup that ends here."""
         run, self._run = self._run, []
+        self._sentence = SentenceInWork()
         for parts in nested_runs(run):
             pieces = tuple(part.piece for part in parts)
             if has_letter(plain_text(pieces)):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer_cli.documents.markup.html_pages import is_inline_element
@@ -33,6 +34,15 @@ class InlineEvent(NamedTuple):
 _MARKS = re.compile(r"\[\^[^\]\s]+\]:?|\[![A-Z]+\]|\A\[[ xX]\](?=\s)")
 
 
+# Formulas and names of pictures such as :smile:, which Markdown itself does not know either; they are no text.
+_EXTENSIONS = {
+    "math": re.compile(
+        r"\$\$[^$]+\$\$|\$(?=\S)(?:[^\s$]+|[^$\n]*[\\^_={}+<>][^$\n]*)(?<=\S)\$(?!\d)"
+    ),
+    "emoji": re.compile(r"(?<!\w):(?:[+-]1|[a-z][a-z0-9_]+):(?!\w)"),
+}
+
+
 @dataclass(slots=True)
 class _Notes:
     """What the wrapped rules find in one text."""
@@ -50,6 +60,8 @@ class MarkdownInline:
         self.parser: MarkdownIt = MarkdownIt("commonmark").enable(["table", "strikethrough"])
         self._notes: _Notes | None = None
         ruler = self.parser.inline.ruler
+        for name, pattern in _EXTENSIONS.items():
+            ruler.before("escape", name, partial(_extension, pattern))
         rules: list[tuple[str, Callable[..., bool]]] = [
             (rule.name, rule.fn) for rule in ruler.__rules__ if rule.name != "text"
         ]
@@ -104,6 +116,17 @@ class MarkdownInline:
         return noting
 
 
+def _extension(pattern: re.Pattern[str], state: "StateInline", silent: bool) -> bool:
+    """A rule of the parser: what the pattern describes stays as it is."""
+    match = pattern.match(state.src, state.pos, state.posMax)
+    if match is None:
+        return False
+    if not silent:
+        state.push("code_inline", "", 0).content = match[0]
+    state.pos = match.end()
+    return True
+
+
 def _note_places(tokens: list["Token"], start: int, end: int) -> None:
     """Note where each delimiter stands; later rules of the parser make ranges of some of them."""
     for token in reversed(tokens):
@@ -128,7 +151,7 @@ def _range_of(token: "Token") -> InlineEvent | None:
 def _event(name: str, token: "Token", raw: str, start: int) -> InlineEvent:
     """What a rule has found."""
     end = start + len(raw)
-    if name in ("backticks", "autolink"):
+    if name in ("backticks", "autolink", *_EXTENSIONS):
         return InlineEvent(start, end, Role.WORD)
     if name == "image":
         alt = (start + 2, start + 2 + len(token.content))

@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from transformer_cli.documents.character_encoding import decoded
 from transformer_cli.documents.line_numbers import LineNumbers
+from transformer_cli.documents.markup.markdown_blocks import (
+    DividedLines,
+    divided_lines,
+    may_begin_extension,
+)
 from transformer_cli.documents.markup.markdown_inline import InlineEvent, MarkdownInline
 from transformer_cli.documents.markup.nested_ranges import InlinePart, nested_runs
 from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
@@ -30,6 +35,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:\n|\Z)")
+_CODE = frozenset(["fence", "code_block", "html_block"])
+_MAX_DEPTH = 4  # of footnotes, definitions and boxes
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&~|])")
 # What would begin another block than a paragraph.
 _BLOCK_MARK = re.compile(r"#{1,6}(?=\s|\Z)|>|[-+*](?=\s)|\d{1,9}[.)](?=\s)|`(?=``)|~(?=~~)")
@@ -62,11 +69,24 @@ class _Reader:
         front = _FRONT_MATTER.match(parsed)
         if front is not None:
             parsed = re.sub(r"[^\n]", "", front[0]) + parsed[front.end() :]
-        tokens = self._inline.parser.parse(parsed, self._env)
         self._cells: dict[int, Iterator[list[Extent]]] = {}
+        self._read_lines(parsed.split("\n"), depth=0)
+
+    def _read_lines(self, lines: list[str], *, depth: int) -> None:
+        """Read the rows of the file that are not blank in `lines`."""
+        is_plain = not any(map(may_begin_extension, lines))
+        divided = DividedLines(lines) if is_plain else divided_lines(lines, self._code_rows(lines))
+        tokens = self._inline.parser.parse("\n".join(divided.plain), self._env)
         for index, token in enumerate(tokens):
             if token.type == "inline" and token.content and token.map:
                 self._read(token, is_cell=tokens[index - 1].type in ("td_open", "th_open"))
+        for inner in divided.inner if depth < _MAX_DEPTH else ():
+            self._read_lines(inner, depth=depth + 1)
+
+    def _code_rows(self, lines: list[str]) -> set[int]:
+        tokens = self._inline.parser.parse("\n".join(lines), {})
+        maps = [token.map for token in tokens if token.type in _CODE and token.map]
+        return {row for first, last in maps for row in range(first, last)}
 
     def _read(self, token: "Token", *, is_cell: bool) -> None:
         assert token.map is not None

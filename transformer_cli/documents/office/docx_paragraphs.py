@@ -39,6 +39,8 @@ _FORGOTTEN = frozenset(["pPr", "proofErr", "lastRenderedPageBreak"])
 # Parts of a format that nobody sees.
 _UNSEEN = re.compile(r"<w:(?:lang|noProof)\b[^>]*/>")
 
+_EMPTY = re.compile(r"<\w+:rPr\s*(?:/>|>\s*</\w+:rPr\s*>)")
+
 
 def is_word(element: Element, local: str) -> bool:
     """Whether an element belongs to the text of Word and has this name."""
@@ -145,6 +147,7 @@ def _inner(wrapper: Element) -> Element | None:
 def _atoms_of_run(xml: XmlText, run: Element) -> Iterator[_Atom]:
     properties = run.child("rPr")
     run_format = "" if properties is None else _UNSEEN.sub("", xml.raw(properties))
+    run_format = "" if _EMPTY.fullmatch(run_format) else run_format
     for child in run.elements:
         if child is properties or child.local in _FORGOTTEN:
             continue

@@ -97,7 +97,8 @@ def _language_edit(package: XmlText, element: Element) -> Edit:
     given = package.whole_text(element)
 
     def language_of(languages: Languages) -> str:
-        is_source = primary_language(given.strip()) == primary_language(languages.source)
+        source, target = map(primary_language, languages)
+        is_source = primary_language(given.strip()) == source != target
         return languages.target if is_source else escaped(given)
 
     return Edit(element.inner_start, element.inner_end, language_of)

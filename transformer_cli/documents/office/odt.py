@@ -45,6 +45,19 @@ _FIELDS = frozenset(
         "user-defined",
         "variable-get",
         "variable-set",
+        "database-display",
+        "drop-down",
+        "expression",
+        "page-variable-get",
+        "placeholder",
+        "sender-firstname",
+        "sender-lastname",
+        "sheet-name",
+        "template-name",
+        "text-input",
+        "user-field-get",
+        "user-field-input",
+        "variable-input",
         "word-count",
     ]
 )
@@ -99,6 +112,8 @@ def _kind_of(element: Element) -> Inline:
         return Inline.POINT
     if element.local in _BREAKS:
         return Inline.BREAK
+    if element.local == "s":
+        return Inline.SPACES
     if element.local in _FIELDS:
         return Inline.WORD
     return Inline.RANGE if element.local in _RANGES else Inline.POINT

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from functools import partial
 
 from transformer_cli.documents.character_encoding import decoded
@@ -10,9 +11,19 @@ from transformer_cli.documents.markup.tagged_text import string_of, tagged_segme
 from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
 from transformer_cli.documents.segments import TranslatedSegment
 from transformer_cli.documents.spliced import Slot, SplicedDocument
+from transformer_cli.documents.strings.icu_messages import (
+    icu_segment,
+    icu_texts,
+    is_icu_message,
+    rendered_icu,
+)
 from transformer_cli.documents.strings.value_paths import Path, is_translated
 from transformer_cli.errors import DataError
 
+# A character of a string; two escapes can be one character outside of the basic plane.
+_SIGN = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL
+)
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]')
 
 
@@ -25,11 +36,15 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     _check(text)
     # A file that escapes all other letters gets its new ones escaped, too.
     is_ascii = text.isascii() and "\\u" in text
-    slots = []
+    slots: list[Slot] = []
     for start, end, path in _strings(text):
         value = json.loads(text[start:end], strict=False)
         if is_translated(value, path, options.values):
-            segment = tagged_segment(value, f"line {lines.number_at(start)}")
+            place = f"line {lines.number_at(start)}"
+            if is_icu_message(value):
+                slots += _icu_slots(text, start, end, value, place, is_ascii)
+                continue
+            segment = tagged_segment(value, place)
             slots.append(Slot(start, end, segment, partial(_written, is_ascii)))
     return SplicedDocument(content, tuple(slots))
 
@@ -85,6 +100,28 @@ def _strings(text: str) -> list[tuple[int, int, Path]]:
         else:
             found.append((match.start(), match.end(), tuple(path)))
     return found
+
+
+def _icu_slots(
+    text: str, start: int, end: int, value: str, place: str, is_ascii: bool
+) -> Iterator[Slot]:
+    """The texts of a message with branches, each in its place in the string."""
+    places = [start + 1]
+    for sign in _SIGN.finditer(text, start + 1, end - 1):
+        places.append(sign.end())
+    if len(places) != len(value) + 1:
+        return
+
+    def raw_of(first: int, last: int) -> tuple[str, int]:
+        return text[places[first] : places[last]], places[first]
+
+    def written(found: TranslatedSegment) -> str:
+        return rendered_icu(found.pieces, lambda piece: json.dumps(piece, ensure_ascii=is_ascii)[1:-1])  # fmt: skip
+
+    for each in icu_texts(value):
+        segment = icu_segment(value, each, place, raw_of)
+        if segment is not None:
+            yield Slot(places[each.start], places[each.end], segment, written)
 
 
 def _written(is_ascii: bool, translation: TranslatedSegment) -> str:

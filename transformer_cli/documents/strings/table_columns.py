@@ -147,6 +147,8 @@ def _chosen(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
 def _written(cell: Cell, delimiter: str, translation: TranslatedSegment) -> str:
     """A cell with another text; it is quoted if it was, or must be."""
     text = string_of(translation)
-    if cell.is_quoted or any(sign in text for sign in (delimiter, '"', "\r", "\n")):
+    # A mark inside a cell without marks around it is plain text, also in the translation.
+    needs_marks = ["\r", "\n", delimiter] if '"' in cell.value else ["\r", "\n", delimiter, '"']
+    if cell.is_quoted or text.startswith('"') or any(sign in text for sign in needs_marks):
         return '"' + text.replace('"', '""') + '"'
     return text

@@ -10,6 +10,12 @@ Path = tuple[str | int, ...]
 # Names for programs, such as en_US, menu.open, item-2 and camelCase.
 _IDENTIFIER = re.compile(r"[A-Za-z][\w-]*[_.\d][\w.-]*|[a-z]+[A-Z]\w*")
 
+# Formats of dates for programs, such as %Y-%m-%d and DD/MM/YYYY.
+_DATE_FORMAT = re.compile(
+    r"(?=.*%)(?:%[-^_0#]?[A-Za-z]|[\W\d_])++"
+    r"|(?=.*(?:YYYY|yyyy|MM|DD|dd|HH|hh|mm|ss))(?:Y++|y++|M++|D++|d++|H++|h++|m++|s++|[AaZz]|[\W\d_]++)++"
+)
+
 
 def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
     """Whether a string is translated: if a pattern chooses it, or if there are no patterns and it is no identifier."""
@@ -17,6 +23,8 @@ def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
         return False
     if patterns:
         return is_chosen(path, patterns)
+    if _DATE_FORMAT.fullmatch(value):
+        return False
     return not _IDENTIFIER.fullmatch(value) or value.endswith(".")
 
 

@@ -34,6 +34,10 @@ from transformer_cli.documents.subtitles.cue_division import (
 from transformer_cli.documents.subtitles.cues import Cue, cues_of, time_of
 
 _TAG = re.compile(r"<[^<>\r\n]*>|\{\\[^{}\r\n]*\}")
+# A sound or music, which is a line of its own.
+_SOUND = re.compile(
+    r"(?:<[^<>]*>)*(?:\[[^\[\]]*\]|\([^()]*\)|[\u266a\u266b#].*[\u266a\u266b#])(?:<[^<>]*>)*"
+)
 _DASH = re.compile(r"[-\u2013\u2014][ \t]*|<v[. ][^<>]*>")
 _MOST_CUES = 6
 _LONGEST_PAUSE_SECONDS = 2.0
@@ -175,7 +179,10 @@ def _sentences(cues: Sequence[Cue], text: str, is_srt: bool) -> Iterator[list[_M
         ):
             yield group
             group = []
-        if any(_DASH.match(text[slice(*line)].strip()) for line in cue.lines[1:]):
+        lines = [text[slice(*line)].strip() for line in cue.lines]
+        if any(map(_DASH.match, lines[1:])) or (
+            len(lines) > 1 and any(map(_SOUND.fullmatch, lines))
+        ):
             if group:
                 yield group
                 group = []

@@ -18,6 +18,8 @@ class Inline(Enum):
     """It stands between two words, with everything in it."""
     WORD = "word"
     """It takes the place of a word."""
+    SPACES = "spaces"
+    """It is white space, and stands where a POINT would."""
     BREAK = "break"
     """The text before it and the text after it are two texts."""
 
@@ -40,7 +42,20 @@ def inline_runs(
             runs.append([])
         else:
             runs[-1].append(part)
-    return [found for run in runs for found in nested_runs(run)]
+    return [found for run in runs for found in nested_runs(_without_idle_gaps(run))]
+
+
+def _without_idle_gaps(run: list[InlinePart]) -> list[InlinePart]:
+    """A run with the gaps of `Inline.SPACES` only where they divide two words."""
+    words = [at for at, part in enumerate(run) if isinstance(part.piece, str) and part.piece.strip()]  # fmt: skip
+    kept, text = [], ""
+    for at, part in enumerate(run):
+        is_gap = part.start == part.end
+        if is_gap and (not words or text[-1:].isspace() or not words[0] < at < words[-1]):
+            continue
+        kept.append(part)
+        text = part.piece if isinstance(part.piece, str) else text
+    return kept
 
 
 def _parts(
@@ -62,6 +77,9 @@ def _parts(
         kind = kind_of(child)
         if kind is Inline.BREAK:
             yield None
+        elif kind is Inline.SPACES:
+            yield markup(Role.POINT, child.start, child.end)
+            yield InlinePart(" ", child.end, child.end)
         elif kind is Inline.RANGE and child.inner_end > child.inner_start:
             yield markup(Role.OPEN, child.start, child.inner_start, child.name)
             yield from _parts(xml, child, kind_of, has_places)

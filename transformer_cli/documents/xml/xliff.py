@@ -19,6 +19,8 @@ from transformer_cli.text.languages import primary_language
 
 _RANGES = frozenset(["g", "mrk"])
 _WORDS = frozenset(["ph"])
+# The types of <mrk> whose text is not translated.
+_PROTECTED = frozenset(["protected", "x-protected", "x-dnt"])
 # The state of a target in which no person has touched it yet.
 _OPEN_STATES = frozenset(["new", "needs-translation"])
 
@@ -88,7 +90,9 @@ def _slots_of(xml: XmlText, unit: Element) -> list[Slot]:
         return []
     if target is not None and not _is_open(xml, target):
         return []
-    runs = inline_runs(xml, source, _kind_of, has_places=False)
+    # Where the tool has marked the sentences, the target gets the same marks.
+    marked = unit.child("seg-source") or source
+    runs = inline_runs(xml, marked, _kind_of, has_places=False)
     if len(runs) != 1 or not has_letter(plain_text([part.piece for part in runs[0]])):
         return []
     keeps_spaces = unit.attributes.get("xml:space") == "preserve"
@@ -123,6 +127,8 @@ def _white_space_before(text: str, place: int) -> str:
 
 
 def _kind_of(element: Element) -> Inline:
+    if element.local == "mrk" and element.attributes.get("mtype") in _PROTECTED:
+        return Inline.WORD
     if element.local in _RANGES:
         return Inline.RANGE
     return Inline.WORD if element.local in _WORDS else Inline.POINT
