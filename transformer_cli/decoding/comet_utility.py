@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer_cli.decoding.comet_model import load_comet
 from transformer_cli.decoding.minimum_bayes_risk import Utility
-from transformer_cli.errors import MissingInputError, UsageError
-
-_BATCH_SIZE = 16
+from transformer_cli.errors import UsageError
 
 
 def comet_utility(folder: Path) -> Utility:
@@ -23,36 +22,20 @@ def comet_utility(folder: Path) -> Utility:
         folder: with hparams.yaml, and with the weights in checkpoints/model.ckpt, as COMET's own download makes it.
 
     Raises:
-        MissingInputError: one of the two files is missing.
-        UsageError: unbabel-comet is not installed, or the model reads no references.
+        MissingInputError, UsageError: as in `load_comet`.
+        UsageError: the model reads no references.
     """
-    weights = folder / "checkpoints" / "model.ckpt"
-    for path in (folder / "hparams.yaml", weights):
-        if not path.is_file():
-            raise MissingInputError(
-                f"{path}: no such file, so {folder} is no COMET model",
-                hint="name the folder that has hparams.yaml and checkpoints/model.ckpt",
-            )
-    try:
-        from comet import load_from_checkpoint
-    except ImportError as error:
-        raise UsageError(
-            "a COMET model needs the package unbabel-comet, which is not installed",
-            hint="pip install unbabel-comet",
-        ) from error
-    import torch
-
-    model = load_from_checkpoint(str(weights), local_files_only=True)
-    if not model.requires_references():
+    model = load_comet(folder)
+    if not model.reads_references:
         raise UsageError(
             f"{folder}: this COMET model reads no references, so it cannot compare two translations",
             hint="use a model such as wmt22-comet-da",
         )
-    gpus = 1 if torch.cuda.is_available() else 0
 
     def utility(source: str, texts: Sequence[str]) -> NDArray[np.float64]:
-        samples = [{"src": source, "mt": text, "ref": other} for text in texts for other in texts]
-        found = model.predict(samples, batch_size=_BATCH_SIZE, gpus=gpus, progress_bar=False)
-        return np.array(found.scores, dtype=np.float64).reshape(len(texts), len(texts))
+        of_rows = [text for text in texts for _ in texts]
+        references = [text for _ in texts for text in texts]
+        found = model.scores([source] * len(of_rows), of_rows, references)
+        return np.array(found, dtype=np.float64).reshape(len(texts), len(texts))
 
     return utility

@@ -12,6 +12,8 @@ from transformer_cli.decoding.engine import Hypothesis, TokenIds
 CHAR_ORDER = 6
 BETA = 2
 
+Pairwise = Callable[[Sequence[str]], NDArray[np.float64]]
+"""N texts to the (N, N) utilities of text i against the reference j."""
 Utility = Callable[[str, Sequence[str]], NDArray[np.float64]]
 """A source and N texts to (N, N): entry (i, j) says how good text i is if text j is the reference."""
 
@@ -19,7 +21,7 @@ Utility = Callable[[str, Sequence[str]], NDArray[np.float64]]
 def by_expected_utility(
     candidates: Sequence[Hypothesis],
     decode: Callable[[TokenIds], str],
-    pairwise: Callable[[Sequence[str]], NDArray[np.float64]] | None = None,
+    pairwise: Pairwise | None = None,
 ) -> list[Hypothesis]:
     """The candidates by expected utility, the largest first; of equals, the first one stays first.
 
@@ -42,7 +44,7 @@ def by_expected_utility(
 
 
 def expected_utilities(
-    texts: Sequence[str], pairwise: Callable[[Sequence[str]], NDArray[np.float64]] | None = None
+    texts: Sequence[str], pairwise: Pairwise | None = None
 ) -> NDArray[np.float64]:
     """(N,): the mean utility of each text against all N texts as references, itself included: chrF, 0 to 100, if `pairwise` is None.
 

@@ -1,25 +1,25 @@
 """The translator: lines in, lines out, in the same number and order."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, islice, repeat
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, SequencesData
 from transformer_cli.decoding.details.details_of_lines import details_of, explained_hypotheses
 from transformer_cli.decoding.details.unknown_replacement import with_explained_unknown
 from transformer_cli.decoding.engine import Engine, ExplainingEngine, Hypothesis, Request
 from transformer_cli.decoding.glossary import Glossary
-from transformer_cli.decoding.minimum_bayes_risk import Utility, by_expected_utility
 from transformer_cli.decoding.real_text.formatted_lines import FormattedLines
 from transformer_cli.decoding.real_text.together import PlacedText
 from transformer_cli.decoding.sample_seeds import seeded
 from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline, Translation
 from transformer_cli.errors import DataError, UsageError
+
+if TYPE_CHECKING:  # numpy is imported where it computes: a translation by CTranslate2 does without
+    from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Translator:
     translation as often as in the line."""
     is_strict: bool = False
     """Whether a sentence with more tokens than the model can read is an error; else it is translated in parts."""
-    utility: Utility | None = None
+    utility: "Utility | None" = None
     """What minimum Bayes risk compares candidates with (`decoding.mbr`); None: chrF."""
     reports_lines: bool = True
     """Whether messages name the lines of which sentences were cut or copied; a document names other places."""
@@ -75,7 +75,7 @@ class Translator:
 
         Raises:
             UsageError: no direction of the model has these languages, or several have them; or the engine cannot
-                explain its translations; or spans are to be protected beside a glossary.
+                explain its translations; or the settings do not keep the terms of a glossary.
             DataError: there are not as many prefixes as lines, or the model cannot write one of them; or a sentence
                 is too long for the model, and the translator is strict.
         """
@@ -109,8 +109,7 @@ class Translator:
         often as the source term stands there.
 
         Raises:
-            UsageError: the model translates no language; or the settings ask for sampling or for diverse beam search,
-                or spans are to be protected.
+            UsageError: the model translates no language; or the settings ask for sampling or for diverse beam search.
             DataError: a term is empty, stands for two target terms, or cannot be written by the model.
         """
         self._check_keeps_terms()
@@ -127,11 +126,6 @@ class Translator:
             raise UsageError(
                 "a glossary needs plain beam search, but decoding.diversity asks for diverse beam search",
                 hint="leave out decoding.diversity or the glossary",
-            )
-        if self.protects_spans:
-            raise UsageError(
-                "protected spans cannot be used with a glossary",
-                hint="a sentence with spans may be translated in pieces or copied, and then its terms may be missing",
             )
 
     def in_direction(self, number: int) -> "Translator":
@@ -212,6 +206,8 @@ class Translator:
         options = self.decoding
         if options.mbr is None:
             return self.engine.translate(parts, options)
+        from transformer_cli.decoding.minimum_bayes_risk import by_expected_utility
+
         decode = self.pipeline.target_tokenizer.decode
         asked = options.model_copy(update={"num_best": options.num_candidates})
         candidates = self.engine.translate(parts, asked)
@@ -220,7 +216,7 @@ class Translator:
             for part, of_part in zip(parts, candidates, strict=True)
         ]
 
-    def _pairwise(self, part: Request) -> Callable[[Sequence[str]], NDArray[np.float64]] | None:
+    def _pairwise(self, part: Request) -> "Pairwise | None":
         """The utility of the texts of a part, whose source is as the model reads it; None: chrF."""
         if self.utility is None:
             return None

@@ -3,7 +3,12 @@
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from transformer_cli.evaluation.metrics import UNSPACED_LANGUAGES, Measurement, language_code
+from transformer_cli.evaluation.metrics import (
+    UNSPACED_LANGUAGES,
+    Measurement,
+    language_code,
+    num_digits,
+)
 
 LENGTHS = (1, 6, 11, 16, 21, 31, 41, 61)
 """The shortest length of each group but the first, which holds empty lines."""
@@ -45,7 +50,7 @@ class Breakdown(NamedTuple):
 
     def _row(self, group: Group, width: int) -> str:
         values = "".join(
-            f"  {value:>{max(8, len(name))}.{3 if name == 'length_ratio' else 2}f}"
+            f"  {value:>{max(8, len(name))}.{num_digits(name)}f}"
             for name, value in group.values.items()
         )
         return f"{group.label:<{width}}{group.num_sentences:>11,}{values}"

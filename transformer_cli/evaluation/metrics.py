@@ -35,7 +35,8 @@ class Score(NamedTuple):
     value: float
     """BLEU, chrF, chrF++ and exact_match: from 0 to 100, higher is better. TER, CER and WER: errors per 100 words
     or characters of the reference, lower is better; more than 100 if there are more errors than words or characters.
-    unknown: percentage of words. length_ratio: 1 for as many tokens as in the references."""
+    unknown: percentage of words. length_ratio: 1 for as many tokens as in the references. COMET: the mean over the
+    sentences of what its model says, mostly 0 to 1, higher is better."""
     signature: str
     """The tokenizer, the library, its version and its settings. Scores with different signatures must not be
     compared."""
@@ -55,9 +56,9 @@ class Score(NamedTuple):
 
     def line(self) -> str:
         """A row of a table for people: name, value, interval, signature."""
-        digits = 3 if self.name == "length_ratio" else 2
+        digits = num_digits(self.name)
         spread = "" if self.interval is None else f"± {self.interval.half_width:.{digits}f}"
-        return f"{self.name:<14}{self.value:>9.{digits}f}  {spread:<8}{self.signature}"
+        return f"{self.name:<14}{self.value:>9.{digits}f}  {spread:<7} {self.signature}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,11 @@ def measure_corpus(
         )
         for name, metric in metrics
     ]
+
+
+def num_digits(name: str) -> int:
+    """How many digits of a score, by the name that is shown, stand behind the decimal point."""
+    return {"length_ratio": 3, "COMET": 4}.get(name, 2)
 
 
 def metric_of(name: str, target_language: str | None = None) -> Metric:

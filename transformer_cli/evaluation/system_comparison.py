@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from transformer_cli.evaluation.metrics import Measurement
+from transformer_cli.evaluation.metrics import Measurement, num_digits
 from transformer_cli.evaluation.scores import randomization, resampling
 
 SIGNIFICANT = 0.05
@@ -82,7 +82,7 @@ def _difference(mine: Measurement, its: Measurement, test: SignificanceTest) -> 
 
 def _line(difference: Difference) -> str:
     name, value, other, p_value = difference
-    digits = 3 if name == "length_ratio" else 2
+    digits = num_digits(name)
     mark = " *" if p_value < SIGNIFICANT else ""
     return (
         f"{name:<14}{value:>9.{digits}f}{other:>9.{digits}f}{value - other:>+12.{digits}f}"

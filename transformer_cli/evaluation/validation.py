@@ -175,7 +175,7 @@ def validate(
     return ValidationReport(
         loss=loss,
         perplexity=math.inf if loss > MAX_EXPONENT else math.exp(loss),
-        scores=_mean_scores(reports),
+        scores=mean_scores(reports),
         num_sentences=len(pairs),
         num_target_tokens=sum(report.num_target_tokens for report in reports),
         samples=samples,
@@ -251,7 +251,7 @@ def _mean_loss(reports: Sequence[DirectionReport]) -> float:
     return total / num_tokens if num_tokens else math.nan
 
 
-def _mean_scores(reports: Sequence[DirectionReport]) -> list[Score]:
+def mean_scores(reports: Sequence[DirectionReport]) -> list[Score]:
     """The mean over the directions of each score, each direction with the same weight."""
     if len(reports) == 1:
         return reports[0].scores

@@ -66,3 +66,8 @@ def _order_marks(text: str) -> str:
         ordered.append(character)
     ordered.extend(sorted(marks, key=unicodedata.combining))
     return "".join(ordered)
+
+
+def without_surrogates(text: str) -> str:
+    """UTF-8 has no lone surrogates: each becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

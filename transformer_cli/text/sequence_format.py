@@ -8,14 +8,15 @@ contains the token that it must predict. Both deviations are defined here and no
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from transformer_cli.config import DataConfig, FilesData, HubData, SequencesData
 from transformer_cli.text.tokenizer import Tokenizer
 from transformer_cli.text.word_split import tag_of
+
+if TYPE_CHECKING:  # numpy is imported where it computes: a translation by CTranslate2 does without
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,8 @@ class SequenceFormat:
         return None if self.has_end else source_length + self.length_change
 
     def decoder_inputs(
-        self, target_ids: NDArray[Any], is_real: NDArray[np.bool_], *, sos_id: int, pad_id: int
-    ) -> NDArray[Any]:
+        self, target_ids: "NDArray[Any]", is_real: "NDArray[np.bool_]", *, sos_id: int, pad_id: int
+    ) -> "NDArray[Any]":
         """The decoder input ids from which the decoder must predict `target_ids`.
 
         Args:

@@ -1,23 +1,29 @@
 """The tokenizer: text to token ids, and token ids to text."""
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.errors import DataError
 from transformer_cli.text import tokenizer_file
-from transformer_cli.text.byte_pieces import BytePieces
-from transformer_cli.text.id_lists import IdLists
+from transformer_cli.text.normalization import without_surrogates
 from transformer_cli.text.sentencepiece.listed_ids import ListedIds
 from transformer_cli.text.sentencepiece.piece_cache import PieceCache
 from transformer_cli.text.sentencepiece.sentencepiece_layout import SentencePieceLayout
 from transformer_cli.text.tokenizer_file import tokenizer_errors_explained
 from transformer_cli.text.tokenizer_layout import BYTE_TOKENS
 from transformer_cli.text.vocabulary import learn_model
-from transformer_cli.text.whole_words import WordEdges
 from transformer_cli.text.word_cache import WordCache, as_bytes
 from transformer_cli.text.word_split import SPECIALS, UNK, continues_word
+
+if (
+    TYPE_CHECKING
+):  # these compute with numpy, and the translation of a sentence by CTranslate2 does without
+    from transformer_cli.text.byte_pieces import BytePieces
+    from transformer_cli.text.id_lists import IdLists
+    from transformer_cli.text.whole_words.word_edges import WordEdges
 
 # A text with more characters per token of `max_length` than this counts as too long and is not encoded.
 MAX_CHARACTERS_PER_TOKEN = 64
@@ -54,20 +60,21 @@ class Tokenizer:
         self._is_word[: len(self.special_tokens)] = [False] * len(self.special_tokens)
         is_foreign = isinstance(layout, SentencePieceLayout)
         self._listed = ListedIds(layout, parts.model["vocab"]) if is_foreign else None
-        self._words: WordCache | PieceCache = WordCache(self._encode_whole, self._encode_piece)
-        if layout.cuts_at_spaces:
-            self._words = PieceCache(self._encode_whole)
+        whole, piece = self._encode_whole, self._encode_piece
+        self._words = PieceCache(whole) if layout.cuts_at_spaces else WordCache(whole, piece)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without special tokens; the string `[EOS]` in a text is ordinary text."""
         return memoryview(self._words.encode(text)).cast("I").tolist()
 
-    def encode_batch(self, texts: Iterable[str], *, with_end: bool = False) -> IdLists:
+    def encode_batch(self, texts: Iterable[str], *, with_end: bool = False) -> "IdLists":
         """The ids of each text, as `encode` gives them.
 
         Args:
             with_end: whether [EOS] follows the ids of each text.
         """
+        from transformer_cli.text.id_lists import IdLists
+
         end = as_bytes([self.eos_id]) if with_end else b""
         return IdLists.from_bytes(self._words.encode_batch(texts, end))
 
@@ -95,7 +102,7 @@ class Tokenizer:
         A span may begin with the white space before a word, or with the mark before it. All bytes of a character have
         the span of that character.
         """
-        return self._engine.encode(_without_surrogates(text), add_special_tokens=False).offsets
+        return self._engine.encode(without_surrogates(text), add_special_tokens=False).offsets
 
     def decoded_spans(
         self, ids: Sequence[int], for_unknown: Sequence[str] = ()
@@ -133,7 +140,7 @@ class Tokenizer:
         normalizer, splitter = self._engine.normalizer, self._engine.pre_tokenizer
         assert normalizer is not None
         assert splitter is not None
-        pieces = splitter.pre_tokenize_str(normalizer.normalize_str(_without_surrogates(text)))
+        pieces = splitter.pre_tokenize_str(normalizer.normalize_str(without_surrogates(text)))
         return [piece for piece, _ in pieces]
 
     def pieces(self, word: str) -> list[str]:
@@ -155,10 +162,12 @@ class Tokenizer:
         return self._parts
 
     @cached_property
-    def byte_pieces(self) -> BytePieces | None:
+    def byte_pieces(self) -> "BytePieces | None":
         """Which token may follow which, so that no character is broken; None if every token may follow every other."""
         if self._parts.layout.kind == "WordLevel":
             return None
+        from transformer_cli.text.byte_pieces import BytePieces
+
         return BytePieces.of([self._parts.layout.bytes_of(piece) for piece in self._pieces])
 
     def has_whole_characters(self, ids: Iterable[int]) -> bool:
@@ -172,8 +181,10 @@ class Tokenizer:
         return True
 
     @cached_property
-    def word_edges(self) -> WordEdges:
+    def word_edges(self) -> "WordEdges":
         """Which tokens go on with the word before them, and which end within a word."""
+        from transformer_cli.text.whole_words.word_edges import WordEdges
+
         layout = self._parts.layout
         pieces = [layout.bytes_of(piece) for piece in self._pieces]
         return WordEdges.of(pieces, has_spaced_words=layout.has_spaced_words)
@@ -198,11 +209,8 @@ class Tokenizer:
         if layout.kind == "WordLevel":
             return ()
         texts = (layout.bytes_of(piece).decode(errors="replace") for piece in self._pieces)
-        return tuple(
-            index
-            for index, text in enumerate(texts)
-            if continues_word(text, has_spaced_words=layout.has_spaced_words)
-        )
+        continues = partial(continues_word, has_spaced_words=layout.has_spaced_words)
+        return tuple(index for index, text in enumerate(texts) if continues(text))
 
     def tag_id(self, tag: str) -> int:
         """The id of the tag of a target language, such as <2it>.
@@ -233,7 +241,7 @@ class Tokenizer:
             return cls(tokenizer_file.read(text))
 
     def _encode_whole(self, text: str) -> list[int]:
-        text = _without_surrogates(text)
+        text = without_surrogates(text)
         ids = self._engine.encode_batch_fast([text], add_special_tokens=False)[0].ids
         if self._listed is None or self._listed.are_settled(ids):
             return ids
@@ -255,15 +263,10 @@ class Tokenizer:
     def _name(self, index: int) -> str:
         if index < len(self.special_tokens):
             return self.special_tokens[index]
-        if self._pieces[index] in BYTE_TOKENS:
-            return self._pieces[index]
-        text: str = self._engine.decoder.decode([" ", self._pieces[index]])
+        if (piece := self._pieces[index]) in BYTE_TOKENS:
+            return piece
+        text: str = self._engine.decoder.decode([" ", piece])
         return text.strip(" ") or "␣"
-
-
-def _without_surrogates(text: str) -> str:
-    """UTF-8 has no lone surrogates: each becomes a question mark."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def train_tokenizer(

@@ -26,14 +26,15 @@ APOSTROPHES = "'\u2019"
 # Written with an escape, as in the tokenizer.json of every checkpoint so far: these files are compared as text.
 _APOSTROPHE = r"['\u2019]"
 _QUOTE = r"[\"“'\u2018\u2019]"
-# The same scripts in blocks of code points, because Python's `re` knows no scripts.
+# The same scripts in blocks of code points, because Python's `re` knows no scripts. `re` compiles and keeps a pattern
+# at its first use; a translation between European languages uses none of these.
 _UNSPACED_SIGN = (
     "[\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0edf\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u3005-\u3007"
     "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\uff66-\uff9f\U00020000-\U000323af]"
 )
-_SIGNS = re.compile(f"{_UNSPACED_SIGN}+")
-_SPACED_SIGNS = re.compile(f"{_UNSPACED_SIGN} (?={_UNSPACED_SIGN})")
+_SIGNS = f"{_UNSPACED_SIGN}+"
+_SPACED_SIGNS = f"{_UNSPACED_SIGN} (?={_UNSPACED_SIGN})"
 # Segmented text has a space after every two to five signs; ordinary Thai, Lao and Khmer have one between
 # phrases, after twenty signs and more.
 MAX_SIGNS_PER_SPACE = 10
@@ -136,7 +137,7 @@ def continues_word(piece: str, *, has_spaced_words: bool) -> bool:
     """
     if not piece or unicodedata.category(piece[0])[0] not in "LMN":
         return False
-    return has_spaced_words or _SIGNS.match(piece) is None
+    return has_spaced_words or re.match(_SIGNS, piece) is None
 
 
 def is_one_piece(piece: str) -> bool:
@@ -150,8 +151,8 @@ def count_signs_and_spaces(text: str) -> tuple[int, int]:
     """Two numbers: signs of scripts without spaces in a text, and single spaces between two such signs."""
     if text.isascii():
         return 0, 0
-    num_signs = sum(map(len, _SIGNS.findall(text)))
-    return num_signs, len(_SPACED_SIGNS.findall(text)) if num_signs else 0
+    num_signs = sum(map(len, re.findall(_SIGNS, text)))
+    return num_signs, len(re.findall(_SPACED_SIGNS, text)) if num_signs else 0
 
 
 def are_spaced_words(num_signs: int, num_spaces: int) -> bool:

@@ -335,12 +335,6 @@ def test_other_searches_take_no_glossary(settings: dict[str, object], message: s
         plain.with_glossary(Glossary.of({"uno": "due"}))
 
 
-def test_protected_spans_are_refused_beside_a_glossary() -> None:
-    plain = translator(tokenizer_of_words()).with_glossary(Glossary.of({"uno": "due"}))
-    with pytest.raises(UsageError, match="protected spans cannot be used with a glossary"):
-        replace(plain, protects_spans=True).translate(["uno"])
-
-
 def test_the_full_stop_of_a_term_stays_at_the_end_of_a_heading() -> None:
     model = random_model(SUBWORDS["bpe"], max_length=200)
     with torch.no_grad():

@@ -46,6 +46,10 @@ def texts_of(line: str) -> list[str]:
         ("Monday    Tuesday", ["Monday", "Tuesday"]),
         ("Hello.  How are you?", ["Hello.  How are you?"]),
         ("The house is    big.", ["The house is    big."]),
+        ("I  would   like    a     coffee.   ", ["I  would   like    a     coffee."]),
+        ("coffee    with milk    hot", ["coffee", "with milk", "hot"]),
+        ("Anna    Rome    late.", ["Anna", "Rome    late."]),
+        ("coffee    1.20    very good.", ["coffee", "very good."]),
         ("Well.... I think so", ["Well.... I think so"]),
     ],
 )
@@ -104,7 +108,9 @@ def test_a_wide_character_takes_two_columns_and_a_combining_mark_none() -> None:
     assert list(map(display_width, ["abc", "咖啡", "e\u0301", "é"])) == [3, 4, 1, 1]
 
 
-@pytest.mark.parametrize("piece", [" ", ">", "> ", "\u2003", ".", ". ", "|", "- ", "1", "a  "])
+@pytest.mark.parametrize(
+    "piece", [" ", ">", "> ", "\u2003", ".", ". ", "|", "- ", "1", "a  ", "a   .  "]
+)
 def test_the_time_does_not_grow_with_the_square_of_the_length(piece: str) -> None:
     line = piece * 50_000 + "a"
     started_at = time.perf_counter()

@@ -32,6 +32,8 @@ def found(text: str) -> list[str]:
         ("Write to anna.b+c@mail.co.uk, please.", ["anna.b+c@mail.co.uk"]),
         ("On example.com/x, e.g. here. The end.Start", ["example.com/x"]),
         ("Hello {name}, {0:.2f} {{ y }} ${x} %{z} [[t]]", ["{name}", "{0:.2f}", "{{ y }}", "${x}", "%{z}", "[[t]]"]),
+        ("Ciao 😀! ☕️, 👨‍👩‍👧 ❤️❤️ 🇮🇹 ★★☆ 👍🏽.", ["😀", "☕️", "👨‍👩‍👧", "❤️❤️", "🇮🇹", "★★☆", "👍🏽"]),
+        ("At 180°C or -5 °F, 90° is ₹5 or 5₽, not 3°Cx", ["180°C", "-5 °F", "90°", "₹5", "5₽", "3"]),
         ("%s has %(n)d, %1$s, %.2f or %5d; 100%sure", ["%s", "%(n)d", "%1$s", "%.2f", "%5d", "100"]),
         ("<b>two</b> <br/> <a href='x y'>z</a> <0>w</0>", ["<b>", "</b>", "<br/>", "<a href='x y'>", "</a>", "<0>", "</0>"]),
         ("<!-- a > b --> if a < b and c <3", ["<!-- a > b -->", "3"]),

@@ -6,10 +6,7 @@ link is linked to the target word that attends to it most. In a language without
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, NamedTuple
 
 from transformer_cli.decoding.details.details_of_lines import kept_words, spans_in_line
 from transformer_cli.decoding.details.word_links import Span, linked_words, word_spans, words_at
@@ -18,6 +15,10 @@ from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
 from transformer_cli.text.protected.spans import SpanKind, find_spans
+
+if TYPE_CHECKING:  # numpy is imported where it computes: a translation by CTranslate2 does without
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class PlacedLink(NamedTuple):
@@ -89,7 +90,7 @@ class TextAligner:
 
 
 def _links(
-    texts: tuple[str, str], source: _Side, target: _Side, weights: NDArray[np.float32]
+    texts: tuple[str, str], source: _Side, target: _Side, weights: "NDArray[np.float32]"
 ) -> list[PlacedLink]:
     of_targets = linked_words(weights, source.words_of_tokens, target.words_of_tokens)
     # A word that came back unchanged translates nothing else.

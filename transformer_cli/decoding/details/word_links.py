@@ -8,10 +8,11 @@ with the first of the target, and the second with the third.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # numpy is imported where it computes: a translation by CTranslate2 does without
+    import numpy as np
+    from numpy.typing import NDArray
 
 Span = tuple[int, int]
 _WORD = re.compile(r"\S+")
@@ -54,7 +55,7 @@ def words_at(tokens: Iterable[Span], words: Sequence[Span]) -> list[range]:
 
 
 def linked_words(
-    weights: NDArray[np.float32], source_words: Sequence[range], target_words: Sequence[range]
+    weights: "NDArray[np.float32]", source_words: Sequence[range], target_words: Sequence[range]
 ) -> list[Link]:
     """Link each target word with the source word that its tokens attend to most, summed over the tokens of both.
 

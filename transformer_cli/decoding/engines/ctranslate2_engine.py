@@ -141,9 +141,8 @@ class CTranslate2Engine:
         return min(options.max_length or 2 * len(source) + 20, self.max_positions)
 
     def _refuse_unknown(self, options: DecodingConfig) -> None:
-        default = DecodingConfig()
-        for name in sorted(set(DecodingConfig.model_fields) - _KNOWN):
-            if getattr(options, name) != getattr(default, name):
+        for name, field in sorted(DecodingConfig.model_fields.items()):
+            if name not in _KNOWN and getattr(options, name) != field.default:
                 raise ConfigError(
                     f"decoding.{name}: CTranslate2 does not know this setting",
                     hint=f"leave decoding.{name} out, or set decoding.engine=torch",

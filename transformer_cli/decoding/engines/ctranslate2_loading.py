@@ -8,7 +8,7 @@ from dataclasses import replace
 from transformer_cli.checkpoint import TrainedFiles
 from transformer_cli.checkpoint.converted import converted_files
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.config import Config, RuntimeConfig
+from transformer_cli.config import Config, ModelConfig, RuntimeConfig
 from transformer_cli.decoding.engine import ExplainingEngine, Request, SpecialIds
 from transformer_cli.decoding.engines.agreement import require_agreement
 from transformer_cli.decoding.engines.ctranslate2_engine import CTranslate2Engine, load_translator
@@ -34,6 +34,22 @@ def compute_type(runtime: RuntimeConfig) -> str:
     return "float32" if runtime.precision == "auto" else runtime.precision
 
 
+def require_possible(model: ModelConfig, sequence_format: SequenceFormat) -> None:
+    """Check that CTranslate2 is installed and can translate with a model.
+
+    Raises:
+        ConfigError: it is not, or it cannot.
+    """
+    require_ctranslate2("decoding.engine: ctranslate2")
+    require_convertible(model)
+    if not sequence_format.has_end or not sequence_format.is_shifted:
+        raise ConfigError(
+            "decoding.engine: ctranslate2, but the model has no [EOS] or reads its target unshifted "
+            "(data.end_symbol, data.shift_target)",
+            hint="use the other engine: --set decoding.engine=torch",
+        )
+
+
 def load_ctranslate2_engine(
     files: TrainedFiles,
     config: Config,
@@ -53,15 +69,7 @@ def load_ctranslate2_engine(
         DataError: the converted model does not translate as PyTorch does.
         DamagedError: the weights have changed since they were saved.
     """
-    require_ctranslate2("decoding.engine: ctranslate2")
-    require_convertible(config.model)
-    sequence_format = SequenceFormat.of(config.data)
-    if not sequence_format.has_end or not sequence_format.is_shifted:
-        raise ConfigError(
-            "decoding.engine: ctranslate2, but the model has no [EOS] or reads its target unshifted "
-            "(data.end_symbol, data.shift_target)",
-            hint="use the other engine: --set decoding.engine=torch",
-        )
+    require_possible(config.model, SequenceFormat.of(config.data))
     runtime, tokenizer = config.runtime, files.target_tokenizer
 
     def engine_of(made: Mapping[str, bytes], precision: str) -> CTranslate2Engine:

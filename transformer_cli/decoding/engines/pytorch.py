@@ -56,7 +56,7 @@ from transformer_cli.runtime import Machine
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.byte_pieces import BytePieces
 from transformer_cli.text.padding import pad_ids
-from transformer_cli.text.whole_words import WordEdges
+from transformer_cli.text.whole_words.word_edges import WordEdges
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,11 @@ class PyTorchEngine:
         """See `InterruptibleEngine.interruptible`."""
         return replace(self, unwanted=unwanted)
 
+    def max_sentences(self, options: DecodingConfig) -> int:
+        """See `InterruptibleEngine.max_sentences`."""
+        logits_per_sentence = options.num_hypotheses * self.model.output.out_features
+        return max(1, max_logits(self.machine.device.type) // logits_per_sentence)
+
     @property
     def models(self) -> tuple[Transformer, ...]:
         """The models with which this engine translates: one, unless it is an ensemble."""
@@ -112,12 +117,11 @@ class PyTorchEngine:
         found: list[list[Hypothesis]] = [[] for _ in requests]
         with self._inference():
             for of_group, indices in beam_groups(requests, options):
-                logits_per_sentence = of_group.num_hypotheses * self.model.output.out_features
                 batches = length_batches(
                     indices,
                     lambda index: len(requests[index].ids),
                     max_tokens=options.batch_tokens,
-                    max_items=max(1, max_logits(self.machine.device.type) // logits_per_sentence),
+                    max_items=self.max_sentences(of_group),
                 )
                 for batch in batches:
                     of_batch = [requests[index] for index in batch]
@@ -131,12 +135,11 @@ class PyTorchEngine:
     ) -> float:
         """See `Engine.negative_log_likelihood`."""
         total = 0.0
+        most = max_logits(self.machine.device.type) // self.model.output.out_features
         batches = length_batches(
             list(zip(sources, targets, strict=True)),
             lambda pair: max(map(len, pair)),
-            max_tokens=min(
-                batch_tokens, max_logits(self.machine.device.type) // self.model.output.out_features
-            ),
+            max_tokens=min(batch_tokens, most),
         )
         pad_id = self.special_ids.pad_id
         with self._inference():
@@ -147,8 +150,8 @@ class PyTorchEngine:
                     target_ids, is_real, sos_id=self.special_ids.sos_id, pad_id=pad_id
                 )
                 logits = self._logits(source_ids, source_mask, self._on_device(inputs))
-                targets_on_device = self._on_device(target_ids)
-                sums = sum_loss(logits, targets_on_device, pad_id=pad_id, label_smoothing=0.0)
+                ids = self._on_device(target_ids)
+                sums = sum_loss(logits, ids, pad_id=pad_id, label_smoothing=0.0)
                 total += sums.negative_log_likelihood.item()
         return total
 
@@ -187,19 +190,17 @@ class PyTorchEngine:
     def _search(
         self, requests: Sequence[Request], options: DecodingConfig, *, goes_past_end: bool
     ) -> Hypotheses:
-        sources = [request.ids for request in requests]
-        source_ids, source_mask = self._padded(sources)
+        source_ids, source_mask = self._padded([request.ids for request in requests])
         has_coverage = options.coverage_penalty > 0.0
         scorer = self._started(source_ids, source_mask, with_attention=has_coverage)
         limits = [self._length_limits(request, options) for request in requests]
         max_lengths = self._to_device([limit.largest for limit in limits])
         states, of_hooks = None, options
         if any(request.terms for request in requests):
+            no_edges = WordEdges.none(self.model.output.out_features)
             states = term_states(
                 requests,
-                self.word_edges()
-                if self.word_edges
-                else WordEdges.none(self.model.output.out_features),
+                self.word_edges() if self.word_edges else no_edges,
                 self.machine.device,
                 has_bytes=self.byte_pieces is not None,
                 goes_past_end=goes_past_end,

@@ -12,7 +12,7 @@ from transformer_cli.decoding.engines.hypothesis_lists import hypothesis_lists
 from transformer_cli.decoding.search.hypotheses import Hypotheses
 from transformer_cli.decoding.search.terms.term_states import TermStates
 from transformer_cli.decoding.search.terms.term_table import TermTable
-from transformer_cli.text.whole_words import WordEdges
+from transformer_cli.text.whole_words.word_edges import WordEdges
 
 # A character of UTF-8 that has begun may need this many further bytes, before a term can begin.
 MAX_BYTES_LEFT = 3

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from transformer_cli.decoding.engine import Term, TokenIds
-from transformer_cli.text.whole_words import WordEdges
+
+if TYPE_CHECKING:  # it computes with numpy
+    from transformer_cli.text.whole_words.word_edges import WordEdges
 
 Item = TypeVar("Item", int, str)
 
@@ -34,7 +36,7 @@ def count_forms(
     return count
 
 
-def count_term(ids: TokenIds, term: Term, edges: WordEdges) -> int:
+def count_term(ids: TokenIds, term: Term, edges: "WordEdges") -> int:
     """The largest number of places where a term stands in token ids as whole words, without a common token."""
 
     def is_whole(end: int) -> bool:
@@ -43,7 +45,7 @@ def count_term(ids: TokenIds, term: Term, edges: WordEdges) -> int:
     return count_forms(ids, term.forms, term.first_forms, is_whole)
 
 
-def needed_counts(terms: Counter[Term], edges: WordEdges) -> list[int]:
+def needed_counts(terms: Counter[Term], edges: "WordEdges") -> list[int]:
     """How often each term must stand in a translation: for itself, and in the forms of the other terms."""
     return [
         number
@@ -56,7 +58,7 @@ def needed_counts(terms: Counter[Term], edges: WordEdges) -> list[int]:
     ]
 
 
-def num_needed_tokens(terms: Sequence[Term], edges: WordEdges) -> int:
+def num_needed_tokens(terms: Sequence[Term], edges: "WordEdges") -> int:
     """A number of tokens in which all terms have room, each in its longest form."""
     counts = Counter(terms)
     needed = zip(counts, needed_counts(counts, edges), strict=True)

@@ -1,11 +1,12 @@
 """Attempts to translate a sentence with protected spans: further ones follow until every span comes back."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
+from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.real_text.joined_parts import copied, joined, with_texts_of
-from transformer_cli.decoding.real_text.promise import Promise
+from transformer_cli.decoding.real_text.promise import HIDDEN, Promise, spans_of_terms
 from transformer_cli.decoding.real_text.sentence_form import as_inner_part, with_final_mark_of
 from transformer_cli.decoding.real_text.stand_ins import StandIns, knows, put_back
 from transformer_cli.decoding.real_text.together import Job, PlacedText
@@ -26,6 +27,8 @@ class SentenceTranslation:
     target_tokenizer: Tokenizer
     stand_ins: StandIns
     target_language: str
+    required_terms: Callable[[str], tuple[RequiredTerm, ...]]
+    """What the glossary requires of the translation of a text; nothing without a glossary."""
 
     def job(self, given: PlacedText, spans: Sequence[Span]) -> Job:
         """Translates a sentence; each of its spans is in the result as often as in the sentence.
@@ -33,7 +36,10 @@ class SentenceTranslation:
         1. Numbers that the model knows stay in the sentence, URLs and placeholders are replaced by stand-ins, and the
            sentence is cut at tags.
         2. The sentence is also cut at numbers, and 3. at all spans: only the text between the spans is translated.
-        4. The sentence stays as it is in the source. No text of the model is in it, so nothing can be lost.
+        4. The sentence stays as it is in the source. No text of the model is in it, so no span can be lost.
+
+        With a glossary, the first attempt that has all terms and all spans counts, else the first that has all spans: a
+        term whose words stand on both sides of a cut cannot be kept.
 
         Args:
             given: one sentence. Its prefix is that of the translation of its first piece.
@@ -42,7 +48,14 @@ class SentenceTranslation:
         text = given.text
         if not _has_letter(masked(text, spans, " ")):
             return copied(text)
-        promise = Promise.of(text, spans)
+        # A tag ends a word. A number may be a part of one, as in 5kg.
+        tags = [span for span in spans if span.kind is SpanKind.TAG]
+        without_tags = masked(text, tags, HIDDEN)
+        required = self.required_terms(
+            masked(without_tags, [span for span in spans if span not in tags], "x")
+        )
+        promise = Promise.of(text, spans, allowed=spans_of_terms(required))
+        without_terms: Translation | None = None
         for pieces in self._attempts(text, spans):
             texts = [piece.text for piece in pieces if piece.is_translated]
             translations = yield [
@@ -60,8 +73,13 @@ class SentenceTranslation:
             if len(complete) == len(parts):
                 kept = promise.kept_part(joined(text, complete, "".join))
                 if kept is not None:
-                    return replace(kept, is_in_pieces=len(texts) > 1)
-        return replace(copied(text), is_partly_copied=True)
+                    kept = replace(kept, is_in_pieces=len(texts) > 1)
+                    with_terms = _with_all_terms(kept, required)
+                    if with_terms is not None:
+                        return with_terms
+                    without_terms = without_terms or kept
+        found = without_terms or replace(copied(text), is_partly_copied=True)
+        return replace(found, terms=applied_terms(found.text, required))
 
     def _attempts(self, text: str, spans: Sequence[Span]) -> Iterator[list["_Piece"]]:
         """Ways to divide the sentence, best first, each different from those before it."""
@@ -125,9 +143,15 @@ class SentenceTranslation:
     def _finished(self, piece: "_Piece", translation: Translation) -> Translation | None:
         """The translation of a piece, with its spans instead of their stand-ins; None if one is lost."""
         stand_ins = dict(piece.stand_ins)
-        finished = with_texts_of(
-            translation, lambda text: put_back(self._as_part(piece, text), stand_ins)
-        )
+        required = self.required_terms(piece.text)
+
+        def in_place(text: str) -> str | None:
+            part = self._as_part(piece, text)
+            if applied_terms(part, required) != applied_terms(text, required):
+                part = text  # the first letter or the last mark belongs to a term
+            return put_back(part, stand_ins)
+
+        finished = with_texts_of(translation, in_place)
         return finished if finished.alternatives else None
 
     def _as_part(self, piece: "_Piece", text: str) -> str:
@@ -147,6 +171,20 @@ class _Piece:
     is_first: bool = False
     stand_ins: tuple[tuple[str, str], ...] = ()
     """Pairs of a stand-in and its span."""
+
+
+def _with_all_terms(
+    translation: Translation, required: Sequence[RequiredTerm]
+) -> Translation | None:
+    """The translation with only the alternatives that have all terms; None if none of them does."""
+
+    def has_all(text: str) -> bool:
+        return all(term.is_applied for term in applied_terms(text, required))
+
+    kept = with_texts_of(translation, lambda text: text if has_all(text) else None)
+    if not kept.alternatives:
+        return None
+    return replace(kept, terms=applied_terms(kept.text, required))
 
 
 def _literal(text: str) -> list[_Piece]:

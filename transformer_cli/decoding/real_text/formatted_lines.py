@@ -5,11 +5,16 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
-from transformer_cli.decoding.glossary import applied_terms
+from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.real_text.attempts import SentenceTranslation
 from transformer_cli.decoding.real_text.edge_marks import range_without_unknown_marks
 from transformer_cli.decoding.real_text.joined_parts import copied, joined, with_texts_of
-from transformer_cli.decoding.real_text.promise import Promise
+from transformer_cli.decoding.real_text.promise import (
+    HIDDEN,
+    Promise,
+    spans_of_terms,
+    spans_outside_terms,
+)
 from transformer_cli.decoding.real_text.sentence_form import (
     in_sentence_case,
     is_in_capitals,
@@ -27,12 +32,8 @@ from transformer_cli.text.languages import primary_language
 from transformer_cli.text.lines.aligned_columns import with_texts
 from transformer_cli.text.lines.layout import TextRange, text_ranges
 from transformer_cli.text.normalization import remove_control_characters
-from transformer_cli.text.protected.spans import Span, find_spans, masked
+from transformer_cli.text.protected.spans import Span, masked
 from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
-
-# In place of the characters of a protected span: it is neither a letter nor white space nor a mark of a layout.
-_HIDDEN = "\ue000"
-
 
 # A sentence has fewer parts and pieces than this, nearly always; else two texts of a line may get equal samples.
 _PARTS_OF_A_SENTENCE = 1000
@@ -82,13 +83,13 @@ class FormattedLines:
         text = line.rstrip("\r\n").translate(LINE_BREAKS)
         if self.pipeline.data.cleaning.remove_control_characters:
             text = remove_control_characters(text)
-        spans = find_spans(text)
+        spans = self._spans(text)
         ranges = [TextRange(0, len(text))]
         if self.keeps_layout:
             as_letters = masked(text, spans, "x")
             ranges = [
                 self._without_unknown_marks(as_letters, each)
-                for each in text_ranges(text, masked(text, spans, _HIDDEN))
+                for each in text_ranges(text, masked(text, spans, HIDDEN))
             ]
         sentences = [self._sentences(text[each.start : each.end]) for each in ranges]
         return _Line(line, text, spans, ranges, sentences)
@@ -105,7 +106,7 @@ class FormattedLines:
 
     def _sentences(self, text: str) -> list[Sentence]:
         """The sentences of a text; a text without protected spans stays whole, because the pipeline splits it."""
-        spans = find_spans(text) if self.protects else []
+        spans = self._spans(text) if self.protects else []
         if not spans or not self.pipeline.splits_sentences:
             return [Sentence(text, "")]
         source_language = self.pipeline.languages.source
@@ -120,10 +121,19 @@ class FormattedLines:
     def _sentence_translation(self) -> SentenceTranslation:
         source, target = self.pipeline.source_tokenizer, self.pipeline.target_tokenizer
         language = primary_language(self.pipeline.languages.target)
-        return SentenceTranslation(source, target, StandIns.of(source, target), language)
+        stand_ins = StandIns.of(source, target, lambda word: not self._required_terms(word))
+        return SentenceTranslation(source, target, stand_ins, language, self._required_terms)
+
+    def _required_terms(self, text: str) -> tuple[RequiredTerm, ...]:
+        if self.pipeline.glossary is None:
+            return ()
+        return self.pipeline.required_terms(self.pipeline.normalize(text))
+
+    def _spans(self, text: str) -> list[Span]:
+        return spans_outside_terms(text, self._required_terms(text) if self.protects else ())
 
     def _job(self, given: PlacedText, of_spans: SentenceTranslation | None) -> Job:
-        spans = find_spans(given.text) if of_spans else []
+        spans = self._spans(given.text) if of_spans else []
         return of_spans.job(given, spans) if of_spans and spans else self._plain(given)
 
     def _plain(self, given: PlacedText) -> Job:
@@ -131,7 +141,7 @@ class FormattedLines:
         if not self.keeps_layout:
             [translation] = yield [given]
             return translation
-        required = self.pipeline.required_terms(self.pipeline.normalize(text))
+        required = self._required_terms(text)
         # Other letters than those of the glossary would make other words of its terms.
         in_capitals = is_in_capitals(text) and not required
         read = in_sentence_case(text) if in_capitals else text
@@ -155,8 +165,10 @@ class FormattedLines:
             whole = joined(line.given, parts, lambda texts: self._line_of(line, texts))
         if not self.protects or not line.spans:
             return whole
-        promise = Promise.of(line.text, line.spans, may_repeat_numbers=True)
-        untranslated = replace(copied(line.given, line.text), is_partly_copied=True)
+        allowed = spans_of_terms(self._required_terms(line.text))
+        promise = Promise.of(line.text, line.spans, may_repeat_numbers=True, allowed=allowed)
+        terms = tuple(term._replace(is_applied=False) for term in whole.terms)
+        untranslated = replace(copied(line.given, line.text), is_partly_copied=True, terms=terms)
         return promise.kept_part(whole) or untranslated
 
     def _line_of(self, line: _Line, texts: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """Stand-ins: names and numbers that a model copies, in place of spans that it has never seen."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from transformer_cli.text import Tokenizer
@@ -22,14 +22,22 @@ class StandIns:
     of_kind: Mapping[SpanKind, tuple[str, ...]]
 
     @classmethod
-    def of(cls, source: Tokenizer, target: Tokenizer) -> "StandIns":
-        """The stand-ins for a model with these tokenizers."""
-        return cls(
-            {
-                kind: tuple(word for word in words if knows(source, word) and knows(target, word))
-                for kind, words in _CANDIDATES.items()
-            }
-        )
+    def of(
+        cls,
+        source: Tokenizer,
+        target: Tokenizer,
+        is_usable: Callable[[str], bool] = lambda word: True,
+    ) -> "StandIns":
+        """The stand-ins for a model with these tokenizers.
+
+        Args:
+            is_usable: false for a word that stands for something else, such as a term of a glossary.
+        """
+
+        def is_stand_in(word: str) -> bool:
+            return knows(source, word) and knows(target, word) and is_usable(word)
+
+        return cls({kind: tuple(filter(is_stand_in, words)) for kind, words in _CANDIDATES.items()})
 
     def choose(self, kinds: Iterable[SpanKind], text: str) -> list[str | None]:
         """A different stand-in for each span, none of which the text has; None for a span if there are too few.

@@ -3,10 +3,14 @@
 The row is cut into blocks. The maximum of each block is fast to compute, and the k blocks with the largest
 maxima contain the k largest numbers; only these blocks are searched. On a CPU, `torch.topk` over a whole
 vocabulary takes three to six times as long, and it does not define which of several equal numbers it returns.
+A compiled kernel finds the same in one pass over float32 scores on a CPU, if there is one (model/cpu/native/top_k.c).
 """
 
 import torch
 from torch import Tensor
+
+from transformer_cli.model.cpu.native.library import Kernels, find_kernels
+from transformer_cli.model.cpu.native.native_scores import native_top_k
 
 BLOCK_WIDTH = 64
 
@@ -22,6 +26,9 @@ def top_k(scores: Tensor, offsets: Tensor, k: int) -> tuple[Tensor, Tensor]:
     Returns:
         Values (B, k), largest first, and their positions among the W * V numbers, (B, k) int64.
     """
+    kernels = _kernels_for(scores)
+    if kernels is not None and offsets.dtype == torch.float32:
+        return native_top_k(kernels, scores, offsets, k)
     num_rows, width = scores.shape[1:]
     num_blocks = width // BLOCK_WIDTH
     if num_rows * num_blocks <= 2 * k:
@@ -34,6 +41,10 @@ def top_k(scores: Tensor, offsets: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 def largest(scores: Tensor) -> tuple[Tensor, Tensor]:
     """The largest number of each row of (R, V) and its position: (R,), and (R,) int64."""
+    kernels = _kernels_for(scores)
+    if kernels is not None:
+        values, positions = native_top_k(kernels, scores.unsqueeze(1), None, 1)
+        return values.squeeze(1), positions.squeeze(1)
     # Of equal numbers, `max` returns the first.
     width = scores.shape[1]
     num_blocks = width // BLOCK_WIDTH
@@ -50,6 +61,14 @@ def largest(scores: Tensor) -> tuple[Tensor, Tensor]:
         values = rest.where(is_larger, values)
         positions = (num_blocks * BLOCK_WIDTH + within).where(is_larger, positions)
     return values, positions
+
+
+def _kernels_for(scores: Tensor) -> Kernels | None:
+    """The compiled kernels, if they can read these scores."""
+    is_readable = (
+        scores.device.type == "cpu" and scores.dtype == torch.float32 and scores.is_contiguous()
+    )
+    return find_kernels() if is_readable else None
 
 
 def _positions_of_best_blocks(scores: Tensor, offsets: Tensor, k: int) -> Tensor:

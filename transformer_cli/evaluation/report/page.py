@@ -9,6 +9,7 @@ import jinja2
 from transformer_cli.evaluation.breakdown import Breakdown
 from transformer_cli.evaluation.calibration import Calibration
 from transformer_cli.evaluation.confidence import ConfidenceReport
+from transformer_cli.evaluation.metrics import num_digits
 from transformer_cli.evaluation.report import charts
 from transformer_cli.evaluation.report.charts import Chart, Series, line_chart
 from transformer_cli.evaluation.report.ranked_sentences import RankedSentence, evenly_spread
@@ -51,6 +52,7 @@ def html_of(page: Page) -> str:
         samples=evenly_spread(page.sentences, NUM_SHOWN),
         reliability=_reliability(page.calibration),
         chart_size=charts,
+        num_digits=num_digits,
     )
 
 

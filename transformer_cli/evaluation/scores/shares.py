@@ -19,38 +19,21 @@ Count = tuple[int, int]
 """Two numbers of a sentence: what is counted, and the number of units that there are."""
 
 
-class _ShareSignature(Signature):
+class _WrittenSignature(Signature):
     def __init__(self, args: dict[str, Any]) -> None:
         super().__init__(args)
         self.info |= args["signature"]
 
 
-class Share(Metric):
-    """A count of the whole corpus per 100 units of the whole corpus.
+class SummedMetric(Metric):
+    """A metric whose signature is written by hand, and whose score follows from the sums of the statistics of sentences."""
 
-    If there is no unit, the share is 0 if nothing was counted, else 100.
-    """
+    _SIGNATURE_TYPE = _WrittenSignature
 
-    _SIGNATURE_TYPE = _ShareSignature
-
-    def __init__(
-        self, name: str, counts: Callable[[str, list[str]], Count], **signature: str
-    ) -> None:
-        """A metric.
-
-        Args:
-            name: as the score is shown.
-            counts: the counts of a sentence, from its hypothesis and its references.
-            signature: how the share is counted, for the signature of the score.
-        """
+    def __init__(self, name: str, **signature: str) -> None:
         Metric.__init__(self)
         self.name = name
-        self.counts = counts
-        self.signature = {"case": "mixed", **signature}
-
-    def _compute_score_from_stats(self, stats: Sequence[float]) -> Score:
-        count, num_units = stats
-        return Score(self.name, 100.0 * (count / num_units if num_units else float(count > 0)))
+        self.signature = signature
 
     def _aggregate_and_compute(self, stats: Sequence[Sequence[float]]) -> Score:
         return self._compute_score_from_stats(
@@ -62,6 +45,30 @@ class Share(Metric):
 
     def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
         return {"references": list(refs)}
+
+
+class Share(SummedMetric):
+    """A count of the whole corpus per 100 units of the whole corpus.
+
+    If there is no unit, the share is 0 if nothing was counted, else 100.
+    """
+
+    def __init__(
+        self, name: str, counts: Callable[[str, list[str]], Count], **signature: str
+    ) -> None:
+        """A metric.
+
+        Args:
+            name: as the score is shown.
+            counts: the counts of a sentence, from its hypothesis and its references.
+            signature: how the share is counted, for the signature of the score.
+        """
+        super().__init__(name, case="mixed", **signature)
+        self.counts = counts
+
+    def _compute_score_from_stats(self, stats: Sequence[float]) -> Score:
+        count, num_units = stats
+        return Score(self.name, 100.0 * (count / num_units if num_units else float(count > 0)))
 
     def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[int]:
         return list(self.counts(hypothesis, ref_kwargs["references"]))

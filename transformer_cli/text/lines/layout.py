@@ -50,13 +50,15 @@ def _cells(line: str, start: int) -> Iterator[TextRange]:
 
 
 def _cells_with_wide_gaps(line: str, start: int, end: int) -> Iterator[TextRange]:
-    cells: list[TextRange] = []
+    parts: list[TextRange] = []
     for gap in [*_WIDE_GAP.finditer(line, start, end), None]:
-        cell = _stripped(line, start, gap.start() if gap else end)
-        if cells and _is_one_text(line, cells[-1], cell):
-            cell = TextRange(cells.pop().start, cell.end)
-        cells.append(cell)
+        parts.append(_stripped(line, start, gap.start() if gap else end))
         start = gap.end() if gap else end
+    cells: list[TextRange] = []
+    for part, goes_on in zip(parts, _go_on(line, parts), strict=True):
+        if cells and (_is_one_text(line, cells[-1], part) or goes_on):
+            part = TextRange(cells.pop().start, part.end)
+        cells.append(part)
     yield from cells
 
 
@@ -66,6 +68,18 @@ def _is_one_text(line: str, left: TextRange, right: TextRange) -> bool:
         return False
     gap = line[left.end : right.start]
     return len(gap) < 3 or "." in gap or line[right.end - 1] in _SENTENCE_END
+
+
+def _go_on(line: str, parts: list[TextRange]) -> list[bool]:
+    """For each part, whether it and all that follow continue a sentence: with small letters first, up to a mark."""
+    ends = [part.end for part in parts if part.start < part.end]
+    goes_on = bool(ends) and line[ends[-1] - 1] in _SENTENCE_END
+    found = []
+    for left, part in zip([*reversed(parts[:-1]), None], reversed(parts), strict=True):
+        first = line[part.start : min(part.start + 1, part.end)]
+        goes_on = goes_on and (not first or first.islower())
+        found.append(bool(first) and goes_on and left is not None and _has_letter(line, left))
+    return found[::-1]
 
 
 def _stripped(line: str, start: int, end: int) -> TextRange:

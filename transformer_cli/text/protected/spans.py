@@ -1,5 +1,6 @@
-"""Protected spans: finds URLs, e-mail addresses, file paths, placeholders, tags, codes and numbers in a text."""
+"""Protected spans: finds URLs, e-mail addresses, file paths, placeholders, tags, emoji, codes and numbers in a text."""
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -16,11 +17,15 @@ _CURRENCIES = "EUR|USD|GBP|CHF|JPY|CNY|AUD|CAD|SEK|NOK|DKK|PLN|CZK|HUF|INR|BRL"
 # directly after a URL: U+0E00..U+0E7F Thai, U+3000 and above Chinese, Japanese and Korean.
 _IN_URL = r"[^\s<>\"'`{}|\\^\u00ab\u00bb\u2018-\u201e\u0e00-\u0e7f\u2026\u3000-\uffff\U00010000-\U0010ffff]"
 _NO_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+# Emoji and other pictures such as a star or a telephone.
+_PICTURE = r"\u2600-\u27bf\u2b05-\u2b55\U0001f000-\U0001faff"
 _PATTERNS = {
     "tag": (
         rf"<!--(?:(?!<!--)[^{_NO_CONTROL}]){{0,2000}}?-->"
         rf"|</?(?:[A-Za-z_][\w:.-]{{0,99}}(?:[ \t/][^<>{_NO_CONTROL}]{{0,2000}})?|\d{{1,9}}[ ]?/?)>"
     ),
+    # With the signs that choose a colour or join several pictures to one.
+    "picture": rf"[{_PICTURE}][{_PICTURE}\u200d\ufe0f\u20e3]*",
     "code": (
         rf"`[^`{_NO_CONTROL}]{{1,200}}`"
         r"|&(?:[A-Za-z][A-Za-z0-9]{1,31}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});"
@@ -31,6 +36,8 @@ _PATTERNS = {
         rf"|\[\[[^\[\]{_NO_CONTROL}]{{1,99}}\]\]"  # [[name]]
         r"|%\(\w{1,99}\)[#0+-]{0,3}\d{0,9}(?:\.\d{1,9})?[A-Za-z]"  # %(x)d
         r"|(?<![\d%])%(?:\d{1,3}\$)?[#0+-]{0,3}\d{0,9}(?:\.\d{1,9})?(?:hh?|ll?|[Lzjt])?[diouxXeEfFgGcrs@](?![A-Za-z])"
+        rf"|\$t\([^(){_NO_CONTROL}]{{1,99}}\)"  # $t(name)
+        r"|(?<!\w)@(?:\.\w{1,20})?:\w[\w.-]{0,98}(?<![.-])"  # @:name
         r"|\$[A-Za-z_]\w{0,99}"  # $x
     ),
     "address": (
@@ -48,22 +55,27 @@ _PATTERNS = {
     # A word that begins with letters and has digits: A4, XY-123/45, mp3.
     "name": r"(?<!\w)[A-Za-z]{1,20}-?\d[A-Za-z0-9]*(?:[-/][A-Za-z0-9]+)*",
     "number": (
-        rf"(?:(?:(?<!\w)(?:{_CURRENCIES})|[€$£¥])[ \u00a0]?)?(?:(?<![\w)])[+\u2212-])?"
+        rf"(?:(?:(?<!\w)(?:{_CURRENCIES})|[$£¥\u20a0-\u20cf])[ \u00a0]?)?(?:(?<![\w)])[+\u2212-])?"
         r"\d+(?:[.,:/'\u2019\u00a0-]\d+)*"
-        rf"(?:[ \u00a0]?(?:[%‰€$£¥°]|(?:{_CURRENCIES}))(?![\w({{]))?"
+        rf"(?:[ \u00a0]?(?:°[CF]|[%‰$£¥°\u20a0-\u20cf]|(?:{_CURRENCIES}))(?![\w({{]))?"
     ),
 }
-_SPAN = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS.items()))
 # A text without any of these holds no span, and most sentences hold none.
-_ANY_SIGN = re.compile(r"[\d<`&{%$#@/\\\[:]|\.\w")
+_ANY_SIGN = re.compile(rf"[\d<`&{{%$#@/\\\[:{_PICTURE}]|\.\w")
 _CLOSING = ".,;:!?'\")]}…*_-"
+
+
+@functools.cache
+def _span_pattern() -> re.Pattern[str]:
+    """All patterns as one; compiled at its first use, because it takes longer than most imports."""
+    return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS.items()))
 
 
 class SpanKind(Enum):
     """How a span may be treated while its sentence is translated."""
 
     TAG = "tag"
-    """Markup: it stands between words and is none."""
+    """Markup or an emoji: it stands between words and is none."""
     WORD = "word"
     """A URL, address, path, placeholder or code: it takes the place of a name in its sentence."""
     NUMBER = "number"
@@ -101,13 +113,13 @@ def masked(text: str, spans: Sequence[Span], sign: str) -> str:
 
 
 def _spans(text: str) -> Iterator[Span]:
-    place = 0
-    while match := _SPAN.search(text, place):
+    place, pattern = 0, _span_pattern()
+    while match := pattern.search(text, place):
         start, end, kind = match.start(), match.end(), match.lastgroup
         if kind in ("address", "path"):
             end = _without_closing_marks(text, start, end)
         place = end
-        kinds = {"tag": SpanKind.TAG, "number": SpanKind.NUMBER}
+        kinds = {"tag": SpanKind.TAG, "picture": SpanKind.TAG, "number": SpanKind.NUMBER}
         yield Span(start, end, kinds.get(kind or "", SpanKind.WORD))
 
 

@@ -13,7 +13,6 @@ A piece without an entry (`unlisted`) takes part in the segmentation, and then c
 from dataclasses import dataclass
 from typing import Any
 
-from transformer_cli.text.sentencepiece.charsmap import checked_charsmap
 from transformer_cli.text.tokenizer_layout import Layout
 from transformer_cli.text.word_split import SPECIALS, TAG, UNK, is_corpus_tag
 
@@ -130,6 +129,8 @@ def layout_in_file(found: dict[str, Any]) -> SentencePieceLayout:
         if not (is_hidden(name) and TAG.fullmatch(name[1:])):
             break
         tags.append(name[1:])
+    from transformer_cli.text.sentencepiece.charsmap import checked_charsmap  # needs numpy
+
     return SentencePieceLayout(tags=tuple(tags), charsmap=checked_charsmap(_charsmap(found)))
 
 

@@ -17,7 +17,7 @@ from transformer_cli.decoding.search import constrained_search
 from transformer_cli.decoding.search.hypotheses import Hypotheses
 from transformer_cli.decoding.search.terms.term_states import TermStates
 from transformer_cli.decoding.search.terms.term_table import TermTable
-from transformer_cli.text.whole_words import WordEdges
+from transformer_cli.text.whole_words.word_edges import WordEdges
 
 from ...chains import (
     NO_START,

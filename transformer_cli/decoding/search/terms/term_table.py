@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from transformer_cli.decoding.engine import Term, TokenIds
 from transformer_cli.decoding.glossary.term_counts import needed_counts
-from transformer_cli.text.whole_words import WordEdges
+from transformer_cli.text.whole_words.word_edges import WordEdges
 
 NO_TOKEN = -1
 
