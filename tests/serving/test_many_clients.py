@@ -60,6 +60,13 @@ def held_server(limits: Limits) -> Iterator[tuple[str, HeldEngine]]:
             engine.released.set()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def closed_connections() -> Iterator[None]:
+    """The connections of the client are closed before the interpreter ends."""
+    yield
+    CLIENT.close()
+
+
 def translate(address: str, text: str, **options: Any) -> httpx.Response:
     values = {"q": text, "source": "en", "target": "it"}
     return CLIENT.post(f"{address}/translate", json=values, **options)

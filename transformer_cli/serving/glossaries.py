@@ -33,6 +33,14 @@ class ServedGlossary:
             "entry_count": self.num_terms,
         }
 
+    def as_json_of_v3(self) -> dict[str, Any]:
+        """Its facts in the form of version 3 of DeepL's interface, where a glossary has a dictionary for each direction."""
+        facts = self.as_json()
+        dictionary = {
+            name: facts.pop(name) for name in ("source_lang", "target_lang", "entry_count")
+        }
+        return {**facts, "dictionaries": [dictionary]}
+
 
 Glossaries = dict[str, ServedGlossary]
 

@@ -23,6 +23,9 @@ class Counting(PyTorchEngine):
 
     steps: list[int] = None  # type: ignore[assignment]
 
+    def max_sentences(self, options: DecodingConfig) -> int:
+        return 1000
+
     def interruptible(self, unwanted: Callable[[], Collection[Request]]) -> "Counting":
         def counted() -> Collection[Request]:
             self.steps[0] += 1

@@ -76,6 +76,16 @@ def test_deepl_glossaries(deepl_client: deepl.DeepLClient) -> None:
     [listed] = deepl_client.list_glossaries()
     assert (listed.glossary_id, listed.source_lang, listed.target_lang) == ("numbers", "EN", "IT")
     assert deepl_client.get_glossary("numbers").entry_count == 1
+    pairs = {(one.source_lang, one.target_lang) for one in deepl_client.get_glossary_languages()}
+    assert pairs == {("en", "it"), ("it", "en")}
+    [multilingual] = deepl_client.list_multilingual_glossaries()
+    [dictionary] = multilingual.dictionaries
+    assert (dictionary.source_lang, dictionary.target_lang, dictionary.entry_count) == (
+        "EN",
+        "IT",
+        1,
+    )
+    assert deepl_client.get_multilingual_glossary("numbers").name == "numbers"
     found = deepl_client.translate_text(
         LINES[2], source_lang="EN", target_lang="IT", glossary="numbers"
     )

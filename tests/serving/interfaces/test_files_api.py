@@ -1,5 +1,6 @@
 """HTML and files over HTTP: as `translate_document` translates them, and downloaded under names that nobody guesses."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import PurePath
@@ -180,3 +181,22 @@ def test_files_are_dropped_after_their_time(monkeypatch: pytest.MonkeyPatch) -> 
     assert files.get(name) == b"text"
     monkeypatch.setattr(translated_files.time, "monotonic", lambda: 1e12)
     assert (files.get(name), files.get(old)) == (None, None)
+
+
+def test_the_progress_of_a_file_is_told_by_sentence(client: TestClient) -> None:
+    lines = [LINES[number % len(LINES)] for number in range(100)]
+    data = "".join(f"{line}\n" for line in lines).encode()
+    answer = send(client, "a.txt", data, progress="true")
+    *steps, last = [json.loads(line) for line in answer.text.splitlines()]
+    assert all(step["type"] == "progress" for step in steps)
+    assert steps == sorted(steps, key=lambda step: step["done"])
+    assert steps[-1]["done"] == steps[-1]["total"] == len(set(lines))
+    whole = download(client, send(client, "a.txt", data))
+    assert client.get(urlsplit(last["translatedFileUrl"]).path).content == whole.content
+
+
+def test_a_refusal_after_the_beginning_is_the_last_line(client: TestClient) -> None:
+    answer = send(client, "a.json", b"{", progress="true")
+    [last] = [json.loads(line) for line in answer.text.splitlines()]
+    assert last["type"] == "error"
+    assert "no valid JSON" in last["error"]

@@ -36,6 +36,9 @@ class PretendServer:
     """Status, message and Retry-After of the next requests for translations."""
     break_after: int = 0
     """After this many sentences a stream ends with an error; 0: never."""
+    num_sentences_of_file: int = 0
+    """If it is not 0, a file is half done until `may_end_file` is set."""
+    may_end_file: threading.Event = field(default_factory=threading.Event)
     is_loading: bool = False
     has_files: bool = True
     key: str = ""
@@ -206,7 +209,16 @@ class PretendServer:
         async with request.form() as form:
             name, content = form["file"].filename, (await form["file"].read()).decode()
         self.content = content.upper()
-        return JSONResponse({"translatedFileUrl": f"http://elsewhere:1/download_file/{'0' * 32}.{name}"})  # fmt: skip
+        url = f"http://elsewhere:1/download_file/{'0' * 32}.{name}"
+        return StreamingResponse(self._file_lines(url), media_type="application/x-ndjson")
+
+    async def _file_lines(self, url: str) -> AsyncIterator[str]:
+        total = self.num_sentences_of_file
+        if total:
+            yield json.dumps({"type": "progress", "done": total // 2, "total": total}) + "\n"
+            while not self.may_end_file.is_set():
+                await asyncio.sleep(0.01)
+        yield json.dumps({"type": "end", "translatedFileUrl": url}) + "\n"
 
     async def download(self, request: Request) -> Response:
         return Response(self.content, headers={"content-disposition": "attachment"})

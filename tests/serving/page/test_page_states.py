@@ -116,6 +116,17 @@ def test_a_dropped_file_comes_back_translated(page: Page, downloads: Path) -> No
     assert found[0].read_text() == "GOOD MORNING"
 
 
+def test_the_progress_of_a_file_is_shown(page: Page, server: PretendServer) -> None:
+    server.num_sentences_of_file = 7
+    page.open()
+    page.wait("!document.getElementById('pick-file').hidden")
+    page.driver.execute_script(DROP, 3, "letter.txt")
+    page.wait("document.querySelector('#files progress')?.value === 3")
+    assert "3 of 7 sentences" in page.by_id("files").text
+    server.may_end_file.set()
+    page.wait("document.querySelector('#files a')")
+
+
 def test_a_refused_file_says_why_and_can_be_tried_again(page: Page, server: PretendServer) -> None:
     server.refusals = [(400, "letter.xyz: files of this kind cannot be translated", 0)]
     page.open()

@@ -4,20 +4,21 @@ What waits is computed in rounds: a round takes the oldest items, up to a time b
 computed before the next round begins. So batches stay full: while a round is computed, the items of the next one arrive.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
 
-from transformer_cli.decoding.length_batches import length_batches
 from transformer_cli.serving.batching.kinds import Kind, Unit
 
 # About how long a round takes: requests that come meanwhile wait for it.
-_ROUND_SECONDS = 3.0
+_ROUND_SECONDS = 4.0
 _MIN_ROUND_TOKENS = 512
 _FIRST_ROUND_TOKENS = 2048
 # Each token of an item takes its time, whatever the batch is. What depends on the batch are its steps, as many as its longest item
 # has tokens, and its padding: longest * (this number + items). Measured on a CPU with a model of 3 + 3 layers (d_model 256): a
 # step takes as long as the padding of 145 tokens, since the search drops the rows of finished sentences.
 _ITEMS_OF_OVERHEAD = 150
+# The most items of a piece: see `_pieces`.
+_MAX_PIECE = 16
 # The share of the last batch in the estimated speed.
 _SHARE_OF_LAST = 0.3
 
@@ -48,11 +49,7 @@ class BatchSizes:
             left = (left if units else self._round_tokens(unit.kind)) - unit.num_tokens
             units.append(unit)
         oldest = units[0]
-        batches: list[list[Unit]] = []
-        for lengths in cheapest_cuts([unit.num_tokens for unit in units]):
-            similar = [unit for unit in units if unit.num_tokens in lengths]
-            limit = oldest.kind.max_tokens
-            batches += length_batches(similar, lambda unit: unit.num_tokens, max_tokens=limit)
+        batches = cheapest_batches(units, oldest.kind)
         return sorted(batches, key=lambda batch: oldest not in batch)
 
     def note(self, kind: Kind, num_tokens: int, seconds: float) -> None:
@@ -68,29 +65,40 @@ class BatchSizes:
         return max(_MIN_ROUND_TOKENS, wanted)
 
 
-def cheapest_cuts(lengths: Sequence[int]) -> list[range]:
-    """The lengths of each batch, if all items are cut into the batches that take the least time together.
+def cheapest_batches(units: Sequence[Unit], kind: Kind) -> list[list[Unit]]:
+    """The batches that take the least time together, among those of neighbours in length that keep the limits of the kind.
 
     Args:
-        lengths: of all items; there is at least one.
+        units: at least one, all of this kind.
     """
-    counted = sorted(Counter(lengths).items())
-    # Entry i: the least cost of the i shortest lengths, and where the last of their batches begins.
+    pieces = list(_pieces(sorted(units, key=lambda unit: unit.num_tokens), kind))
+    # Entry i: the least cost of the first i pieces, and where the last of their batches begins.
     costs, starts = [0], [0]
-    for end, (longest, _) in enumerate(counted, 1):
-        num_items, options = _ITEMS_OF_OVERHEAD, []
+    for end, last in enumerate(pieces, 1):
+        longest, num_items = last[-1].num_tokens, 0
+        options: list[tuple[int, int]] = []
         for start in range(end - 1, -1, -1):
-            num_items += counted[start][1]
-            options.append((costs[start] + longest * num_items, start))
+            num_items += len(pieces[start])
+            if options and (num_items > kind.max_items or num_items * longest > kind.max_tokens):
+                break
+            options.append((costs[start] + longest * (_ITEMS_OF_OVERHEAD + num_items), start))
         cost, start = min(options)
         costs.append(cost)
         starts.append(start)
-    cuts, end = [], len(counted)
+    batches, end = [], len(pieces)
     while end > 0:
         start = starts[end]
-        cuts.append(range(counted[start][0], counted[end - 1][0] + 1))
+        batches.append([unit for piece in pieces[start:end] for unit in piece])
         end = start
-    return cuts
+    return batches
+
+
+def _pieces(units: Iterable[Unit], kind: Kind) -> Iterator[list[Unit]]:
+    """Units of the same length, few together: a batch consists of whole pieces, so fewer ways to cut are tried."""
+    for length, equal in groupby(units, key=lambda unit: unit.num_tokens):
+        size = max(1, min(_MAX_PIECE, kind.max_items, kind.max_tokens // max(1, length)))
+        while piece := list(islice(equal, size)):
+            yield piece
 
 
 def _of_first_kind(pending: Iterable[Unit]) -> Iterator[Unit]:

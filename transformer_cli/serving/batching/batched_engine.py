@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -135,14 +135,16 @@ def _translation(engine: Engine, conditions: bytes, options: DecodingConfig) -> 
         assert isinstance(engine, InterruptibleEngine)
         return engine.interruptible(unwanted).translate(requests, options)
 
-    return Kind(
+    kind = Kind(
         conditions,
         "translate",
         lambda requests: engine.translate(requests, options),
         lambda request: len(request.ids),
         options.batch_tokens,
-        compute_wanted if isinstance(engine, InterruptibleEngine) else None,
     )
+    if not isinstance(engine, InterruptibleEngine):
+        return kind
+    return replace(kind, compute_wanted=compute_wanted, max_items=engine.max_sentences(options))
 
 
 def _in_turns(requests: Mapping[Key, Request]) -> Iterator[dict[Key, Request]]:

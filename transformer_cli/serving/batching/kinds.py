@@ -1,5 +1,6 @@
 """Kinds of work for a batcher, and the units of work: one for each different item."""
 
+import sys
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,10 +24,12 @@ class Kind:
     length: Callable[[Any], int]
     """The number of tokens of an item."""
     max_tokens: int
-    """Largest number of tokens of a batch, padding included."""
+    """Largest number of tokens of a batch, padding included; an item with more is a batch of its own."""
     compute_wanted: Callable[[Sequence[Any], Unwanted], Sequence[Any]] | None = None
     """The same as `compute`, but it may ask at any time which items are unwanted, and return anything for them. None: all
     items are computed to their end."""
+    max_items: int = sys.maxsize
+    """Largest number of items of a batch."""
 
     @property
     def place(self) -> Hashable:

@@ -53,8 +53,11 @@ class DeepLApi:
             Route("/v2/translate", self.translate, methods=["POST"]),
             Route("/v2/languages", self.languages, methods=["GET", "POST"]),
             Route("/v2/usage", self.usage, methods=["GET", "POST"]),
+            Route("/v2/glossary-language-pairs", self.glossary_pairs, methods=["GET"]),
             Route("/v2/glossaries", self.glossaries, methods=["GET"]),
             Route("/v2/glossaries/{name}", self.glossary, methods=["GET"]),
+            Route("/v3/glossaries", self.glossaries_of_v3, methods=["GET"]),
+            Route("/v3/glossaries/{name}", self.glossary_of_v3, methods=["GET"]),
         ]
 
     async def translate(self, request: Request) -> JSONResponse:
@@ -122,6 +125,15 @@ class DeepLApi:
         count = self._service.num_characters
         return JSONResponse({"character_count": count, "character_limit": _NO_LIMIT})
 
+    async def glossary_pairs(self, request: Request) -> JSONResponse:
+        """GET /v2/glossary-language-pairs: the directions in which the server translates."""
+        self._check_key(request, await read_values(request))
+        pairs = [
+            {"source_lang": deepl_code(source).lower(), "target_lang": deepl_code(target).lower()}
+            for source, target in self._service.runs.directions
+        ]
+        return JSONResponse({"supported_languages": pairs})
+
     async def glossaries(self, request: Request) -> JSONResponse:
         """GET /v2/glossaries: the glossaries with which the server was started."""
         self._check_key(request, await read_values(request))
@@ -130,10 +142,24 @@ class DeepLApi:
     async def glossary(self, request: Request) -> JSONResponse:
         """GET /v2/glossaries/NAME: one of them."""
         self._check_key(request, await read_values(request))
-        found = self._glossaries.get(request.path_params["name"])
+        return JSONResponse(self._glossary_named(request.path_params["name"]).as_json())
+
+    async def glossaries_of_v3(self, request: Request) -> JSONResponse:
+        """GET /v3/glossaries: the same as /v2/glossaries in the form of version 3."""
+        self._check_key(request, await read_values(request))
+        listed = [each.as_json_of_v3() for each in self._glossaries.values()]
+        return JSONResponse({"glossaries": listed})
+
+    async def glossary_of_v3(self, request: Request) -> JSONResponse:
+        """GET /v3/glossaries/NAME: one of them."""
+        self._check_key(request, await read_values(request))
+        return JSONResponse(self._glossary_named(request.path_params["name"]).as_json_of_v3())
+
+    def _glossary_named(self, name: str) -> ServedGlossary:
+        found = self._glossaries.get(name)
         if found is None:
             raise RefusedRequest(404, "Glossary not found.")
-        return JSONResponse(found.as_json())
+        return found
 
     def _check_key(self, request: Request, values: RequestValues) -> None:
         if not self._keys.are_required:
@@ -153,9 +179,7 @@ class DeepLApi:
     def _glossary(self, name: str, source: str, target: str) -> ServedGlossary | None:
         if not name:
             return None
-        found = self._glossaries.get(name)
-        if found is None:
-            raise RefusedRequest(404, "Glossary not found.")
+        found = self._glossary_named(name)
         if source == AUTO:
             raise bad_request("Parameter 'source_lang' must be specified with 'glossary_id'.")
         if found.languages != (source, target):

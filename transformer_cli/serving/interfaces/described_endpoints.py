@@ -69,6 +69,7 @@ ENDPOINTS = (
             _SOURCE,
             _TARGET,
             Field("columns", "For csv and tsv: names or numbers of columns, such as title,3."),
+            Field("progress", "true: lines of JSON with the number of sentences done so far."),
             _KEY,
         ),
     ),
@@ -113,6 +114,14 @@ ENDPOINTS = (
         _DEEPL,
     ),
     Endpoint(
+        "/v2/glossary-language-pairs",
+        "get",
+        "The directions.",
+        "supported_languages: a list of source_lang, target_lang",
+        (),
+        _DEEPL,
+    ),
+    Endpoint(
         "/v2/glossaries", "get", "The glossaries of the server.", "glossaries: a list", (), _DEEPL
     ),
     Endpoint(
@@ -120,6 +129,22 @@ ENDPOINTS = (
         "get",
         "One glossary.",
         "Its name, languages and number of terms",
+        (),
+        _DEEPL,
+    ),
+    Endpoint(
+        "/v3/glossaries",
+        "get",
+        "The glossaries of the server, in the form of version 3.",
+        "glossaries: a list",
+        (),
+        _DEEPL,
+    ),
+    Endpoint(
+        "/v3/glossaries/{name}",
+        "get",
+        "One glossary, in the form of version 3.",
+        "Its name and dictionaries",
         (),
         _DEEPL,
     ),

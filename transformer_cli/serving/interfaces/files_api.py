@@ -1,6 +1,8 @@
 """Files in the interface of LibreTranslate: a file is sent, translated, and downloaded under a name of its own."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -18,11 +20,15 @@ from transformer_cli.serving.document_texts import (
 from transformer_cli.serving.interfaces.api_keys import ApiKeys
 from transformer_cli.serving.interfaces.libretranslate_api import check_key
 from transformer_cli.serving.interfaces.request_values import read_values
+from transformer_cli.serving.interfaces.streamed_lines import StreamOfJob, json_line
 from transformer_cli.serving.refusals import RefusedRequest, bad_request
+from transformer_cli.serving.sentences.document_progress import CountingTranslator, Progress
 from transformer_cli.serving.served_runs import ServedDirection
 from transformer_cli.serving.source_languages import SourceLanguages
 from transformer_cli.serving.translated_files import TranslatedFiles
 from transformer_cli.serving.translation_service import TranslationService
+
+_SECONDS_BETWEEN_LINES = 0.3
 
 
 class FilesApi:
@@ -43,29 +49,64 @@ class FilesApi:
             Route("/download_file/{name}", self.download_file, methods=["GET"]),
         ]
 
-    async def translate_file(self, request: Request) -> JSONResponse:
-        """POST /translate_file: the address of the translated file."""
+    async def translate_file(self, request: Request) -> Response:
+        """POST /translate_file: the address of the translated file; with progress=true, how far it is, line by line."""
         values = await read_values(request)
         check_key(self._keys, request, values)
         file = values.file("file")
         for name in ("source", "target"):
             if not values.text(name):
                 raise bad_request(f"Invalid request: missing {name} parameter")
-        target = self._service.language(values.text("target"))
-        (given_name, data), columns = file, values.text("columns")
-        async with self._service.admitted(self._service.limits.file_deadline_seconds) as job:
-            document = await self._service.run(
-                request, job, lambda job: opened_document(given_name, data, columns)
+        wish = _Wish(
+            *file,
+            values.text("columns"),
+            values.text("source"),
+            self._service.language(values.text("target")),
+        )
+        shows_progress = values.text("progress").lower() == "true"
+        job = self._service.enter(self._service.limits.file_deadline_seconds)
+        if shows_progress:
+            return StreamOfJob(self._service, job, self._lines(request, job, wish))
+        try:
+            url = await self._translated(request, job, wish, Progress())
+        finally:
+            self._service.leave(job)
+        return JSONResponse({"translatedFileUrl": url})
+
+    async def _lines(self, request: Request, job: Job, wish: "_Wish") -> AsyncIterator[str]:
+        """The progress in sentences whenever it has changed, and at last the address of the file, or an error."""
+        progress, told = Progress(), Progress()
+        working = asyncio.ensure_future(self._translated(request, job, wish, progress))
+        try:
+            while not working.done():
+                await asyncio.wait([working], timeout=_SECONDS_BETWEEN_LINES)
+                now = Progress(progress.done, progress.total)
+                if now != told:
+                    yield json_line({"type": "progress", "done": now.done, "total": now.total})
+                    told = now
+            yield json_line({"type": "end", "translatedFileUrl": working.result()})
+        except RefusedRequest as refusal:
+            yield json_line({"type": "error", "error": refusal.message})
+        finally:
+            working.cancel()
+
+    async def _translated(
+        self, request: Request, job: Job, wish: "_Wish", progress: Progress
+    ) -> str:
+        """The address of the translated file."""
+        document = await self._service.run(
+            request, job, lambda job: opened_document(wish.name, wish.data, wish.columns)
+        )
+        [source] = await self._languages.of_texts([sample_of(document)], wish.source, wish.target)
+        data = wish.data
+        if source.language != wish.target:
+            direction = self._service.direction(source.language, wish.target)
+            data = await self._service.run(
+                request, job, _translation(direction, document, progress)
             )
-            [source] = await self._languages.of_texts(
-                [sample_of(document)], values.text("source"), target
-            )
-            if source.language != target:
-                direction = self._service.direction(source.language, target)
-                data = await self._service.run(request, job, _translation(direction, document))
         self._service.num_characters += num_characters(document)
-        unique = self._files.add(name_of_translation(given_name, target), data)
-        return JSONResponse({"translatedFileUrl": f"{request.base_url}download_file/{unique}"})
+        unique = self._files.add(name_of_translation(wish.name, wish.target), data)
+        return f"{request.base_url}download_file/{unique}"
 
     async def download_file(self, request: Request) -> Response:
         """GET /download_file/NAME: the translated file, as an attachment."""
@@ -85,11 +126,25 @@ class FilesApi:
         )
 
 
-def _translation(direction: ServedDirection, document: Document) -> Callable[[Job], bytes]:
+class _Wish(NamedTuple):
+    """What a client asks for."""
+
+    name: str
+    """Of its file."""
+    data: bytes
+    columns: str
+    source: str
+    target: str
+
+
+def _translation(
+    direction: ServedDirection, document: Document, progress: Progress
+) -> Callable[[Job], bytes]:
     """The work of translating a document."""
 
     def work(job: Job) -> bytes:
         with direction.translator_for(job) as translator:
-            return translate_document(document, ModelTranslator.of(translator)).data
+            counting = CountingTranslator(ModelTranslator.of(translator), progress)
+            return translate_document(document, counting).data
 
     return work

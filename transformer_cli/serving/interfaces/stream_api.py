@@ -1,20 +1,19 @@
 """The stream of a text: sentence by sentence, each with its place, its words and its confidence; see docs/serving.md."""
 
-import json
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from transformer_cli.serving.batching.jobs import Job
 from transformer_cli.serving.interfaces.api_keys import ApiKeys
 from transformer_cli.serving.interfaces.libretranslate_api import check_key
 from transformer_cli.serving.interfaces.request_values import read_values
+from transformer_cli.serving.interfaces.streamed_lines import NDJSON, StreamOfJob, json_line
 from transformer_cli.serving.refusals import RefusedRequest, bad_request
 from transformer_cli.serving.sentences.placed_sentences import (
     PlacedSentence,
@@ -66,13 +65,13 @@ class StreamApi:
                 {**start, "numSentences": 0},
                 {"type": "end", "after": text, "translatedText": text},
             ]
-            return Response("".join(map(_line, lines)), media_type=_NDJSON)
+            return Response("".join(map(json_line, lines)), media_type=NDJSON)
         direction = self._service.direction(detected.language, target)
         placed = placed_sentences(direction.translator, text)
         start["numSentences"] = len(placed.sentences)
         job = self._service.enter()
         self._service.num_characters += len(text)
-        return _StreamOfJob(self._service, job, self._lines(request, job, direction, placed, start))
+        return StreamOfJob(self._service, job, self._lines(request, job, direction, placed, start))
 
     async def _lines(
         self,
@@ -83,7 +82,7 @@ class StreamApi:
         start: dict[str, Any],
     ) -> AsyncIterator[str]:
         """The lines of the stream."""
-        yield _line(start)
+        yield json_line(start)
         translated, number = "", 0
         try:
             for chunk in _chunks(placed.sentences):
@@ -92,39 +91,17 @@ class StreamApi:
                 for sentence, of_sentence in zip(chunk, found, strict=True):
                     translated += sentence.before
                     values = of_sentence.as_json(sentence.start, len(translated))
-                    yield _line(
+                    yield json_line(
                         {"type": "sentence", "index": number, "before": sentence.before, **values}
                     )
                     translated += of_sentence.target
                     number += 1
         except RefusedRequest as refusal:
-            yield _line({"type": "error", "error": refusal.message})
+            yield json_line({"type": "error", "error": refusal.message})
             return
-        yield _line(
+        yield json_line(
             {"type": "end", "after": placed.after, "translatedText": translated + placed.after}
         )
-
-
-_NDJSON = "application/x-ndjson"
-
-
-class _StreamOfJob(StreamingResponse):
-    """A stream whose job ends with it, whatever happens."""
-
-    def __init__(self, service: TranslationService, job: Job, lines: AsyncIterator[str]) -> None:
-        super().__init__(
-            lines,
-            media_type=_NDJSON,
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-        )
-        self._service = service
-        self._job = job
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._service.leave(self._job)
 
 
 def _chunks(sentences: Sequence[PlacedSentence]) -> Iterator[Sequence[PlacedSentence]]:
@@ -133,7 +110,3 @@ def _chunks(sentences: Sequence[PlacedSentence]) -> Iterator[Sequence[PlacedSent
         size = next(sizes, _SIZE)
         yield sentences[place : place + size]
         place += size
-
-
-def _line(values: dict[str, Any]) -> str:
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":")) + "\n"

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from transformer_cli.decoding import LineDetails, Translation, Translator
 from transformer_cli.decoding.details.word_links import Link, Span, word_spans, words_at
 from transformer_cli.decoding.text_pipeline import TextPipeline
+from transformer_cli.serving.sentences.unspaced_words import UnspacedWords, unspaced_words
 
 
 class DetailedSentence(NamedTuple):
@@ -18,16 +19,20 @@ class DetailedSentence(NamedTuple):
     confidence: float | None
     """The geometric mean of the probabilities of all tokens; None if the model has translated nothing."""
     links: tuple[Link, ...]
+    words: UnspacedWords | None = None
+    """The words, if white space does not show them."""
 
     def as_json(self, start: int, target_start: int) -> dict[str, Any]:
         """Plain values; `start` and `target_start` are the places of the sentence in both texts."""
-        target_words: dict[str, Any] = {"words": word_spans(self.target)}
+        target_words: dict[str, Any] = {
+            "words": word_spans(self.target) if self.words is None else self.words.target
+        }
         if self.probabilities:
             target_words["probabilities"] = [round(each, 4) for each in self.probabilities]
         return {
             "source": {
                 **_place(start, self.source),
-                "words": word_spans(self.source),
+                "words": word_spans(self.source) if self.words is None else self.words.source,
             },
             "target": {**_place(target_start, self.target), **target_words},
             "confidence": None if self.confidence is None else round(self.confidence, 4),
@@ -72,15 +77,17 @@ def detailed_sentence(
     num_words = len(target.split())
     if num_words != len(explained.text.split()):
         return DetailedSentence(source, target, (), confidence, ())
-    probabilities = _word_probabilities(pipeline, explained.text, details)
-    return DetailedSentence(source, target, probabilities, confidence, details.links)
+    found = unspaced_words(pipeline, source, explained) if target == explained.text else None
+    links = details.links if found is None else found.links
+    spans = word_spans(explained.text) if found is None else found.target
+    probabilities = _word_probabilities(pipeline, explained.text, spans, details)
+    return DetailedSentence(source, target, probabilities, confidence, links, found)
 
 
 def _word_probabilities(
-    pipeline: TextPipeline, text: str, details: LineDetails
+    pipeline: TextPipeline, text: str, words: Sequence[Span], details: LineDetails
 ) -> tuple[float, ...]:
     """For each word of a translation, the smallest probability of its tokens; empty if a token cannot be found."""
-    words = word_spans(text)
     smallest = [1.0] * len(words)
     tokenizer, place = pipeline.target_tokenizer, 0
     for part in details.parts:
