@@ -1,5 +1,6 @@
 """Fixtures for all tests: `tfm` as a process, a folder in memory, an uninterrupted run."""
 
+import logging
 import os
 import signal
 import tempfile
@@ -26,6 +27,15 @@ settings.load_profile("steady")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture(autouse=True)
+def _the_logger_is_new() -> None:
+    """A command that ran in this process left its settings in the package's logger: each test starts without them."""
+    package = logging.getLogger("transformer_cli")
+    package.handlers.clear()
+    package.setLevel(logging.NOTSET)
+    package.propagate = True
 
 
 @pytest.fixture(scope="session")

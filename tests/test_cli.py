@@ -1,10 +1,9 @@
 """The exit codes and messages of `main` for every way in which a command can end."""
 
 import json
-import logging
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +24,6 @@ KINDS = [
     for kind in vars(errors).values()
     if isinstance(kind, type) and issubclass(kind, TfmError) and kind is not InterruptedBySignal
 ]
-
-
-@pytest.fixture(autouse=True)
-def _the_process_stays_as_it_is() -> Iterator[None]:
-    """`main` sets a logger for the whole process; this restores it."""
-    logger = logging.getLogger("transformer_cli")
-    logging_before = logger.handlers[:], logger.level, logger.propagate
-    yield
-    logger.handlers[:], logger.level, logger.propagate = logging_before
 
 
 @pytest.fixture

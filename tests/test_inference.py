@@ -220,7 +220,7 @@ def test_several_runs_are_an_ensemble(run: Path, caplog: pytest.LogCaptureFixtur
         found = list(ensemble.translate(WORDS))
         assert [one.text for one in found] == [one.text for one in wanted]
         assert [one.score for one in found] == pytest.approx(
-            [one.score for one in wanted], abs=1e-6
+            [one.score for one in wanted], abs=1e-5
         )
     assert isinstance(load_run([], []).translator.engine, PyTorchEngine)
 
@@ -240,7 +240,7 @@ def test_int8_translates_with_one_model_and_is_told(
         return
     with caplog.at_level(logging.INFO, logger="transformer_cli"):
         translator = load_run(runs, overrides, command=command).translator
-    assert ", int8)" in caplog.text
+    assert ", int8" in caplog.text
     found = [one.score for one in translator.translate(WORDS)]
     exact = load_run(runs, ["runtime.precision=float32"]).translator
     assert found != [one.score for one in exact.translate(WORDS)]

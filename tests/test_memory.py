@@ -1,5 +1,6 @@
 """What is free, what is refused because it cannot fit, and what stays resident."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 
 from transformer_cli import memory
 from transformer_cli.errors import TryAgainError
-from transformer_cli.memory import free_bytes, require_memory, to_device
+from transformer_cli.memory import free_bytes, keep_freed_memory, require_memory, to_device
 
 CPU = torch.device("cpu")
 MEMINFO = "MemTotal: 9000 kB\nMemFree: 10 kB\nMemAvailable: 2000 kB\nSwapFree: 500 kB\n"
@@ -121,3 +122,14 @@ def test_a_gpu_tells_what_is_free() -> None:
     free = free_bytes(torch.device("cuda"))
     assert free is not None
     assert 0 < free <= torch.cuda.mem_get_info()[1]
+
+
+def test_products_that_are_remembered_are_limited_unless_the_user_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("LRU_CACHE_CAPACITY", raising=False)
+    keep_freed_memory()
+    assert os.environ["LRU_CACHE_CAPACITY"] == "64"
+    monkeypatch.setenv("LRU_CACHE_CAPACITY", "9")
+    keep_freed_memory()
+    assert os.environ["LRU_CACHE_CAPACITY"] == "9"

@@ -2,7 +2,6 @@
 
 import logging
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,8 @@ logger = logging.getLogger("transformer_cli.some.module")
 
 
 @pytest.fixture(autouse=True)
-def _the_logger_stays_as_it_is() -> Iterator[None]:
-    package = logging.getLogger("transformer_cli")
-    before = package.handlers[:], package.level, package.propagate
+def _talk() -> None:
     talk_on_stderr()
-    yield
-    package.handlers[:], package.level, package.propagate = before
 
 
 def lines(log: Path) -> list[str]:

@@ -209,9 +209,13 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
     machine = prepare_machine(config.runtime)
     tokenizers = trained.source_tokenizer, trained.target_tokenizer
     translator = build_translator(trained.model, *tokenizers, config, machine)
+    described = f"PyTorch on {machine.describe()}"
     if alone and isinstance(translator.engine, PyTorchEngine):
-        translator = replace(translator, engine=translator.engine.prepared())
-    return _Loaded(trained, translator, f"PyTorch on {machine.describe()}")
+        prepared = translator.engine.prepared()
+        translator = replace(translator, engine=prepared)
+        if machine.is_quantised and prepared.translating and prepared.translating.kernels:
+            described += f" with kernels in C ({prepared.translating.kernels.level})"
+    return _Loaded(trained, translator, described)
 
 
 def _pytorch_engine(files: TrainedFiles, config: Config) -> ExplainingEngine:

@@ -122,6 +122,9 @@ def keep_freed_memory() -> None:
     # oneDNN keeps code for each shape of a matrix product, for up to 1024 shapes without this limit. With 24 instead
     # of 128 the process is 135 MB smaller, and updates are hardly slower. oneDNN reads this at its first product.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "24")
+    # PyTorch keeps up to 1024 further objects of this kind. With 64, a translation of many lines is about 100 MB smaller
+    # (its memory stops growing after 10,000 lines, and not after 150,000), and a training, too; both take the same time.
+    os.environ.setdefault("LRU_CACHE_CAPACITY", "64")
     if not _has_glibc():
         return
     trim_threshold, mmap_threshold = -1, -3

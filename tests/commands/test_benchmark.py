@@ -17,7 +17,6 @@ from transformer_cli.cli import app
 from transformer_cli.commands import speed
 from transformer_cli.config import load_config
 from transformer_cli.errors import ConfigError, MissingInputError, TfmError, UsageError
-from transformer_cli.messages import logger
 from transformer_cli.training.run import train
 
 from ..benchmark.small_benchmarks import TINY
@@ -36,12 +35,8 @@ def _quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.chdir(tmp_path / "here")
     threads = torch.get_num_threads()
-    handlers, level, propagates = [*logger.handlers], logger.level, logger.propagate
     yield
     torch.set_num_threads(threads)
-    logger.handlers[:] = handlers
-    logger.setLevel(level)
-    logger.propagate = propagates
 
 
 def _training_pacing(num_updates: int | None) -> Pacing:

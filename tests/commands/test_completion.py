@@ -180,3 +180,9 @@ def test_a_shell_gets_its_answer_without_a_heavy_import(
     assert finished.stderr == "heavy: set()"
     for text in expected:
         assert text in finished.stdout
+
+
+def test_exercises_and_metrics_are_offered_with_a_word_about_them() -> None:
+    assert ("heads", "split_heads, join_heads") in completion.exercises("h")
+    assert names(completion.plotted_metrics("grad")) == ["gradient_norm", "gradient_scale"]
+    assert ("bleu", "a score") in completion.plotted_metrics("")

@@ -24,6 +24,7 @@ from transformer_cli.config.refusal import setting_paths
 from transformer_cli.errors import ConfigError, UsageError
 from transformer_cli.inference import load_run
 from transformer_cli.model import Transformer
+from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer
 from transformer_cli.serving.batching.jobs import Job
 from transformer_cli.serving.served_runs import load_served_runs
 
@@ -122,13 +123,16 @@ def observed(
 ) -> Callable[..., Any]:
     """Runs a command; returns its output, the shapes that the encoder read, and the number of threads."""
     shapes: list[tuple[int, ...]] = []
-    encode = Transformer.encode
 
-    def spy(model: Transformer, source_ids: torch.Tensor, *rest: Any) -> torch.Tensor:
-        shapes.append(tuple(source_ids.shape))
-        return encode(model, source_ids, *rest)
+    def spied(encode: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        def spy(model: object, source_ids: torch.Tensor, *rest: Any) -> torch.Tensor:
+            shapes.append(tuple(source_ids.shape))
+            return encode(model, source_ids, *rest)
 
-    monkeypatch.setattr(Transformer, "encode", spy)
+        return spy
+
+    for model in (Transformer, PreparedTransformer):
+        monkeypatch.setattr(model, "encode", spied(model.encode))
 
     def run(command: Command, run: str, *overrides: str) -> Any:
         shapes.clear()

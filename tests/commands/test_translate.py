@@ -387,12 +387,6 @@ def test_protected_spans_and_details_of_whole_lines_are_not_given_together(told:
         run_translation(["uno"], None, run=None, overrides=(), wishes=wishes, as_json=True)
 
 
-def test_protected_spans_and_a_glossary_are_not_given_together() -> None:
-    wishes = Wishes(protects_spans=True, glossary=Path("terms.tsv"))
-    with pytest.raises(UsageError, match="--protect cannot be used with --glossary"):
-        run_translation(["uno"], None, run=None, overrides=(), wishes=wishes, as_json=True)
-
-
 @pytest.mark.usefixtures("of_words")
 def test_the_terms_of_a_glossary_are_in_the_translations_and_counted(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture

@@ -10,7 +10,7 @@ from transformer_cli.data.fingerprint import fingerprint
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.selection.held_out import first_pairs, pairs_to_validate
-from transformer_cli.data.sources import read_pairs
+from transformer_cli.data.sources.corpus import read_pairs
 
 ROWS = [(f"a cat of {n} years", f"un gatto di {n} anni") for n in range(300)]
 SPLITS = ("train", "validation", "test")

@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 
 from transformer_cli.config import PhrasebookData
-from transformer_cli.data.sources import read_pairs
+from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.porting.exporting.export_formats import FORMATS
 
 from ..launcher import Tfm

@@ -97,6 +97,23 @@ def ablations(incomplete: str) -> list[Offer]:
     return [(one.name, one.subject) for one in ABLATIONS if one.name.startswith(incomplete)]
 
 
+def exercises(incomplete: str) -> list[Offer]:
+    """The names of exercises, each with its functions."""
+    from transformer_cli.exercises.catalogue import EXERCISES
+
+    offers = [(one.name, ", ".join(one.functions)) for one in EXERCISES]
+    return [offer for offer in offers if offer[0].startswith(incomplete)]
+
+
+def plotted_metrics(incomplete: str) -> list[Offer]:
+    """What a run may have recorded, each with its title: the loss and the like, then the scores."""
+    from transformer_cli.config.decoding import ScoreName
+    from transformer_cli.drawing.plots.metric_titles import TITLES
+
+    offers = [*TITLES.items(), *((name, "a score") for name in get_args(ScoreName))]
+    return [offer for offer in offers if offer[0].startswith(incomplete)]
+
+
 def scores(incomplete: str) -> list[Offer]:
     """The names of scores; after a comma, one more name."""
     from transformer_cli.config.decoding import ScoreName
@@ -143,11 +160,14 @@ def settings_of_likelihoods(incomplete: str) -> list[Offer]:
 
 def cleaning_rules(incomplete: str) -> list[Offer]:
     """The rules of tfm data clean, such as mend_encoding=."""
+    from transformer_cli.config.section import meanings
     from transformer_cli.corpora.cleaning_rules import CorpusRules
 
-    rules = CorpusRules.model_fields.items()
+    rules = meanings(CorpusRules)
     return [
-        (f"{name}=", rule.description or "") for name, rule in rules if name.startswith(incomplete)
+        (f"{name}=", rules[name])
+        for name in CorpusRules.model_fields
+        if name.startswith(incomplete)
     ]
 
 
@@ -182,10 +202,12 @@ class _Setting(NamedTuple):
 def _all_settings() -> dict[str, _Setting]:
     """The dotted names of all settings, but not of sections; for `data`, the settings of every source."""
     from transformer_cli.config import Config
+    from transformer_cli.config.section import meanings
 
     found: dict[str, _Setting] = {}
+    sentences = meanings(Config)
     for name, field in Config.model_fields.items():
-        for path, setting in _below(name, field.annotation, field.description or ""):
+        for path, setting in _below(name, field.annotation, sentences[name]):
             known = found.get(path)
             if known is not None:  # sources of data share names, but not always the type
                 setting = _Setting(known.type | setting.type, known.meaning)
@@ -197,11 +219,14 @@ def _below(path: str, annotation: Any, meaning: str) -> Iterator[tuple[str, _Set
     """A setting, or the settings of a section."""
     from pydantic import BaseModel
 
+    from transformer_cli.config.section import meanings
+
     kinds = _alternatives(annotation)
     sections = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
     for section in sections:
+        sentences = meanings(section)
         for name, field in section.model_fields.items():
-            yield from _below(f"{path}.{name}", field.annotation, field.description or "")
+            yield from _below(f"{path}.{name}", field.annotation, sentences[name])
     if not sections:
         yield path, _Setting(annotation, meaning)
 

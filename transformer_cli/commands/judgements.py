@@ -13,6 +13,7 @@ from transformer_cli.commands.streams.output import fitting
 from transformer_cli.commands.streams.output_file import check_output, opened_output
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import Translator
+from transformer_cli.decoding.comet_model import CometModel
 from transformer_cli.decoding.engine import ExplainingEngine
 from transformer_cli.errors import DataError, UsageError
 from transformer_cli.evaluation.breakdown import (
@@ -24,6 +25,7 @@ from transformer_cli.evaluation.breakdown import (
     lengths_in_words,
 )
 from transformer_cli.evaluation.calibration import Calibration, calibration_on
+from transformer_cli.evaluation.comet_score import COMET, measure_comet
 from transformer_cli.evaluation.confidence import ConfidenceReport, confidence_report
 from transformer_cli.evaluation.metrics import measure_corpus
 from transformer_cli.evaluation.report.learning_curves import learning_curves
@@ -50,6 +52,8 @@ class Wanted(NamedTuple):
     """The file of a page with all of this."""
     significance: SignificanceTest | None = None
     """The test for the comparison; None: the paired bootstrap."""
+    comet: Path | None = None
+    """The folder of a COMET model, which scores the translations, too."""
 
 
 SCORES_ONLY = Wanted()
@@ -118,10 +122,10 @@ def require_means(
         UsageError: the pairs have several directions, there are no scores, or the engine tells no probabilities.
     """
     option = _option(wanted)
+    if not has_scores and (option or wanted.comet):
+        raise UsageError(f"{option or '--comet'} needs a score", hint="name one: --scores chrf")
     if option is None:
         return
-    if not has_scores:
-        raise UsageError(f"{option} needs a score", hint="name one: --scores chrf")
     directions = {pair.direction for pair in pairs}
     if translator.pipeline.direction is None and len(directions) > 1:
         raise UsageError(
@@ -141,6 +145,7 @@ def judge(
     loaded: LoadedRun,
     translator: Translator,
     overrides: Sequence[str],
+    comet: CometModel | None = None,
 ) -> Judgements:
     """Measure what is wanted.
 
@@ -148,6 +153,7 @@ def judge(
         report: of the validation, in one direction.
         translator: made the translations.
         overrides: also hold for the run to compare with.
+        comet: has scored the translations, and scores those of the other system.
     """
     if _option(wanted) is None:
         return Judgements()
@@ -157,9 +163,7 @@ def judge(
     needs_all = wanted.report is not None
     references = [pair.target for pair in part.pairs]
     return Judgements(
-        _comparison(wanted.against, part, overrides, wanted.significance)
-        if wanted.against
-        else None,
+        _comparison(wanted, part, overrides, comet) if wanted.against else None,
         _breakdowns(part, loaded) if wanted.has_breakdown or needs_all else (),
         calibration_on(translator, part.pairs) if wanted.has_calibration or needs_all else None,
         confidence_report(part.translations, references),
@@ -207,13 +211,27 @@ def _option(wanted: Wanted) -> str | None:
 
 
 def _comparison(
-    against: str,
+    wanted: Wanted,
     part: DirectionReport,
     overrides: Sequence[str],
-    significance: SignificanceTest | None,
+    comet: CometModel | None,
 ) -> Comparison:
     """This run and another one, or a file with translations of the same sentences."""
+    against = wanted.against or ""
+    sources = [pair.source for pair in part.pairs]
     references = [pair.target for pair in part.pairs]
+    texts = _other_texts(against, part, sources, overrides)
+    names = [one.name for one in part.measurements if one.name != COMET]
+    others = measure_corpus(texts, references, names, target_language=part.direction.target)
+    if comet is not None:
+        others.append(measure_comet(comet, sources, texts, references))
+    return compare(part.measurements, others, against, wanted.significance or "bootstrap")
+
+
+def _other_texts(
+    against: str, part: DirectionReport, sources: Sequence[str], overrides: Sequence[str]
+) -> list[str]:
+    """The translations of another run, or of a file."""
     if Path(against).is_file():
         texts = lines_of(Path(against), "--against")
         if len(texts) != len(part.pairs):
@@ -221,16 +239,12 @@ def _comparison(
                 f"{against} has {len(texts):,} lines, but {len(part.pairs):,} sentences are scored",
                 hint="line N of the file must translate sentence N",
             )
-    else:
-        taken = [one for one in overrides if not one.startswith("data.")]
-        translator = load_run(against, taken, command="validate --source").translator
-        if len(translator.pipeline.data.directions) > 1:
-            translator = translator.towards(part.direction.target, part.direction.source)
-        sources = [pair.source for pair in part.pairs]
-        texts = [translation.text for translation in translator.translate(sources)]
-    names = [measurement.name for measurement in part.measurements]
-    others = measure_corpus(texts, references, names, target_language=part.direction.target)
-    return compare(part.measurements, others, against, significance or "bootstrap")
+        return texts
+    taken = [one for one in overrides if not one.startswith("data.")]
+    translator = load_run(against, taken, command="validate --source").translator
+    if len(translator.pipeline.data.directions) > 1:
+        translator = translator.towards(part.direction.target, part.direction.source)
+    return [translation.text for translation in translator.translate(sources)]
 
 
 def _breakdowns(part: DirectionReport, loaded: LoadedRun) -> list[Breakdown]:

@@ -15,6 +15,7 @@ from transformer_cli.checkpoint.runs import find_run
 from transformer_cli.commands.streams.output import fitting, show
 from transformer_cli.errors import UsageError
 from transformer_cli.escaping import on_one_line
+from transformer_cli.storage.file_sizes import size_in_words
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +108,7 @@ def prune_runs(
 
 
 def _ask(planned: Sequence[Pruned], num_deleted: int) -> None:
-    size = _size(sum(one.freed_bytes for one in planned))
+    size = size_in_words(sum(one.freed_bytes for one in planned))
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
             f"{num_deleted} checkpoints ({size}) would be deleted, and there is no terminal to ask at",
@@ -122,7 +123,11 @@ def _ask(planned: Sequence[Pruned], num_deleted: int) -> None:
 def _pruned_line(one: Pruned, verb: str) -> str:
     deleted = ", ".join(map(str, sorted(one.deleted)))
     kept = ", ".join(map(str, sorted(one.kept))) or "none"
-    what = f"{verb} steps {deleted} ({_size(one.freed_bytes)})" if deleted else "nothing to delete"
+    what = (
+        f"{verb} steps {deleted} ({size_in_words(one.freed_bytes)})"
+        if deleted
+        else "nothing to delete"
+    )
     return f"{one.folder.name}: {what}; keeps {kept}"
 
 
@@ -141,7 +146,7 @@ def _row(run: RunOverview) -> tuple[str, ...]:
         _number(run.step),
         _ABSENT if run.best is None else f"{run.metric} {run.best:.4g}",
         _number(run.best_step),
-        _size(run.size_bytes),
+        size_in_words(run.size_bytes),
         _ABSENT if saved is None else time.strftime("%Y-%m-%d %H:%M", saved),
         run.languages or _ABSENT,
     )
@@ -196,15 +201,6 @@ def _value(value: float | None) -> str:
 
 def _number(value: int | None) -> str:
     return _ABSENT if value is None else f"{value:,}"
-
-
-def _size(num_bytes: int) -> str:
-    if num_bytes < 1000:
-        return f"{num_bytes} B"
-    for unit, size in (("kB", 1e3), ("MB", 1e6)):
-        if num_bytes < 999.5 * size:
-            return f"{num_bytes / size:.3g} {unit}"
-    return f"{num_bytes / 1e9:,.1f} GB"
 
 
 def _table(rows: Iterable[Sequence[str]]) -> list[str]:

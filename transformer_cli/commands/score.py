@@ -2,7 +2,7 @@
 
 import difflib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -12,7 +12,7 @@ from transformer_cli.commands.streams.output import fitting, show
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT, ScoreName
 from transformer_cli.errors import DataError, UsageError
 from transformer_cli.evaluation.breakdown import LENGTHS, by_number, lengths_in_words
-from transformer_cli.evaluation.metrics import Score, measure_corpus
+from transformer_cli.evaluation.metrics import Measurement, Score, measure_corpus
 from transformer_cli.evaluation.scores import resampling
 from transformer_cli.evaluation.system_comparison import SignificanceTest, compare
 from transformer_cli.text import languages
@@ -29,6 +29,10 @@ class Texts(NamedTuple):
     references: tuple[Path, ...]
     against: Path | None = None
     """The translations of another system, with which this one is compared."""
+    source: Path | None = None
+    """The text that was translated; COMET needs it."""
+    comet: Path | None = None
+    """The folder of a COMET model."""
 
 
 def run_scoring(
@@ -50,15 +54,18 @@ def run_scoring(
 
     Raises:
         UsageError: an unknown score, a target language that is no language, a test without a system to
-            compare with, or standard input is named twice.
+            compare with, COMET without a source, or standard input is named twice.
         MissingInputError: there is no such file.
         DataError: the numbers of lines differ, or there is no line.
     """
     names = chosen_scores(scores)
     check_significance(significance, has_other=texts.against is not None)
     language = None if language is None else target_language(language)
-    hypotheses, references, others = _read(texts)
-    measured = measure_corpus(hypotheses, references, names, target_language=language)
+    _check_comet(texts)
+    read = _read(texts)
+    hypotheses, references = read.hypotheses, read.references
+    measures = _measures(texts, read, names, language)
+    measured = measures(hypotheses)
     found = [measurement.score(with_interval=True) for measurement in measured]
     figures: dict[str, Any] = {
         "hypothesis": str(texts.hypothesis),
@@ -68,8 +75,9 @@ def run_scoring(
     }
     lines = [f"{len(hypotheses):,} sentences; {INTERVALS}", *score_lines(found)]
     if texts.against:
-        its = measure_corpus(others, references, names, target_language=language)
-        comparison = compare(measured, its, str(texts.against), significance or "bootstrap")
+        comparison = compare(
+            measured, measures(read.others), str(texts.against), significance or "bootstrap"
+        )
         figures["against"] = comparison.as_json()
         lines += ["", *comparison.lines()]
     if has_breakdown:
@@ -80,21 +88,69 @@ def run_scoring(
     show(figures, lines, as_json=as_json)
 
 
-def _read(texts: Texts) -> tuple[list[str], list[list[str]], list[str]]:
-    """The hypotheses, the references, and the hypotheses of the other system."""
-    paths = [texts.hypothesis, *texts.references, *([texts.against] if texts.against else [])]
+class _Read(NamedTuple):
+    """The lines of the files."""
+
+    hypotheses: list[str]
+    references: list[list[str]]
+    others: list[str]
+    sources: list[str]
+
+
+def _read(texts: Texts) -> _Read:
+    """All lines; empty lists for the other system and the source, if they are not given."""
+    optional = [path for path in (texts.against, texts.source) if path is not None]
+    paths = [texts.hypothesis, *texts.references, *optional]
     if paths.count(STANDARD) > 1:
         raise UsageError("- (standard input) is given more than once")
-    hypotheses, *rest = read = [lines_of(path, "tfm score") for path in paths]
+    read = [lines_of(path, "tfm score") for path in paths]
     for path, lines in zip(paths, read, strict=True):
-        if len(lines) != len(hypotheses):
+        if len(lines) != len(read[0]):
             raise DataError(
-                f"{paths[0]} has {_num_lines(hypotheses)}, {path} has {_num_lines(lines)}",
+                f"{paths[0]} has {_num_lines(read[0])}, {path} has {_num_lines(lines)}",
                 hint="line N of each file must belong to the same sentence; empty lines count",
             )
-    if not hypotheses:
+    if not read[0]:
         raise DataError(f"{paths[0]} is empty, so there is no sentence to score")
-    return hypotheses, rest[: len(texts.references)], rest[-1]
+    num_references = len(texts.references)
+    rest = read[1 + num_references :]
+    others = rest.pop(0) if texts.against else []
+    return _Read(read[0], read[1 : 1 + num_references], others, rest[0] if rest else [])
+
+
+def _check_comet(texts: Texts) -> None:
+    """Refuse what COMET cannot score, before anything is read."""
+    if (texts.comet is None) != (texts.source is None):
+        given, missing = ("--comet", "--source") if texts.comet else ("--source", "--comet")
+        raise UsageError(
+            f"{given} needs {missing}",
+            hint="COMET reads the source, too: --comet FOLDER --source FILE",
+        )
+    if texts.comet is not None and len(texts.references) > 1:
+        raise UsageError(
+            f"--comet reads one reference, and {len(texts.references)} files are given",
+            hint="name one file of references, or leave out --comet",
+        )
+
+
+def _measures(
+    texts: Texts, read: _Read, names: Sequence[str], language: str | None
+) -> Callable[[list[str]], list[Measurement]]:
+    """The function that measures the translations of a system."""
+
+    def by_sacrebleu(lines: list[str]) -> list[Measurement]:
+        return measure_corpus(lines, read.references, names, target_language=language)
+
+    if texts.comet is None:
+        return by_sacrebleu
+    from transformer_cli.decoding.comet_model import load_comet  # it loads PyTorch
+    from transformer_cli.evaluation.comet_score import measure_comet
+
+    model = load_comet(texts.comet, as_command=True)
+    return lambda lines: [
+        *by_sacrebleu(lines),
+        measure_comet(model, read.sources, lines, read.references[0]),
+    ]
 
 
 def chosen_scores(names: str | None) -> tuple[ScoreName, ...]:

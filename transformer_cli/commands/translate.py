@@ -23,7 +23,6 @@ from transformer_cli.commands.translating.conditions import conditions_of
 from transformer_cli.commands.translating.counts import Counts
 from transformer_cli.commands.translating.dictionary import with_replacement
 from transformer_cli.commands.translating.line_progress import line_progress
-from transformer_cli.commands.translating.prompt import talk
 from transformer_cli.commands.translating.task import Task, input_lines
 from transformer_cli.commands.translating.translation_lines import check_wishes
 from transformer_cli.commands.translating.unfinished_output import opened_unfinished
@@ -73,6 +72,8 @@ def run_translation(
         )
     task = Task(translator, wishes, as_json=as_json)
     if given is None and sys.stdin.isatty():
+        from transformer_cli.commands.translating.prompt import talk
+
         talk(task, output)
         return
     _translate_windows(task, given, output, loaded)

@@ -18,7 +18,9 @@ from transformer_cli.commands.streams.output import fitting, show
 from transformer_cli.config import DecodingConfig, SequencesData
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT
 from transformer_cli.config.section import flat_settings
+from transformer_cli.decoding.comet_model import load_comet
 from transformer_cli.evaluation import ValidationReport, validate
+from transformer_cli.evaluation.comet_score import with_comet
 from transformer_cli.evaluation.synthetic_tasks import exact_match_table, exact_matches
 from transformer_cli.evaluation.validation import DirectionReport
 from transformer_cli.inference import LoadedRun, load_run
@@ -43,6 +45,7 @@ def run_validation(
     """
     files = held_out.files
     check_wanted(wanted)
+    comet = None if wanted.comet is None else load_comet(wanted.comet, as_command=True)
     loaded = load_run(run, overrides, command="validate --source" if files else "validate")
     translator = loaded.translator
     if files or any(held_out.languages):
@@ -59,6 +62,8 @@ def run_validation(
         with_intervals=True,
         with_details=needs_details(wanted, translator),
     )
+    if comet is not None:
+        report = with_comet(report, comet, with_intervals=True)
     rows = [] if files else exact_matches(loaded.translator, loaded.config)
     facts = _facts(loaded, held_out)
     figures = {"run": facts["run"], "split": facts["split"]} | report.as_json()
@@ -71,7 +76,7 @@ def run_validation(
     lines = [heading, "", *_table(report)]
     if isinstance(loaded.config.data, SequencesData) and not files:
         lines += ["", *exact_match_table(rows, loaded.config.data.task)]
-    judged = judge(report, wanted, loaded, translator, overrides)
+    judged = judge(report, wanted, loaded, translator, overrides, comet)
     figures |= judged.as_json()
     lines += judged.lines()
     if wanted.report is not None:

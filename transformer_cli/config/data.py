@@ -44,7 +44,7 @@ class DataSection(Section):
     """Language of the source text; used to find files and fields of data sets, and to split lines into sentences."""
     target_language: Language = "it"
     """Language of the target text; translations into Chinese, Japanese, Thai, Lao, Khmer and Burmese get no white space between sentences."""
-    cleaning: CleaningConfig = CleaningConfig()
+    cleaning: CleaningConfig = Field(default_factory=CleaningConfig)
     """Rules that drop or change training pairs."""
 
     def directions_of(self, corpus: int) -> tuple[Direction, ...]:

@@ -60,32 +60,47 @@ def override_settings(config: Config, overrides: Iterable[str]) -> Config:
     Raises:
         ConfigError: the value of an override is not allowed.
     """
-    settings = parse_yaml(to_yaml(config), config.name)
-    for section in (settings, *settings.values()):
-        if isinstance(section, Mapping):
-            section.lines.clear()  # these line numbers belong to no file of the user
+    settings = _as_read(_values_of(config))
     for override in overrides:
         apply_override(settings, override)
     return check_settings(settings, config.name, is_trained=True)
 
 
+def _as_read(values: Any) -> Any:
+    """Plain values as `parse_yaml` returns them, but with the lines of no file."""
+    if isinstance(values, list):
+        return [_as_read(value) for value in values]
+    if not isinstance(values, dict):
+        return values
+    mapping = Mapping()
+    mapping.update({name: _as_read(value) for name, value in values.items()})
+    return mapping
+
+
 def to_yaml(config: Config) -> str:
     """The config as YAML, with every default written out; settings that are absent stay absent."""
-    return yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(_values_of(config), sort_keys=False, allow_unicode=True)
 
 
-def _plain(section: BaseModel) -> dict[str, Any]:
-    """The values of a section as plain data; None is left out where it is the default."""
-    values = section.model_dump(mode="json")
+def _values_of(config: Config) -> dict[str, Any]:
+    """The values of a config as plain data; None is left out where it is the default."""
+    values = config.model_dump(mode="json")
+    _leave_out_absent(config, values)
+    return values
+
+
+def _leave_out_absent(section: BaseModel, values: dict[str, Any]) -> None:
+    """Remove each None that is a default from the values of a section."""
     for name, field in type(section).model_fields.items():
         value = getattr(section, name)
         if isinstance(value, BaseModel):
-            values[name] = _plain(value)
-        elif isinstance(value, tuple) and any(isinstance(item, BaseModel) for item in value):
-            values[name] = [_plain(item) for item in value]
+            _leave_out_absent(value, values[name])
+        elif isinstance(value, tuple):
+            for item, values_of_item in zip(value, values[name], strict=True):
+                if isinstance(item, BaseModel):
+                    _leave_out_absent(item, values_of_item)
         elif value is None and field.default is None:
             del values[name]
-    return values
 
 
 def _read_text(file: Path) -> str:

@@ -1,5 +1,9 @@
 """The base class of all sections, the types of numbers with their bounds, and a flat view of a tree of settings."""
 
+import ast
+import inspect
+from itertools import pairwise
+from textwrap import dedent
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,9 +16,10 @@ class Section(BaseModel):
         frozen=True,
         extra="forbid",
         allow_inf_nan=False,
-        use_attribute_docstrings=True,
         validate_default=True,
         protected_namespaces=(),
+        # pydantic builds the validator of a section at its first use: a command uses few of them by themselves.
+        defer_build=True,
     )
 
 
@@ -34,6 +39,27 @@ Probability = Annotated[float, Field(strict=True, ge=0.0, lt=1.0)]
 Share = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
 Positive = Annotated[float, Field(strict=True, gt=0.0, le=1e6)]
 Switch = Annotated[bool, Field(strict=True)]
+
+
+def meanings(section: type[BaseModel]) -> dict[str, str]:
+    """The sentence below each setting of a section, by the name of the setting.
+
+    It is read from the source of the class when it is asked for. pydantic would read all of them at each start.
+    """
+    found: dict[str, str] = {}
+    for one in reversed(section.__mro__):
+        if not issubclass(one, BaseModel) or one.__module__.startswith("pydantic"):
+            continue
+        [definition] = ast.parse(dedent(inspect.getsource(one))).body
+        assert isinstance(definition, ast.ClassDef)
+        for field, sentence in pairwise(definition.body):
+            match field, sentence:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    found[name] = inspect.cleandoc(text)
+    return found
 
 
 def flat_settings(values: Any, name: str = "") -> dict[str, Any]:

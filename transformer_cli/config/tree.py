@@ -27,19 +27,19 @@ class Config(Section):
     """Seed of initial weights, data order, dropout and generated corpora."""
     data: DataConfig
     """The sentence pairs."""
-    tokenizer: TokenizerConfig = TokenizerConfig()
+    tokenizer: TokenizerConfig = Field(default_factory=TokenizerConfig)
     """How text becomes token ids."""
-    model: ModelConfig = ModelConfig()
+    model: ModelConfig = Field(default_factory=ModelConfig)
     """The architecture of the model."""
     training: TrainingConfig
     """How the model is trained."""
-    validation: ValidationConfig = ValidationConfig()
+    validation: ValidationConfig = Field(default_factory=ValidationConfig)
     """What is measured on held-out text during training."""
-    decoding: DecodingConfig = DecodingConfig()
+    decoding: DecodingConfig = Field(default_factory=DecodingConfig)
     """How translations are found."""
-    runtime: RuntimeConfig = RuntimeConfig()
+    runtime: RuntimeConfig = Field(default_factory=RuntimeConfig)
     """Device, precision and threads."""
-    published: PublishedConfig = PublishedConfig()
+    published: PublishedConfig = Field(default_factory=PublishedConfig)
     """Losses that others publish for the same experiment."""
 
     @model_validator(mode="after")

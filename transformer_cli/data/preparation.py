@@ -29,7 +29,7 @@ from transformer_cli.data.selection.held_out import (
     all_held_out_pairs,
     held_out_digests,
 )
-from transformer_cli.data.sources import read_pairs
+from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.data.sources.streams import streams_kept_in
 from transformer_cli.data.streaming.resumable import first_pairs, is_streaming
 from transformer_cli.data.text_file import (

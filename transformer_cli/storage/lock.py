@@ -10,8 +10,6 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
-from filelock import lock_descriptor
-
 from transformer_cli.errors import TryAgainError
 from transformer_cli.storage import system_calls
 from transformer_cli.storage.filesystem import REAL, errors_explained
@@ -164,6 +162,8 @@ def _own_record() -> dict[str, Any]:
 
 def try_lock(file: int) -> bool | None:
     """Whether this process holds the lock now; None where the file system has no locks."""
+    from filelock import lock_descriptor  # most commands lock nothing
+
     try:
         return lock_descriptor(file, blocking=False)
     except OSError as error:

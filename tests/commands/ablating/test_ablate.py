@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 import typer
 
+from transformer_cli import signals
 from transformer_cli.ablations.known_ablations import ABLATIONS, ablation_named
 from transformer_cli.commands.ablating import ablate
 from transformer_cli.commands.ablating.ablate import Wanted, answer_question, list_all, run
 from transformer_cli.commands.ablating.ablation_lines import explanation_lines, question_lines
-from transformer_cli.errors import UsageError
+from transformer_cli.errors import InterruptedBySignal, UsageError
 
 TWO_STEPS = (
     "training.max_steps=2", "training.warmup_steps=1", "training.log_every=1", "data.num_pairs=200",
@@ -94,3 +95,27 @@ def test_nobody_is_asked_without_a_terminal(caplog: pytest.LogCaptureFixture) ->
 def test_the_lines_fit_a_terminal_of_100_columns(ablation: Any) -> None:
     lines = [*question_lines(ablation), *explanation_lines(ablation, 1)]
     assert max(map(len, lines)) <= 100
+
+
+def test_an_interrupted_training_says_how_to_go_on() -> None:
+    folder = Path(f"out/{NAME}")
+    with pytest.raises(InterruptedBySignal) as interrupted, ablate._made(folder):
+        raise InterruptedBySignal(2, "stopped and saved at step 22")
+    assert str(interrupted.value.hint).startswith(
+        f"{folder}: finished trainings and checkpoints are kept"
+    )
+    assert "the same command goes on" in str(interrupted.value.hint)
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_signal_leaves_no_empty_folder(
+    has_begun: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(f"out/{NAME}")
+    with ablate._made(folder):
+        if has_begun:
+            (folder / "with-causal-mask").mkdir()
+        [*signals._ending.cleanups.values()][-1]()  # what a signal does before it ends the process
+    assert Path("out").exists() is has_begun
+    told = "the same command goes on" if has_begun else "no training has begun"
+    assert told in capsys.readouterr().err

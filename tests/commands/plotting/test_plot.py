@@ -159,7 +159,7 @@ def test_a_gap_is_told(caplog: pytest.LogCaptureFixture) -> None:
     ("output", "wishes", "message"),
     [
         (None, {}, "say what to make"),
-        ("curves.pdf", {}, r"curves\.pdf: the ending of --output says what is written; \.pdf is none of \.png, \.svg, \.html"),
+        ("curves.gif", {}, r"curves\.gif: the ending of --output says what is written; \.gif is none of \.png, \.svg, \.pdf, \.html"),
         ("curves", {}, "no ending is none of"),
         ("curves.png", {"metrics": ["blue"]}, "--metric blue: no run has recorded it"),
         ("curves.png", {"metrics": ["bleu"], "logarithmic": ["loss"]}, "--log loss: it is not drawn"),
@@ -211,3 +211,8 @@ def test_a_browser_shows_the_curves_of_the_page(tmp_path: Path) -> None:
         "hidden": "true,false",
         "loaded": "0",
     }
+
+
+def test_a_pdf_is_drawn_into_a_folder_that_is_made() -> None:
+    record_run("a")
+    assert make("a", output="new/deep/curves.pdf").read_bytes().startswith(b"%PDF")

@@ -358,7 +358,7 @@ def test_blank_rows_are_empty_pairs_and_long_ones_are_left_out_in_their_place(
 @pytest.mark.parametrize(
     ("suffix", "compress"),
     [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".zst", zstd.compress)],
-    ids=str,
+    ids=["gz", "bz2", "xz", "zst"],
 )  # fmt: skip
 def test_a_compressed_table_that_is_cut_short_is_told_as_such(
     suffix: str, compress: Callable[[bytes], bytes], tmp_path: Path

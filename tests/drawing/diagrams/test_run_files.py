@@ -10,12 +10,12 @@ from transformer_cli.drawing.diagrams.run_files import (
     described_layout,
     draw_checkpoint,
     entries_of,
-    size_in_words,
 )
 from transformer_cli.drawing.pictures import draw_picture
 from transformer_cli.drawing.theme import LIGHT
 from transformer_cli.errors import MissingInputError
 from transformer_cli.storage import MANIFEST_NAME
+from transformer_cli.storage.file_sizes import size_in_words
 
 from ...experiments import TINY, write_tiny
 from ...launcher import Tfm

@@ -67,6 +67,7 @@ def test_tokenizers_of_our_own_are_refused_with_the_formats_that_can(tmp_path: P
     with pytest.raises(ConfigError, match=r"tokenizer\.kind: wordlevel") as refusal:
         export_run(trained, ArgosFormat(), tmp_path / "a.argosmodel")
     assert "formats that can hold it: ctranslate2, hf, onnx" in str(refusal.value.hint)
+    assert "fine-tune an imported run (tfm import)" in str(refusal.value.hint)
 
 
 def test_the_name_of_the_output_must_fit(trained: TrainedModel, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.config import PhrasebookData
-from transformer_cli.data.sources import read_pairs
+from transformer_cli.data.sources.corpus import read_pairs
 
 CODES = (">>fra<<", ">>ita<<", ">>pt_BR<<")
 SIZES = {

@@ -153,6 +153,48 @@ def test_weights_of_torch_save_are_read(marian: Path, tmp_path: Path) -> None:
     assert "not compared" in run.compared[0]
 
 
+def test_a_folder_as_old_as_those_of_opus_mt_gives_the_same_run(
+    marian: Path, tmp_path: Path
+) -> None:
+    from safetensors.torch import load_file
+
+    folder = copy_of(marian, tmp_path)
+    weights = load_file(folder / WEIGHTS)
+    table = weights["model.shared.weight"]
+    names = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
+    positions = {
+        f"model.{stack}.embed_positions.weight": sinusoids(64, table.size(1))
+        for stack in ("encoder", "decoder")
+    }
+    torch.save(weights | dict.fromkeys(names, table) | positions, folder / PICKLED)
+    expected = load_trained(imported(folder, tmp_path).path).model.state_dict()
+    (folder / WEIGHTS).unlink()
+    (folder / "tokenizer_config.json").write_text('{"target_lang": "it", "source_lang": "en"}')
+    pad = json.loads((folder / "config.json").read_text())["pad_token_id"]
+    search = {"num_beams": 6, "max_length": 512, "bad_words_ids": [[pad]], "forced_eos_token_id": 0}
+    (folder / "generation_config.json").write_text(json.dumps(search))
+    model, run = import_folder(folder, "old", Wishes(), runs_folder=tmp_path / "runs")
+    trained = load_trained(run.path)
+    assert all(torch.equal(trained.model.state_dict()[name], expected[name]) for name in expected)
+    assert trained.config.decoding.beam_size == 6
+    assert model.notes == ()
+
+
+def sinusoids(length: int, width: int) -> torch.Tensor:
+    """All sines of a position, then all cosines."""
+    angles = torch.arange(length)[:, None] / 10000 ** (torch.arange(0, width, 2) / width)
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+def test_weights_of_torch_save_in_several_files_are_refused(marian: Path, tmp_path: Path) -> None:
+    folder = copy_of(marian, tmp_path)
+    (folder / WEIGHTS).unlink()
+    (folder / f"{PICKLED}.index.json").write_text("{}")
+    with pytest.raises(DataError, match=r"several files.*cannot be read") as raised:
+        imported(folder, tmp_path)
+    assert "save_pretrained" in str(raised.value.hint)
+
+
 class _Evil:
     def __reduce__(self) -> Any:
         return print, ("a program in a file of weights",)

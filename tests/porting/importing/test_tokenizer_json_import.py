@@ -121,3 +121,36 @@ def test_another_tokenizer_is_refused_with_the_part_in_the_way(
         import_folder(folder, "mine", LANGUAGES, runs_folder=tmp_path / "runs")
     assert problem in raised.value.message
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("MBart50Tokenizer", "en_XX TEXT </s>"), ("MBartTokenizer", "TEXT </s> en_XX")],
+)
+def test_a_language_code_beside_each_source_is_named(name: str, form: str, tmp_path: Path) -> None:
+    import transformers
+
+    folder = write_folder(tmp_path / "mbart", "bart")
+    pieces = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"][4:]
+    first = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
+    tokenizer = getattr(transformers, name)(
+        vocab=[*first, *map(tuple, pieces)], src_lang="en_XX", tgt_lang="it_IT"
+    )
+    tokenizer.save_pretrained(folder)
+    with pytest.raises(DataError, match=f"each source is read as {form}; here a source has only"):
+        import_folder(folder, "mine", LANGUAGES, runs_folder=tmp_path / "runs")
+
+
+def test_the_tokenizer_of_bart_is_named(tmp_path: Path) -> None:
+    from tokenizers import ByteLevelBPETokenizer
+    from transformers import BartTokenizer
+
+    folder = write_folder(tmp_path / "bart", "bart")
+    learned = ByteLevelBPETokenizer()
+    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    learned.train_from_iterator(sentences()[0], vocab_size=400, special_tokens=specials)
+    learned.save_model(str(tmp_path))
+    files = str(tmp_path / "vocab.json"), str(tmp_path / "merges.txt")
+    BartTokenizer(*files).save_pretrained(folder)
+    with pytest.raises(DataError, match=r"BPE \(the one of BART and RoBERTa works on bytes\)"):
+        import_folder(folder, "mine", LANGUAGES, runs_folder=tmp_path / "runs")

@@ -21,6 +21,7 @@ from transformer_cli.benchmark.decoding.decoding_figures import (
     suggestions,
 )
 from transformer_cli.benchmark.decoding.decoding_subject import Subject
+from transformer_cli.benchmark.decoding.engine_turns import EngineTurns, engines_in_turns
 from transformer_cli.benchmark.decoding.timed_translation import (
     TimedRound,
 )
@@ -48,6 +49,8 @@ class DecodingPacing:
     product_seconds: float = 0.5
     num_turns: int = 3
     num_trials: int = 2
+    share_of_lines: float = 0.3
+    """Of the lines, those that the engines translate in turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,8 @@ class DecodingReport:
     peak: ProductSpeed
     trials: list[Trial]
     conclusion: str
+    engines: EngineTurns
+    """The same model with other precisions, and with CTranslate2."""
 
 
 def benchmark_decoding(
@@ -95,6 +100,8 @@ def benchmark_decoding(
     facts = MachineFacts.of(subject.machine)
     worth = suggestions(beam, facts, subject.config.decoding.batch_tokens, len(lines))
     trials = [_tried(one, subject, lines, beam_size, pacing) for one in worth[: pacing.num_trials]]
+    of_turns = lines[: max(1, round(len(lines) * pacing.share_of_lines))]
+    engines = engines_in_turns(subject, of_turns, (1, beam_size), num_rounds=pacing.num_rounds)
     return DecodingReport(
         machine=machine,
         num_parameters=sum(parameter.numel() for parameter in subject.model.parameters()),
@@ -107,6 +114,7 @@ def benchmark_decoding(
         peak=peak,
         trials=trials,
         conclusion=conclusion(limit_of(greedy, beam), trials),
+        engines=engines,
     )
 
 

@@ -8,7 +8,7 @@ import torch
 from transformer_cli.benchmark.decoding.timed_translation import TimedRound, translate_round
 from transformer_cli.config import Config
 from transformer_cli.config.loading import override_settings
-from transformer_cli.decoding import Translator
+from transformer_cli.decoding import ExplainingEngine, Translator
 from transformer_cli.decoding.engines import PyTorchEngine
 from transformer_cli.inference import build_translator
 from transformer_cli.model import Transformer
@@ -55,10 +55,26 @@ class Subject:
         self, lines: Sequence[str], beam_size: int, *, phases: bool = False
     ) -> TimedRound:
         """Translate all lines once."""
-        torch.set_num_threads(self.num_threads)
-        return translate_round(self._translator(beam_size), lines, phases=phases)
+        self.take_threads()
+        return translate_round(self.translator(beam_size), lines, phases=phases)
 
-    def _translator(self, beam_size: int) -> Translator:
+    def take_threads(self) -> None:
+        """Set the number of threads of PyTorch, which another subject may have changed."""
+        torch.set_num_threads(self.num_threads)
+
+    @property
+    def sequence_format(self) -> SequenceFormat:
+        """The format of sources and targets; CTranslate2 needs the ordinary one, even for forced lengths."""
+        return SequenceFormat.of(self.config.data)
+
+    def explaining_engine(self) -> ExplainingEngine:
+        """The engine that translates what CTranslate2 cannot."""
+        engine = self.translator(1).engine
+        assert isinstance(engine, ExplainingEngine)
+        return engine
+
+    def translator(self, beam_size: int) -> Translator:
+        """The translator, as `tfm translate` makes it."""
         decoding = self.config.decoding.best_of_beam(beam_size)
         translator = build_translator(
             self.model, *self.tokenizers, self.config, self.machine, decoding=decoding

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 from transformer_cli.benchmark.decoding.decoding_benchmark import DecodingReport
 from transformer_cli.benchmark.decoding.decoding_figures import SearchFigures
+from transformer_cli.benchmark.decoding.engine_turns import OTHER
 from transformer_cli.benchmark.figure_lines import (
+    NAME,
     heading,
     line,
     memory_lines,
@@ -27,7 +29,30 @@ def decoding_lines(report: DecodingReport) -> Iterator[str]:
     yield from memory_lines(report.memory)
     yield from peak_lines(report.products, report.peak, report.machine)
     yield ""
+    yield from _engine_lines(report)
+    yield ""
     yield report.conclusion
+
+
+def _engine_lines(report: DecodingReport) -> Iterator[str]:
+    turns = report.engines
+    threads = "1 thread" if turns.num_threads == 1 else f"{turns.num_threads} threads"
+    yield (
+        f"engines in turns, without the text pipeline: {turns.num_lines:,} lines, {turns.num_rounds} rounds, "
+        f"{turns.processor}, {threads}"
+    )
+    yield f"{'target tokens per CPU-second':{NAME}}{'median':>10}{'10 % to 90 %':>18}   times ctranslate2 in this precision"
+    for found in turns.figures:
+        search = "greedy" if found.beam_size == 1 else f"beam {found.beam_size}"
+        name = f"{search}, {found.engine}, {found.precision}"
+        speed = found.target_tokens_per_cpu_second
+        spread = f"{speed.low:,.0f} to {speed.high:,.0f}"
+        ratio = ""
+        if found.ratio is not None and found.engine != OTHER:
+            ratio = f"   {found.ratio.median:.2f} ({found.ratio.low:.2f} to {found.ratio.high:.2f})"
+        yield f"{name:{NAME}}{speed.median:>10,.0f}{spread:>18}{ratio}"
+    for reason in turns.left_out:
+        yield f"not measured: {reason}"
 
 
 def _search_lines(figures: SearchFigures) -> Iterator[str]:

@@ -3,6 +3,8 @@
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,14 +20,16 @@ from transformer_cli.commands.ablating.ablation_lines import (
     table_lines,
 )
 from transformer_cli.commands.streams.output import show
-from transformer_cli.errors import UsageError
+from transformer_cli.errors import InterruptedBySignal, UsageError
 from transformer_cli.messages import only_warnings
+from transformer_cli.signals import cleaned_up
 
 if TYPE_CHECKING:
     from transformer_cli.training.callbacks import Callback
 
 RESULT_FILE = "result.json"
 PICTURE_FILE = "curves.png"
+_GOES_ON = "%s: finished trainings and checkpoints are kept; the same command goes on from them"
 
 logger = logging.getLogger(__name__)
 
@@ -70,15 +74,14 @@ def run(wanted: Wanted, *, as_json: bool) -> None:
         )
     from transformer_cli.ablations.curves_picture import curves_picture
     from transformer_cli.ablations.laboratory import configs_of, remove_replaced, try_variants
-    from transformer_cli.storage import make_folders, replace_file
+    from transformer_cli.storage import replace_file
 
     configs_of(
         ablation, wanted.overrides
     )  # a wrong setting is refused before the question is asked
     prediction = wanted.prediction or _asked(ablation)
     folder = wanted.output / ablation.name
-    make_folders(folder)
-    with only_warnings():
+    with only_warnings(), _made(folder):
         outcomes = try_variants(
             ablation, folder, wanted.overrides, callbacks=_Progress(ablation).of
         )
@@ -100,6 +103,29 @@ def run(wanted: Wanted, *, as_json: bool) -> None:
     )
     lines = [*table_lines(ablation, outcomes), "", *explanation_lines(ablation, prediction)]
     show(facts, lines, as_json=as_json)
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make a folder. If a signal ends the block, remove it again while it is empty, and say what is kept."""
+    from transformer_cli.storage import REAL, make_folders
+
+    new = [path for path in (folder, folder.parent) if not path.exists()]
+
+    def tell() -> None:
+        for path in new:
+            with suppress(OSError):  # it holds something
+                REAL.remove_folder(path)
+        told = _GOES_ON % folder if folder.exists() else "no training has begun, so nothing is kept"
+        sys.stderr.write(f"{told}\n")
+
+    with cleaned_up(tell):
+        make_folders(folder)
+        try:
+            yield
+        except InterruptedBySignal as error:
+            error.hint = _GOES_ON % folder
+            raise
 
 
 def _asked(ablation: Ablation) -> int | None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.options import DebugOption, JsonOption
 
 
@@ -14,7 +15,11 @@ def exercises(
     ] = Path("exercises"),
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="With --check: these exercises only."),
+        typer.Argument(
+            metavar="[NAME]...",
+            help="With --check: these exercises only.",
+            autocompletion=completion.exercises,
+        ),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Run the code in the folder, and say what is right.")
@@ -24,7 +29,12 @@ def exercises(
     ] = False,
     solution: Annotated[
         str | None,
-        typer.Option("--solution", metavar="NAME", help="Print the solution of one exercise."),
+        typer.Option(
+            "--solution",
+            metavar="NAME",
+            help="Print the solution of one exercise.",
+            autocompletion=completion.exercises,
+        ),
     ] = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,

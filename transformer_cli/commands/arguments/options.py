@@ -87,6 +87,14 @@ ScoresOption = Annotated[
         autocompletion=completion.scores,
     ),
 ]
+CometScoreOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--comet",
+        metavar="FOLDER",
+        help="Also score with the COMET model in this folder. Needs unbabel-comet.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 SourceFileOption = Annotated[

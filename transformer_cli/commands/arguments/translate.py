@@ -1,7 +1,7 @@
 """The arguments and options of `tfm translate`. As in `cli.py`, the command is imported only when it runs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,6 +26,9 @@ from transformer_cli.commands.arguments.options import (
 )
 from transformer_cli.commands.arguments.real_text import ProtectOption, StrictOption
 from transformer_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from transformer_cli.commands.documents.chosen_document import ChosenDocument
 
 InputOption = Annotated[
     Path | None,
@@ -121,7 +124,6 @@ def translate(
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
-    from transformer_cli.commands.documents.chosen_document import chosen_document
     from transformer_cli.commands.translate import run_translation
     from transformer_cli.commands.translating.wishes import Wishes
 
@@ -131,9 +133,7 @@ def translate(
     wishes = Wishes(
         to, from_, n_best, prefix, prefixes, glossary, dictionary=dictionary, comet=comet, **flags
     )
-    document = chosen_document(
-        input_file, document_format, columns=columns, values=values or [], has_text=bool(sentences)
-    )
+    document = _document(input_file, document_format, columns, values, has_text=bool(sentences))
     if document is not None:
         from transformer_cli.commands.documents.whole_document import run_document_translation
 
@@ -143,6 +143,24 @@ def translate(
         return
     given = sentences or input_file
     run_translation(given, output_file, run=run, overrides=settings, wishes=wishes, as_json=as_json)
+
+
+def _document(
+    input_file: Path | None,
+    document_format: str | None,
+    columns: str | None,
+    values: list[str] | None,
+    *,
+    has_text: bool,
+) -> "ChosenDocument | None":
+    """The document to translate, if there is one; a sentence does not wait for the import of its readers."""
+    if not (input_file or document_format or columns or values):
+        return None
+    from transformer_cli.commands.documents.chosen_document import chosen_document
+
+    return chosen_document(
+        input_file, document_format, columns=columns, values=values or [], has_text=has_text
+    )
 
 
 def _with_beam(overrides: list[str] | None, beam_size: int | None) -> list[str]:

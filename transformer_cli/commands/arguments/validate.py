@@ -8,6 +8,7 @@ import typer
 from transformer_cli.commands import completion
 from transformer_cli.commands.arguments.options import (
     BeamOption,
+    CometScoreOption,
     DebugOption,
     FromOption,
     JsonOption,
@@ -72,6 +73,7 @@ def validate(
     significance: SignificanceOption = None,
     breakdown: BreakdownOption = False,
     calibration: CalibrationOption = False,
+    comet: CometScoreOption = None,
     report: ReportOption = None,
     overrides: Annotated[
         Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)
@@ -104,7 +106,7 @@ def validate(
     run_validation(
         run,
         held_out,
-        Wanted(against, breakdown, calibration, report, significance),
+        Wanted(against, breakdown, calibration, report, significance, comet),
         overrides=settings,
         as_json=as_json,
     )

@@ -1,17 +1,15 @@
 """The work of `tfm draw`: a list of the pictures, or the files of the pictures that are asked for."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from transformer_cli.commands.streams.output import show
-from transformer_cli.commands.streams.output_file import check_output, opened_output
+from transformer_cli.commands.streams.output_file import check_output
+from transformer_cli.commands.streams.written_file import write_and_tell
 from transformer_cli.drawing.pictures import PICTURES, draw_picture
 from transformer_cli.drawing.theme import ThemeName
 from transformer_cli.errors import UsageError
-
-logger = logging.getLogger(__name__)
 
 ALL = "all"
 
@@ -56,9 +54,7 @@ def draw(names: Sequence[str], output: Path | None, wishes: Wishes) -> None:
             name, theme=wishes.theme, config=wishes.config, overrides=wishes.overrides, run=run
         )
         content = bytes_of(figure, path.suffix.lower())
-        with opened_output(path) as write:
-            write(content)
-        logger.info("wrote %s (%.0f KB)", path, len(content) / 1000)
+        write_and_tell(path, content)
 
 
 def _chosen(names: Sequence[str]) -> list[str]:

@@ -1,6 +1,5 @@
 """The work of `tfm explain`: one sentence, as text or JSON, and as a page or a picture beside it."""
 
-import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +8,8 @@ from pathlib import Path
 from transformer_cli.commands.explaining.explanation_lines import explanation_lines
 from transformer_cli.commands.explaining.paint import Paint
 from transformer_cli.commands.streams.output import show
-from transformer_cli.commands.streams.output_file import check_output, opened_output
+from transformer_cli.commands.streams.output_file import check_output
+from transformer_cli.commands.streams.written_file import write_and_tell
 from transformer_cli.errors import UsageError
 from transformer_cli.explaining.explainer import Explainer
 from transformer_cli.explaining.explanation import LineExplanation
@@ -18,8 +18,6 @@ from transformer_cli.inference import load_run
 from transformer_cli.messages import terminal_width
 from transformer_cli.signals import ended_after
 from transformer_cli.text.normalization import is_blank
-
-logger = logging.getLogger(__name__)
 
 _WIDTH_OF_A_FILE = 110
 
@@ -84,17 +82,13 @@ def _write_page(
         for size in {*BEAM_SIZES, first}
     }
     page = page_of_line(explanations, first).encode("utf-8", "replace")
-    with opened_output(path) as write:
-        write(page)
-    logger.info("wrote %s (%.0f KB)", path, len(page) / 1000)
+    write_and_tell(path, page)
 
 
 def _write_picture(explanation: LineExplanation, path: Path) -> None:
     from transformer_cli.commands.explaining.slide import draw_slide, png_of
 
-    with opened_output(path) as write:
-        write(png_of(draw_slide(explanation)))
-    logger.info("wrote %s", path)
+    write_and_tell(path, png_of(draw_slide(explanation)))
 
 
 def _show(explanation: LineExplanation, *, as_json: bool) -> None:

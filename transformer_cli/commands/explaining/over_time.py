@@ -1,6 +1,5 @@
 """The work of `tfm explain --over-time`: how a run has learned, from what its validations have kept."""
 
-import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,8 @@ from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.explaining.learning_lines import learning_lines
 from transformer_cli.commands.explaining.paint import Paint
 from transformer_cli.commands.streams.output import show
-from transformer_cli.commands.streams.output_file import check_output, opened_output
+from transformer_cli.commands.streams.output_file import check_output
+from transformer_cli.commands.streams.written_file import write_and_tell
 from transformer_cli.config import load_config
 from transformer_cli.decoding.engines.cross_attention import aligning_layer
 from transformer_cli.errors import MissingInputError
@@ -18,8 +18,6 @@ from transformer_cli.explaining.learning import Moment, read_moments
 from transformer_cli.explaining.standalone_page import page_of_learning
 from transformer_cli.messages import terminal_width
 from transformer_cli.signals import ended_after
-
-logger = logging.getLogger(__name__)
 
 _WIDTH_OF_A_FILE = 110
 
@@ -44,9 +42,7 @@ def show_learning(run: str | None, html: Path | None, png: Path | None, *, as_js
     name = folder.path.resolve().name
     if html is not None:
         page = page_of_learning(name, moments).encode("utf-8", "replace")
-        with opened_output(html) as write:
-            write(page)
-        logger.info("wrote %s (%.0f KB)", html, len(page) / 1000)
+        write_and_tell(html, page)
     if png is not None:
         _write_film(folder, moments, png)
     if as_json:
@@ -64,10 +60,9 @@ def _write_film(folder: RunFolder, moments: Sequence[Moment], path: Path) -> Non
 
     chosen = chosen_moments(moments)
     figure = draw_film(folder.path.resolve().name, chosen, _kept_attention(folder))
-    with opened_output(path) as write:
-        write(png_of(figure))
     steps = ", ".join(str(moment.step) for moment in chosen)
-    logger.info("wrote %s: %d of %d validations, steps %s", path, len(chosen), len(moments), steps)
+    more = f": {len(chosen)} of {len(moments)} validations, steps {steps}"
+    write_and_tell(path, png_of(figure), more)
 
 
 def _kept_attention(folder: RunFolder) -> str:

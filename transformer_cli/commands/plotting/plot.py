@@ -10,7 +10,9 @@ from transformer_cli.checkpoint import find_run
 from transformer_cli.checkpoint.records.recorded_series import RecordedSeries, read_series
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.commands.streams.output import fitting, show
-from transformer_cli.commands.streams.output_file import check_output, opened_output
+from transformer_cli.commands.streams.output_file import check_output
+from transformer_cli.commands.streams.written_file import write_and_tell
+from transformer_cli.drawing.picture_files import FORMATS, bytes_of
 from transformer_cli.drawing.plots.curves import (
     Panel,
     PlottedRun,
@@ -23,11 +25,11 @@ from transformer_cli.drawing.plots.seed_groups import grouped
 from transformer_cli.drawing.theme import THEMES, ThemeName
 from transformer_cli.errors import MissingInputError, UsageError
 from transformer_cli.escaping import on_one_line
+from transformer_cli.storage import make_folders
 
 logger = logging.getLogger(__name__)
 
-FORMATS = (".png", ".svg", ".html")
-"""The endings of the files that `tfm plot` writes."""
+PAGE = ".html"
 _ABSENT = "-"
 
 
@@ -68,10 +70,12 @@ def plot(
     if output is None and not (as_json or as_table):
         raise UsageError(
             "say what to make: a picture or page, or a table",
-            hint="add --output curves.png (or .svg, .html), or --table, or --json",
+            hint="add --output curves.png (or .svg, .pdf, .html), or --table, or --json",
         )
-    _check_ending(output)
-    check_output(output)
+    if output is not None:
+        _check_ending(output)
+        make_folders(output.parent)
+        check_output(output)
     members = _members(names)
     if wishes.is_grouped:
         runs = grouped(members)
@@ -94,11 +98,12 @@ def plot(
         show(facts, fitting(_table(rows)), as_json=as_json)
 
 
-def _check_ending(output: Path | None) -> None:
-    if output is not None and output.suffix.lower() not in FORMATS:
+def _check_ending(output: Path) -> None:
+    endings = (*FORMATS, PAGE)
+    if output.suffix.lower() not in endings:
         raise UsageError(
             f"{output}: the ending of --output says what is written; {output.suffix or 'no ending'} is none of "
-            f"{', '.join(FORMATS)}",
+            f"{', '.join(endings)}",
             hint="--output curves.png",
         )
 
@@ -177,13 +182,12 @@ def value_rows(runs: Sequence[PlottedRun], panels: Sequence[Panel]) -> list[Valu
 def _write(
     output: Path, runs: Sequence[PlottedRun], panels: Sequence[Panel], wishes: Wishes
 ) -> None:
-    from transformer_cli.drawing.picture_files import bytes_of
     from transformer_cli.drawing.plots.curve_figure import Look, draw_panels, end_of
     from transformer_cli.drawing.plots.curve_page import page_of_panels
     from transformer_cli.drawing.theme import drawing_settings
 
     names = [run.name for run in runs]
-    is_page = output.suffix.lower() == ".html"
+    is_page = output.suffix.lower() == PAGE
     theme = THEMES["light" if is_page else wishes.theme or "light"]
     logarithmic = frozenset(map(str.lower, wishes.logarithmic))
     look = Look(AXIS_LABELS[wishes.axis], theme, end_of(panels), logarithmic)
@@ -194,9 +198,7 @@ def _write(
     else:
         with drawing_settings():
             content = bytes_of(draw_panels(names, panels, look), output.suffix.lower())
-    with opened_output(output) as write:
-        write(content)
-    logger.info("wrote %s (%.0f KB): %s", output, len(content) / 1000, ", ".join(map(on_one_line, names)))  # fmt: skip
+    write_and_tell(output, content, f": {', '.join(map(on_one_line, names))}")
 
 
 def _facts(run: PlottedRun) -> dict[str, Any]:

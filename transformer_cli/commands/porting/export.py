@@ -11,6 +11,7 @@ from transformer_cli.porting.card.model_card import CardWishes
 from transformer_cli.porting.exporting.export_format import Quantization
 from transformer_cli.porting.exporting.export_formats import FORMATS
 from transformer_cli.porting.exporting.export_run import export_run
+from transformer_cli.storage.file_sizes import size_in_words
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ def run_export(run: str | None, export: Export, *, as_json: bool) -> None:
         lines=lines,
         wishes=export.wishes,
     )
-    shown = [f"exported   {exported.path} ({exported.num_bytes / 1e6:,.1f} MB)"]
+    shown = [f"exported   {exported.path} ({size_in_words(exported.num_bytes)})"]
     facts = {
         "output": str(exported.path),
         "format": wanted.name,

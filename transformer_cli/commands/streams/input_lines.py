@@ -243,7 +243,9 @@ class LineDecoder:
         """Warn of the lines that were not UTF-8."""
         if self._num_replaced:
             logger.warning(
-                "%s: the bad bytes of lines that are not UTF-8 were replaced; number of lines: %d",
+                "%s: the bad bytes of lines that are not UTF-8 were replaced; number of lines: %d; "
+                "to keep their letters, convert the text first: "
+                "iconv -f WINDOWS-1252 -t UTF-8, if it is Western European",
                 self._name,
                 self._num_replaced,
             )

@@ -17,8 +17,7 @@ def check_wishes(wishes: Wishes, *, as_json: bool) -> None:
     """Refuse wishes that do not fit together, before a model is loaded.
 
     Raises:
-        UsageError: details without JSON or with protected spans, a glossary with protected spans, a dictionary for
-            nothing, or an alignment of n-best lists.
+        UsageError: details without JSON or with protected spans, a dictionary for nothing, or an alignment of n-best lists.
     """
     for is_wished, option in ((wishes.details, "--details"), (wishes.attention, "--attention")):
         if is_wished and not as_json:
@@ -29,11 +28,6 @@ def check_wishes(wishes: Wishes, *, as_json: bool) -> None:
         raise UsageError(
             "--protect cannot be used with --alignment, --details and --attention",
             hint="these options describe a translation of the whole line, but --protect may translate a line in pieces",
-        )
-    if wishes.glossary is not None and wishes.protects_spans:
-        raise UsageError(
-            "--protect cannot be used with --glossary",
-            hint="--protect may translate a line in pieces or copy it, and then its terms may be missing; leave out one",
         )
     if wishes.dictionary is not None and not wishes.replace_unknown:
         raise UsageError(

@@ -17,7 +17,7 @@ from transformer_cli.config import (
 )
 from transformer_cli.data.pairs import ReadingReport, Row, SentencePair, finding_rows, pair_digest
 from transformer_cli.data.selection.cleaning import CleaningReport, clean
-from transformer_cli.data.sources import has_split, read_pairs
+from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.data.sources.lines import TOO_LONG
 from transformer_cli.errors import DataError
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.data.sources.lines import RawPair
+from transformer_cli.storage.file_sizes import size_in_words
 
 logger = logging.getLogger(__name__)
 
@@ -55,9 +56,9 @@ def read_once(name: str, settings: str, rows: Iterator[RawPair]) -> Iterator[Raw
     partial = file.with_name(file.name + "-partial")
     yield from _written(rows, partial)
     os.replace(partial, file)
-    size = file.stat().st_size / 1e6
+    size = size_in_words(file.stat().st_size)
     logger.info(
-        "%s: downloaded; its pairs take %.1f MB on disk until the data are prepared, because each split is read separately",
+        "%s: downloaded; its pairs take %s on disk until the data are prepared, because each split is read separately",
         name,
         size,
     )

@@ -15,6 +15,7 @@ from transformer_cli.drawing.theme import SMALL, Theme
 from transformer_cli.errors import MissingInputError, StorageError
 from transformer_cli.escaping import on_one_line
 from transformer_cli.storage import MANIFEST_NAME
+from transformer_cli.storage.file_sizes import size_in_words
 from transformer_cli.text.tokenizer_pair import SHARED, SOURCE, TARGET
 
 if TYPE_CHECKING:
@@ -181,18 +182,6 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     files = (Path(parent) / name for parent, _, names in os.walk(path) for name in names)
     return sum(file.lstat().st_size for file in files if not file.is_symlink())
-
-
-def size_in_words(num_bytes: int) -> str:
-    """A size with three digits, in bytes, kB, MB or GB."""
-    if num_bytes < 1000:
-        return f"{num_bytes} bytes"
-    size, unit = float(num_bytes), "bytes"
-    for larger in ("kB", "MB", "GB"):
-        if size >= 999.5:
-            size, unit = size / 1000, larger
-    digits = 2 if size < 9.995 else 1 if size < 99.95 else 0
-    return f"{size:.{digits}f} {unit}"
 
 
 def _draw(diagram: Diagram, entry: Entry, place: Point, lasts: dict[int, float]) -> None:

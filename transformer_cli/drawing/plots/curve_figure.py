@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from transformer_cli.drawing.plots.curves import LOSS, Curve, Panel
+from transformer_cli.drawing.plots.curves import Curve, Panel
+from transformer_cli.drawing.plots.metric_titles import LOSS
 from transformer_cli.drawing.theme import SMALL, TEXT, Theme, grid, new_figure, style
 from transformer_cli.escaping import on_one_line
 from transformer_cli.evaluation.picture_fonts import readable_labels

@@ -8,25 +8,14 @@ from pathlib import Path
 from transformer_cli.checkpoint.records.recorded_series import RecordedSeries, Values, finite
 from transformer_cli.config import LOWER_IS_BETTER
 from transformer_cli.drawing.plots.horizontal_axis import Axis, places
+from transformer_cli.drawing.plots.metric_titles import LOSS, TITLES
 from transformer_cli.errors import UsageError
 
-LOSS = "loss"
 _DRAWN_BY_DEFAULT = ("learning_rate", "gradient_norm", "target_tokens_per_second")
-_TITLES = {
-    LOSS: "Loss, nats per target token",
-    "objective": "Objective, nats per target token",
-    "perplexity": "Perplexity",
-    "learning_rate": "Learning rate",
-    "gradient_norm": "Gradient norm, before clipping",
-    "gradient_scale": "Gradient scale of float16",
-    "target_tokens_per_second": "Speed, target tokens per second",
-    "source_tokens_per_second": "Speed, source tokens per second",
-    "num_skipped": "Skipped updates",
-}
 _NOT_DRAWN = frozenset({"epoch", "num_target_tokens"})
 _LOWER = LOWER_IS_BETTER | {"objective", "unknown"}
 # Neither a low nor a high value of these is the best one.
-_WITHOUT_BEST = frozenset({*_TITLES, "length_ratio"}) - {LOSS, "objective", "perplexity"}
+_WITHOUT_BEST = frozenset({*TITLES, "length_ratio"}) - {LOSS, "objective", "perplexity"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +189,8 @@ def _smoothed(values: Sequence[float], window: int) -> list[float]:
 
 
 def _title(runs: Sequence[PlottedRun], metric: str) -> str:
-    if metric in _TITLES:
-        return _TITLES[metric]
+    if metric in TITLES:
+        return TITLES[metric]
     name, _, direction = metric.partition(" ")
     if name == LOSS:
         return f"Loss {direction}, nats per target token"

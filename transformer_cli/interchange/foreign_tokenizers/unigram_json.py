@@ -41,7 +41,8 @@ def vocabulary_of_unigram(content: Json) -> dict[str, int]:
     model = content.get("model")
     if not isinstance(model, dict) or model.get("type") != "Unigram":
         kind = model.get("type") if isinstance(model, dict) else None
-        raise _refusal(f"a model of the type {kind}; only Unigram can be taken over")
+        of_bart = " (the one of BART and RoBERTa works on bytes)" if kind == "BPE" else ""
+        raise _refusal(f"a model of the type {kind}{of_bart}; only Unigram can be taken over")
     pairs = model.get("vocab")
     if not isinstance(pairs, list) or not all(map(_is_scored, pairs)):
         raise _refusal("its vocabulary is not a list of pieces with scores")
@@ -108,7 +109,18 @@ def _check_parts(content: Json, specials: SpecialEntries) -> None:
     template = after.get("single") if isinstance(after, dict) else None
     names = [name for part in (template if isinstance(template, list) else []) for name in part]
     if names != ["Sequence", "SpecialToken"] or specials.end not in _ids_after(after):
-        raise _refusal(f"post_processor: {_shown(after)}; a source must end with the end symbol, and begin without one")  # fmt: skip
+        raise _refusal(_unfit_template(template, after))
+
+
+def _unfit_template(template: Any, after: Any) -> str:
+    """What is wrong with the tokens that stand around each source."""
+    parts = template if isinstance(template, list) else []
+    tokens = [part.get("SpecialToken", {}).get("id") for part in parts if isinstance(part, dict)]
+    wanted = "here a source has only the end symbol behind it, and nothing before it"
+    if not any(tokens):
+        return f"post_processor: {_shown(after)}; {wanted}"
+    form = " ".join("TEXT" if token is None else str(token) for token in tokens)
+    return f"post_processor: each source is read as {form}; {wanted}"
 
 
 def _ids_after(after: Any) -> list[Any]:

@@ -38,7 +38,10 @@ def require_open(config: Config, wanted: ExportFormat) -> None:
     reasons = "; ".join(f"{one.setting} ({one.reason})" for one in obstacles[wanted.name])
     others = [name for name, of_format in obstacles.items() if not of_format]
     can = f"formats that can hold it: {', '.join(others)}" if others else "no format can hold it"
+    way = "train with other settings"
+    if any(one.setting.startswith("tokenizer.") for one in obstacles[wanted.name]):
+        way = "fine-tune an imported run (tfm import), or let programs that know LibreTranslate ask tfm serve"
     raise ConfigError(
         f"--to {wanted.name}: the format cannot hold this model: {reasons}",
-        hint=f"{can}; or train with other settings",
+        hint=f"{can}; or {way}",
     )

@@ -4,8 +4,8 @@ import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from transformer_cli.config import Config, DecodingConfig, TokenizerConfig
-from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.config import Config, TokenizerConfig
+from transformer_cli.errors import DataError
 from transformer_cli.interchange.foreign_tokenizers.marian_tokenizers import (
     ForeignTokenizers,
     SpecialEntries,
@@ -29,6 +29,7 @@ from transformer_cli.porting.importing.model_folder import (
     ModelFolder,
     text_setting,
 )
+from transformer_cli.porting.importing.search_of_folder import decoding_of_folder, search_notes
 
 if TYPE_CHECKING:
     from transformer_cli.interchange.hugging_face.from_hugging_face import ForeignModel
@@ -67,13 +68,15 @@ def import_hugging_face(folder: ModelFolder, name: str, wishes: Wishes) -> Impor
     foreign = _with_our_ids(folder, foreign, tokenizers)
     from transformer_cli.porting.importing.comparison_with_transformers import compare
 
+    never_written = {*tokenizers.target_rows[: len(tokenizers.target.special_tokens)]}
+    never_written -= {settings["eos_token_id"]}
     config = Config(
         name=name,
         data=imported_data(languages),
         tokenizer=TokenizerConfig(kind="sentencepiece", shared=tokenizers.are_shared),
         model=foreign.config,
         training=FINE_TUNING,
-        decoding=_decoding(settings),
+        decoding=decoding_of_folder(settings),
     )
     return ImportedModel(
         origin=str((settings.get("architectures") or [settings["model_type"]])[0]),
@@ -81,6 +84,7 @@ def import_hugging_face(folder: ModelFolder, name: str, wishes: Wishes) -> Impor
         state=foreign.state,
         tokenizers=(tokenizers.source, tokenizers.target),
         compare=functools.partial(compare, folder.path, tokenizers),
+        notes=tuple(search_notes(settings, never_written)),
     )
 
 
@@ -179,7 +183,7 @@ def _ids_in_config(
     if first is not None:
         raise DataError(
             f"{folder}: config.json: forced_bos_token_id is {first!r}: each translation begins with this token",
-            hint="models that choose the target language in this way cannot be imported",
+            hint="a run of ours begins each translation with one token; use the model with transformers or CTranslate2",
         )
     pad, start, end = (int(index or 0) for index in ids)
     return pad, start, end
@@ -214,16 +218,3 @@ def _with_our_ids(
     bias = foreign.state["output.bias"].clone()
     bias[Tokenizer.sos_id] += _NEVER
     return foreign._replace(state=foreign.state | {"output.bias": bias})
-
-
-def _decoding(settings: Mapping[str, Any]) -> DecodingConfig:
-    """The search that the folder asks for; a score is divided by length^length_penalty, as in transformers."""
-    beam_size, penalty = settings.get("num_beams"), settings.get("length_penalty")
-    penalty = 1.0 if penalty is None else penalty
-    found: dict[str, Any] = {"length_normalization": "average", "length_penalty": penalty}
-    if isinstance(beam_size, int) and 1 <= beam_size <= 64:
-        found["beam_size"] = beam_size
-    try:
-        return DecodingConfig.model_validate(found)
-    except ValueError as error:
-        raise ConfigError(f"config.json: length_penalty is {penalty!r}, which is not possible here") from error  # fmt: skip

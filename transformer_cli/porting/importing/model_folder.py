@@ -94,6 +94,11 @@ class ModelFolder:
             from transformer_cli.porting.importing.pickled_weights import pickled_tensors
 
             return pickled_tensors(self.path / PICKLED)
+        if self.has(f"{PICKLED}.index.json"):
+            raise DataError(
+                f"{self.path}: the weights are in several files, pytorch_model-*.bin, which cannot be read",
+                hint="load the model with transformers and save it again: its save_pretrained writes safetensors files",
+            )
         raise MissingInputError(
             f"{self.path}: there is no {WEIGHTS} and no {PICKLED}",
             hint="copy the whole folder of the model; weights of TensorFlow and Flax (tf_model.h5, flax_model.msgpack) cannot be read",

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands.arguments.options import (
+    CometScoreOption,
     DebugOption,
     JsonOption,
     ScoresOption,
@@ -35,6 +36,10 @@ def score(
         typer.Option("--against", help="Translations of another system to compare with."),
     ] = None,
     significance: SignificanceOption = None,
+    comet: CometScoreOption = None,
+    source: Annotated[
+        Path | None, typer.Option("--source", help="With --comet: the text that was translated.")
+    ] = None,
     breakdown: Annotated[
         bool, typer.Option("--breakdown", help="Also score groups, by the length of the reference.")
     ] = False,
@@ -46,7 +51,7 @@ def score(
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
-    texts = Texts(hypothesis, tuple(references), against)
+    texts = Texts(hypothesis, tuple(references), against, source, comet)
     run_scoring(
         texts,
         scores=scores,

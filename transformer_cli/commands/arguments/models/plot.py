@@ -22,7 +22,7 @@ OutputOption = Annotated[
     typer.Option(
         "--output",
         metavar="FILE",
-        help="A file that ends in .png or .svg, or in .html for a page that needs no network.",
+        help="A file that ends in .png, .svg or .pdf, or in .html for a page that needs no network.",
     ),
 ]
 MetricOption = Annotated[
@@ -32,6 +32,7 @@ MetricOption = Annotated[
         metavar="NAME",
         help="What is drawn, such as loss, bleu or gradient_norm; may be repeated. Default: loss, all scores, "
         "learning rate, gradient norm and speed.",
+        autocompletion=completion.plotted_metrics,
     ),
 ]
 AxisOption = Annotated[
@@ -51,7 +52,10 @@ SmoothOption = Annotated[
 LogOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--log", metavar="NAME", help="A metric with a logarithmic axis; may be repeated."
+        "--log",
+        metavar="NAME",
+        help="A metric with a logarithmic axis; may be repeated.",
+        autocompletion=completion.plotted_metrics,
     ),
 ]
 GroupOption = Annotated[
