@@ -20,7 +20,7 @@ from transformer_cli import Translator, load_config, load_translator
 from transformer_cli.checkpoint import find_run
 from transformer_cli.config import Config, DecodingConfig, FilesData, SplitName
 from transformer_cli.data.pairs import ReadingReport, SentencePair
-from transformer_cli.data.sources import read_pairs
+from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.decoding import Glossary, Translation
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.evaluation import score_corpus

@@ -13,7 +13,8 @@ is left out, and the others are measured.
   and punctuation are separated by spaces beforehand, so that both read the same tokens. d 256, 3 + 3 layers, d_ff
   512, at most 2,048 tokens in a batch.
 - Decoding 24 tokens from 24 tokens with random weights, presets small (V 8,192) and base (V 32,768), greedy with 128
-  sentences and beam 4 with 32; base with a quarter of them.
+  sentences and beam 4 with 32; base with a quarter of them. One table has all rows; each is printed once it is measured.
+  Its ratios are to CTranslate2 in float32, and to CTranslate2 in the precision of the row.
 
 All figures are target tokens per CPU second; the spread goes from the slowest to the fastest round.
 """
@@ -25,11 +26,12 @@ import importlib.util
 import os
 import re
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -95,6 +97,8 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=29_000, help="pairs of a whole training")
     parser.add_argument("--only", choices=LINES, action="append", help="measure only this")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--size", choices=SIZES, action="append", help="decode with this size only")
+    parser.add_argument("--beam-size", type=int, action="append", help="decode with this only")
     arguments = parser.parse_args()
     arguments.only = arguments.only or LINES
     if "training" in arguments.only and arguments.data_root is None:
@@ -135,9 +139,7 @@ def _measure(arguments: argparse.Namespace) -> None:
     if "training" in arguments.only:
         _print(_trainings(arguments, has_joeynmt=has["joeynmt"]))
     if "decoding" in arguments.only:
-        for size in SIZES:
-            for beam_size in (1, 4):
-                _print(_decodings(arguments.rounds, size, beam_size, has["ctranslate2"]))
+        _print_decodings(arguments, has_ctranslate2=has["ctranslate2"])
 
 
 def _print(lines: list[str]) -> None:
@@ -303,29 +305,88 @@ def _cpu_seconds(command: list[str], folder: Path) -> float:
     return of_children() - before
 
 
-def _decodings(num_rounds: int, size: str, beam_size: int, has_ctranslate2: bool) -> list[str]:
-    num_sentences = SIZES[size][2] // (1 if beam_size == 1 else 4)
+def _print_decodings(arguments: argparse.Namespace, *, has_ctranslate2: bool) -> None:
+    """One table of the sizes, searches and engines."""
+    names = ("decoding", "engine", "median", "range", "ratio", "range", "of precision", "range")
+    _print_row(names)
+    for size in arguments.size or SIZES:
+        for beam_size in arguments.beam_size or (1, 4):
+            seconds = _decodings(arguments.rounds, size, beam_size, has_ctranslate2)
+            num_tokens = _num_sentences(size, beam_size) * NUM_POSITIONS
+            for engine in seconds:
+                what = f"{size}, {'greedy' if beam_size == 1 else f'beam {beam_size}'}"
+                rates = _median_and_range([num_tokens / one for one in seconds[engine]], ",.0f")
+                precision = engine.split(", ")[1]
+                ratios = (
+                    _ratio(seconds, f"CTranslate2, {reference}", engine)
+                    for reference in ("float32", precision)
+                )
+                _print_row((what, engine, *rates, *(cell for pair in ratios for cell in pair)))
+
+
+def _print_row(cells: Sequence[str]) -> None:
+    what, engine, *numbers = cells
+    widths = (8, 15, 8, 11, 14, 11)
+    shown = (f"{cell:>{width}}" for cell, width in zip(numbers, widths, strict=True))
+    sys.stdout.write(f"{what:16}{engine:28}{''.join(shown)}\n")
+    sys.stdout.flush()
+
+
+def _ratio(seconds: Mapping[str, Sequence[float]], reference: str, engine: str) -> tuple[str, str]:
+    """How many times as fast as the reference, per round, so that a slow round does not change it."""
+    if reference not in seconds:
+        return "-", "-"
+    pairs = zip(seconds[reference], seconds[engine], strict=True)
+    return _median_and_range([theirs / ours for theirs, ours in pairs], ".2f")
+
+
+def _median_and_range(values: Sequence[float], form: str) -> tuple[str, str]:
+    return f"{statistics.median(values):{form}}", f"{min(values):{form}}-{max(values):{form}}"
+
+
+def _num_sentences(size: str, beam_size: int) -> int:
+    return SIZES[size][2] // (1 if beam_size == 1 else 4)
+
+
+def _decodings(
+    num_rounds: int, size: str, beam_size: int, has_ctranslate2: bool
+) -> dict[str, list[float]]:
+    """CPU seconds of each engine in each round."""
+    num_sentences = _num_sentences(size, beam_size)
     contestants: dict[str, Callable[[], Step]] = {}
     if has_ctranslate2:
         for kind in ("float32", "int8"):
             prepare = functools.partial(ctranslate2_step, size, kind, beam_size, num_sentences)
             contestants[f"CTranslate2, {kind}"] = prepare
+        if torch.backends.cpu.get_cpu_capability() == "AVX512":
+            # On processors of AMD, CTranslate2 uses AVX2 unless it is told to use AVX-512.
+            prepare = functools.partial(prepare, isa="AVX512")
+            contestants["CTranslate2, int8, AVX-512"] = prepare
     precisions: tuple[Precision, ...] = "float32", "bfloat16", "int8"
     for precision in precisions:
         prepare = functools.partial(tfm_step, size, precision, beam_size, num_sentences)
         contestants[f"tfm, {precision}"] = prepare
-    seconds = measure_in_turns(contestants, num_rounds, 1)
-    how = "greedy" if beam_size == 1 else f"beam {beam_size}"
-    what = f"decoding, {size}, {how}"
-    return table(what, num_sentences * NUM_POSITIONS, seconds, next(iter(contestants)))
+        if precision != "bfloat16":
+            contestants[f"tfm, {precision}, PyTorch only"] = functools.partial(
+                prepare, has_kernels=False
+            )
+    return measure_in_turns(contestants, num_rounds, 1)
 
 
 def _sources(vocab_size: int, num_sentences: int) -> torch.Tensor:
     return torch.randint(4, vocab_size, (num_sentences, NUM_POSITIONS))
 
 
-def tfm_step(size: str, precision: Precision, beam_size: int, num_sentences: int) -> Step:
+def tfm_step(
+    size: str,
+    precision: Precision,
+    beam_size: int,
+    num_sentences: int,
+    *,
+    has_kernels: bool = True,
+) -> Step:
     """Translate all sentences; each translation has as many tokens as its source."""
+    os.environ["TFM_NATIVE"] = "1" if has_kernels else "0"
     preset, vocab_size, _ = SIZES[size]
     machine = prepare_machine(RuntimeConfig(device="cpu", precision=precision))
     model = Transformer(ModelConfig(preset=preset), vocab_size, vocab_size).eval()
@@ -336,8 +397,12 @@ def tfm_step(size: str, precision: Precision, beam_size: int, num_sentences: int
     return lambda: prepared.translate(requests, options)
 
 
-def ctranslate2_step(size: str, kind: str, beam_size: int, num_sentences: int) -> Step:
-    """The same with CTranslate2."""
+def ctranslate2_step(
+    size: str, kind: str, beam_size: int, num_sentences: int, *, isa: str | None = None
+) -> Step:
+    """The same with CTranslate2, which chooses its instructions (isa) itself or is told."""
+    if isa is not None:
+        os.environ["CT2_FORCE_CPU_ISA"] = isa
     import ctranslate2
 
     vocab_size = SIZES[size][1]

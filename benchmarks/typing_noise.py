@@ -19,7 +19,7 @@ from transformer_cli import Translator, load_config, load_translator
 from transformer_cli.checkpoint import find_run
 from transformer_cli.config import DecodingConfig, FilesData, NoiseConfig
 from transformer_cli.data.pairs import ReadingReport, SentencePair
-from transformer_cli.data.sources import read_pairs
+from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.text.noise.typing_noise import with_noise
 
 SEED = 1

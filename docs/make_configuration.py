@@ -35,6 +35,7 @@ from transformer_cli.config import (
 )
 from transformer_cli.config.loading import check_settings
 from transformer_cli.config.model import PRESETS
+from transformer_cli.config.section import meanings
 from transformer_cli.config.yaml_reader import MAX_DEPTH, parse_yaml
 from transformer_cli.errors import ConfigError
 from transformer_cli.training.config_changes import HARMLESS
@@ -239,11 +240,12 @@ def _table(section: type[BaseModel], names: Iterable[str], prefix: str) -> Itera
     yield _row(["setting", "default", "values", "meaning"])
     yield _row(["---"] * 4)
     properties = section.model_json_schema()["properties"]
+    sentences = meanings(section)
     for name in sorted(names, key=lambda name: name != "source"):  # which decides about the others
         field = section.model_fields[name]
-        assert field.description, f"{prefix}{name} has no sentence"
+        assert name in sentences, f"{prefix}{name} has no sentence"
         values = _values(properties[name])
-        yield _row([f"`{prefix}{name}`", _default(field), values, field.description])
+        yield _row([f"`{prefix}{name}`", _default(field), values, sentences[name]])
     yield ""
 
 
@@ -283,14 +285,15 @@ def _resuming() -> Iterator[str]:
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
-    if isinstance(field.default, CleaningConfig):
+    default = field.get_default(call_default_factory=True, validated_data={})
+    if isinstance(default, CleaningConfig):
         others = {
-            name: value for name, value in field.default if value != getattr(CleaningConfig(), name)
+            name: value for name, value in default if value != getattr(CleaningConfig(), name)
         }
         if not others:
             return "as below"
         return "as below, but " + ", ".join(f"`{name}: {_yaml(v)}`" for name, v in others.items())
-    return "absent" if field.default is None else f"`{_yaml(field.default)}`"
+    return "absent" if default is None else f"`{_yaml(default)}`"
 
 
 def _values(schema: Mapping[str, Any]) -> str:

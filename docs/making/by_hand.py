@@ -13,6 +13,7 @@ BY_HAND = {
     ),
     "docs/experiments.md": (1, "measured; the text gives the commands"),
     "docs/exporting.md": (3, "exports of other runs, and measured speeds"),
+    "docs/fast_translation.md": (1, "a message that names the kernels of one processor"),
     "docs/glossary.md": (1, "a file that the reader writes"),
     "docs/hugging_face.md": (4, "commands that the reader types, and exports of other runs"),
     "docs/path_of_data.md": (1, "a drawing"),
