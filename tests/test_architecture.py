@@ -14,6 +14,7 @@ HEIGHTS = {
     "errors": 0,
     "escaping": 0,
     "extras": 1,
+    "kernels": 1,
     "phrasebook": 0,
     "signals": 0,
     "config": 1,

@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.cpu import append_only_cache
-from transformer_cli.model.cpu.native import listed_reading
-from transformer_cli.model.cpu.native.library import SWITCH, find_kernels
+from transformer_cli.kernels.library import SWITCH, find_kernels
+from transformer_cli.model.cpu import append_only_cache, listed_reading
 from transformer_cli.model.cpu.prepared_linear import prepare_quantised
 from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer
 from transformer_cli.model.transformer import Transformer

@@ -3,14 +3,14 @@
 The row is cut into blocks. The maximum of each block is fast to compute, and the k blocks with the largest
 maxima contain the k largest numbers; only these blocks are searched. On a CPU, `torch.topk` over a whole
 vocabulary takes three to six times as long, and it does not define which of several equal numbers it returns.
-A compiled kernel finds the same in one pass over float32 scores on a CPU, if there is one (model/cpu/native/top_k.c).
+A compiled kernel finds the same in one pass over float32 scores on a CPU, if there is one (kernels/top_k.c).
 """
 
 import torch
 from torch import Tensor
 
-from transformer_cli.model.cpu.native.library import Kernels, find_kernels
-from transformer_cli.model.cpu.native.native_scores import native_top_k
+from transformer_cli.kernels.library import Kernels, find_kernels
+from transformer_cli.kernels.native_scores import native_top_k
 
 BLOCK_WIDTH = 64
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transformer_cli.model.cpu.native.library import find_kernels
-from transformer_cli.model.cpu.native.native_linear import NativeLinear
+from transformer_cli.kernels.library import find_kernels
+from transformer_cli.kernels.native_linear import NativeLinear
 
 Linear = Callable[[Tensor], Tensor]
 """(N, D) in any floating-point type to (N, D of all layers together), in the precision of the products."""

@@ -11,14 +11,14 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from transformer_cli.kernels.library import find_kernels
+from transformer_cli.kernels.native_scores import log_softmax_
 from transformer_cli.model.cpu.biased_reading import BiasedDecoding, read_sources
-from transformer_cli.model.cpu.native.library import find_kernels
-from transformer_cli.model.cpu.native.listed_reading import ListedDecoding, read_listed_sources
-from transformer_cli.model.cpu.native.native_norm import prepare_norm
-from transformer_cli.model.cpu.native.native_scores import log_softmax_
+from transformer_cli.model.cpu.listed_reading import ListedDecoding, read_listed_sources
 from transformer_cli.model.cpu.prepared_attention import Prepare
 from transformer_cli.model.cpu.prepared_layers import PreparedDecoderLayer, PreparedEncoderLayer
 from transformer_cli.model.cpu.prepared_linear import prepare_linear, prepare_quantised
+from transformer_cli.model.cpu.prepared_norm import prepare_norm
 from transformer_cli.model.precision import at_least_float32
 from transformer_cli.model.transformer import Transformer
 

@@ -14,12 +14,12 @@ from torch import Tensor, nn
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.decoding.search.top_k import largest, top_k
-from transformer_cli.model.cpu.native import library, parts
-from transformer_cli.model.cpu.native.library import SWITCH, Kernels, find_kernels
-from transformer_cli.model.cpu.native.listed_reading import Lists, attend
-from transformer_cli.model.cpu.native.native_norm import prepare_norm
-from transformer_cli.model.cpu.native.native_scores import log_softmax_
+from transformer_cli.kernels import library, parts
+from transformer_cli.kernels.library import SWITCH, Kernels, find_kernels
+from transformer_cli.kernels.native_scores import log_softmax_
+from transformer_cli.model.cpu.listed_reading import Lists, attend
 from transformer_cli.model.cpu.prepared_linear import prepare_quantised
+from transformer_cli.model.cpu.prepared_norm import prepare_norm
 from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer
 from transformer_cli.model.norms import LayerNorm
 from transformer_cli.model.transformer import Transformer
@@ -43,7 +43,7 @@ def kernels_of_level(level: str) -> Kernels:
 def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kernels:
     """Those of each level, which all of the package uses during the test."""
     chosen = kernels_of_level(request.param)
-    monkeypatch.setattr(library, "_load", lambda path: chosen)
+    monkeypatch.setattr(library, "load_kernels", lambda path: chosen)
     return chosen
 
 

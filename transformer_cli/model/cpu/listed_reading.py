@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transformer_cli.model.cpu.native.library import Kernels
-from transformer_cli.model.cpu.native.parts import in_parts
+from transformer_cli.kernels.library import Kernels
+from transformer_cli.kernels.parts import in_parts
 from transformer_cli.model.cpu.prepared_attention import Heads
 from transformer_cli.model.cpu.prepared_layers import PreparedDecoderLayer, ReadItself
 

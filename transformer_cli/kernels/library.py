@@ -57,11 +57,16 @@ class Kernels:
 
 def find_kernels() -> Kernels | None:
     """The kernels for this processor; None: there are none, or the environment variable TFM_NATIVE is 0."""
-    return None if os.environ.get(SWITCH) == "0" else _load(Path(__file__).parent / "kernels.bin")
+    return (
+        None
+        if os.environ.get(SWITCH) == "0"
+        else load_kernels(Path(__file__).parent / "kernels.bin")
+    )
 
 
 @functools.cache
-def _load(path: Path) -> Kernels | None:
+def load_kernels(path: Path) -> Kernels | None:
+    """The kernels of a library; None if this processor or this version cannot use it: the log says why."""
     if not path.exists():
         logger.debug("no compiled kernels: no C compiler was found when the package was installed")
         return None

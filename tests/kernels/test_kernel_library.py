@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.model.cpu.native.library import _load
+from transformer_cli.kernels.library import load_kernels
 
 
 def load(path: Path, caplog: pytest.LogCaptureFixture) -> str:
     """The message about a library that is not used."""
     with caplog.at_level(logging.DEBUG):
-        assert _load(path) is None
+        assert load_kernels(path) is None
     return caplog.text
 
 

@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_cli.model.cpu.native.library import Kernels
-from transformer_cli.model.cpu.native.parts import in_parts
+from transformer_cli.kernels.library import Kernels
+from transformer_cli.kernels.parts import in_parts
 
 _PANEL, _SIDE_BY_SIDE = 64, 4  # as in linear.c
 _ROWS_OF_PARTS = 64  # from which on threads share the rows; else they share the outputs
