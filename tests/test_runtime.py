@@ -4,12 +4,14 @@ import getpass
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli import runtime
 from transformer_cli.config import RuntimeConfig
 from transformer_cli.errors import ConfigError
 from transformer_cli.runtime import (
@@ -92,12 +94,31 @@ def test_a_device_that_is_not_here_is_refused(monkeypatch: pytest.MonkeyPatch, d
     assert "runtime.device=auto" in str(refused.value)
 
 
-def test_auto_takes_bfloat16_where_the_processor_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for has_it in (True, False):
-        for check in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
-            monkeypatch.setattr(torch.cpu, check, lambda has_it=has_it: has_it, raising=False)
-        machine = prepare_machine(RuntimeConfig(device="cpu"))
-        assert machine.precision == (torch.bfloat16 if has_it else torch.float32)
+@pytest.mark.parametrize(
+    ("has_amx", "has_avx512", "vendor", "expected"),
+    [
+        (True, True, "GenuineIntel", torch.bfloat16),
+        (False, True, "AuthenticAMD", torch.bfloat16),
+        (False, True, "GenuineIntel", torch.float32),
+        (False, True, None, torch.float32),
+        (False, False, "AuthenticAMD", torch.float32),
+    ],
+)
+def test_auto_takes_bfloat16_where_the_processor_is_fast_at_it(
+    has_amx: bool,
+    has_avx512: bool,
+    vendor: str | None,
+    expected: torch.dtype,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_amx, raising=False)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_avx512, raising=False)
+    monkeypatch.setattr(runtime, "_CPU_INFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(runtime.platform, "processor", lambda: "")
+    if vendor is not None:
+        (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nvendor_id\t: {vendor}\n")
+    assert prepare_machine(RuntimeConfig(device="cpu")).precision == expected
 
 
 def test_the_environment_names_versions_and_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
