@@ -147,11 +147,11 @@ def _fill_rows_with_zeros(matrix: Tensor, is_chosen: Tensor) -> None:
         matrix.masked_fill_(is_chosen.unsqueeze(-1), 0.0)
 
 
-def parts(rows: Tensor) -> Iterator[slice]:
-    """Slices of the N rows of a matrix (N, V), each with as many numbers as the loss computes at a time."""
+def parts(rows: Tensor, share: int = 1) -> Iterator[slice]:
+    """Slices of the N rows of a matrix (N, V), each with as many numbers as the loss computes at a time, divided by `share`."""
     is_on_cpu = rows.device.type == "cpu"
     numbers = MAX_PER_THREAD * torch.get_num_threads() if is_on_cpu else MAX_PER_PART
-    num_parts = -(-rows.numel() // numbers)
+    num_parts = -(-rows.numel() * share // numbers)
     size = -(-len(rows) // max(num_parts, 1))
     for start in range(0, len(rows), max(size, 1)):
         yield slice(start, start + size)

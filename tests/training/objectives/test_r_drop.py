@@ -11,10 +11,12 @@ from transformer_cli.config import ModelConfig, TrainingConfig, load_config
 from transformer_cli.data.batches.batch import Batch, collate
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.errors import ConfigError
+from transformer_cli.model.projection import Projection
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.model.word_dropout import WordDropout
 from transformer_cli.runtime import Machine
-from transformer_cli.training.objectives import build_objective
+from transformer_cli.training.objectives import build_objective, r_drop
+from transformer_cli.training.objectives.r_drop import TwinLossHead
 
 PAD, SOS, EOS = 1, 2, 3
 ALPHA, SMOOTHING = 1.5, 0.1
@@ -33,9 +35,14 @@ class Counted(nn.Module):
         self.model = model
         self.logits: list[torch.Tensor] = []
 
-    def forward(self, *inputs: Any) -> torch.Tensor:
-        self.logits.append(self.model(*inputs))
-        return self.logits[-1]
+    def forward(self, *inputs: Any) -> Any:
+        *others, head = inputs
+
+        def counting(output: nn.Linear, x: torch.Tensor) -> Any:
+            self.logits.append(F.linear(x, output.weight, output.bias))
+            return head(output, x)
+
+        return self.model(*others, counting)
 
 
 def model(dropout: float = 0.3) -> Counted:
@@ -75,7 +82,7 @@ def test_loss_and_gradients_are_those_of_the_formula_in_float64() -> None:
     sums.objective.backward()
     torch.manual_seed(1)
     rows = batch()
-    logits = theirs(
+    logits = theirs.model(
         rows.source_ids.repeat(2, 1), rows.source_mask.repeat(2, 1), rows.decoder_input_ids.repeat(2, 1)
     )  # fmt: skip
     expected = formula(logits, rows.target_ids)
@@ -83,6 +90,56 @@ def test_loss_and_gradients_are_those_of_the_formula_in_float64() -> None:
     assert sums.objective.item() == pytest.approx(expected.item(), rel=1e-12)
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(one.grad, other.grad, rtol=1e-9, atol=1e-12)
+
+
+def test_without_the_form_for_a_cpu_the_loss_is_that_of_the_formula_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(r_drop, "trains_on_cpu", lambda x: False)
+    test_loss_and_gradients_are_those_of_the_formula_in_float64()
+
+
+@pytest.mark.parametrize("smoothed_over", ["vocabulary", "others"])
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize("num_sentences", [3, 40])  # fewer and more positions than MULTIPLE
+def test_the_form_for_a_cpu_is_the_loss_of_the_logits(
+    num_sentences: int, has_bias: bool, smoothed_over: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(1)
+    monkeypatch.setattr("transformer_cli.model.loss.MAX_PER_THREAD", 63)  # several parts
+    lengths = torch.arange(num_sentences).unsqueeze(-1) % 5
+    ids = torch.randint(2, 9, (num_sentences, 4)).where(torch.arange(4) < lengths, PAD)
+    head = TwinLossHead(ids, PAD, 0.1, smoothed_over, ALPHA)
+    layer = Projection(5, 9, bias=has_bias).double()
+    x = torch.randn(2 * num_sentences, 4, 5, dtype=torch.float64, requires_grad=True)
+    found = head(layer, x)
+    monkeypatch.setattr(r_drop, "trains_on_cpu", lambda x: False)
+    expected = head(layer, x)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-13)
+    assert not found.negative_log_likelihood.requires_grad
+    inputs = x, *layer.parameters()
+    of_found = torch.autograd.grad(found.objective / 3, inputs)
+    of_expected = torch.autograd.grad(expected.objective / 3, inputs)
+    for one, other in zip(of_found, of_expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-13)
+
+
+def test_in_bfloat16_the_form_for_a_cpu_is_as_near_to_the_formula() -> None:
+    torch.manual_seed(1)
+    ids = torch.randint(2, 9, (20, 6))
+    head = TwinLossHead(ids, PAD, 0.1, "vocabulary", ALPHA)
+    x, layer = torch.randn(40, 6, 16, requires_grad=True), Projection(16, 9)
+    exact = head(layer.double(), x.double())
+    expected = torch.autograd.grad(exact.objective, (x, layer.weight))
+    layer.float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = head(layer, x)
+    assert found.objective.dtype == torch.float32
+    torch.testing.assert_close(found.objective.double(), exact.objective, rtol=1e-3, atol=0)
+    for one, wanted in zip(
+        torch.autograd.grad(found.objective, (x, layer.weight)), expected, strict=True
+    ):
+        torch.testing.assert_close(one.double(), wanted.double(), rtol=0.03, atol=0.03)
 
 
 def test_the_model_runs_once_with_each_sentence_twice_and_other_dropout() -> None:
