@@ -1,8 +1,8 @@
-"""The output layer and the loss in one autograd function, for real target positions only."""
+"""The output layer and the loss in one autograd function, for real target positions only, chunk by chunk."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,9 @@ from transformer_cli.model.precision import product_dtype
 
 # The number of positions is rounded up to a multiple of this, because oneDNN compiles a product for each new shape.
 MULTIPLE = 64
+# The number of logits of a chunk. It has at least twice as many positions as the model has dimensions, because adding its gradient
+# of the weights takes as long as passing over as many logits as there are weights.
+_LOGITS_OF_CHUNK = 2**22
 
 BecomeGradient = Callable[[Tensor, Tensor | None, Tensor | None], tuple[Tensor, Tensor]]
 """Gets logits (N, V) without bias, the bias (V,), and the sum of its gradients (V,), the last two None without a bias.
@@ -20,6 +23,13 @@ BecomeGradient = Callable[[Tensor, Tensor | None, Tensor | None], tuple[Tensor, 
 It replaces the logits by the gradient of an objective with respect to them, adds to the gradients of the bias, and returns
 two numbers: the objective and the negative log-likelihood.
 """
+
+
+class Chunk(NamedTuple):
+    """Positions whose logits are computed together."""
+
+    rows: Tensor  # (N,) int64: the numbers of the positions
+    become_gradient: BecomeGradient
 
 
 def sum_loss_on_cpu(
@@ -33,63 +43,86 @@ def sum_loss_on_cpu(
         target_ids: (B, T) int64, `labels.pad_id` where there is no token.
         labels: the probabilities that the model shall learn.
     """
-    chosen, ids = real_positions(target_ids, labels.pad_id)
-    rows = x.flatten(0, 1).index_select(0, chosen)
-    return sum_over_rows(output, rows, partial(_become_gradient, ids=ids, labels=labels))
+    chunks = [
+        Chunk(rows, partial(_become_gradient, ids=ids, labels=labels))
+        for rows, ids in real_positions(target_ids, labels.pad_id, output)
+    ]
+    return sum_over_chunks(output, x, chunks)
 
 
-def real_positions(target_ids: Tensor, pad_id: int) -> tuple[Tensor, Tensor]:
-    """The numbers of the positions with a token, then of as many others as the multiple needs; and the ids of these tokens."""
+def real_positions(
+    target_ids: Tensor, pad_id: int, output: nn.Linear, num_copies: int = 1
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The positions of each chunk: those with a token, then as many others as the multiple needs; and the ids of these tokens.
+
+    Args:
+        target_ids: (B, T) int64.
+        pad_id: the id where there is no token.
+        output: the output layer.
+        num_copies: how often a chunk has each position.
+    """
     ids = target_ids.flatten()
     is_padding = ids == pad_id
     num_real = len(ids) - int(is_padding.sum())
-    chosen = is_padding.to(torch.uint8).argsort(stable=True)[: -(-num_real // MULTIPLE) * MULTIPLE]
-    return chosen, ids[chosen[:num_real]]
+    real_first = is_padding.to(torch.uint8).argsort(stable=True)
+    num_logits = max(_LOGITS_OF_CHUNK, 2 * output.in_features * output.out_features)
+    size = max(1, num_logits // (num_copies * output.out_features * MULTIPLE)) * MULTIPLE
+    for start in range(0, num_real, size):
+        end = min(start + size, num_real)
+        rounded = start + -(-(end - start) // MULTIPLE) * MULTIPLE
+        yield real_first[start:rounded], ids[real_first[start:end]]
 
 
-def sum_over_rows(output: nn.Linear, rows: Tensor, become_gradient: BecomeGradient) -> LossSums:
-    """The sums of an objective over rows (N, D) that the output layer reads."""
-    apply: Any = _SumOverRows.apply
-    return LossSums(*apply(rows, output.weight, output.bias, become_gradient))
+def sum_over_chunks(output: nn.Linear, x: Tensor, chunks: Sequence[Chunk]) -> LossSums:
+    """The sums of an objective over chunks of the positions of x (..., D), which the output layer reads."""
+    apply: Any = _SumOverChunks.apply
+    return LossSums(*apply(x, output.weight, output.bias, chunks))
 
 
-class _SumOverRows(torch.autograd.Function):
+class _SumOverChunks(torch.autograd.Function):
     """Both sums, with a gradient for the first one.
 
-    The forward pass replaces the logits by the gradient of the objective with respect to them, part by part,
-    while the probabilities are in the cache of the processor. So there is one tensor of the size of the logits.
+    The forward pass computes the gradients too: it replaces the logits of a chunk by the gradient of the objective with respect
+    to them, part by part, while the probabilities are in the cache of the processor. So there are never all logits.
     """
 
     @staticmethod
     def forward(
-        ctx: Any,
-        x: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
-        become_gradient: BecomeGradient,
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, chunks: Sequence[Chunk]
     ) -> tuple[Tensor, Tensor]:
-        """(N, D), (V, D) and (V,) to two numbers, as `become_gradient` returns them."""
+        """(..., D), (V, D) and (V,) to two numbers, as `become_gradient` returns them."""
         dtype = product_dtype(x)
-        rows, columns = x.to(dtype), _transposed(weight.to(dtype))
-        logits = F.linear(rows, columns.T)  # (N, V)
         wide = torch.promote_types(dtype, torch.float32)
+        positions, columns = x.reshape(-1, x.size(-1)), _transposed(weight.to(dtype))
+        needs_x, needs_weight, *_ = ctx.needs_input_grad
+        of_x = torch.zeros_like(positions) if needs_x else None
+        of_columns = torch.zeros_like(columns, dtype=wide) if needs_weight else None
         of_bias = None if bias is None else torch.zeros_like(bias, dtype=wide)
-        objective, likelihood = become_gradient(logits, bias, of_bias)
-        ctx.save_for_backward(rows, columns, logits, of_bias)
+        objective, likelihood = torch.zeros((), dtype=wide), torch.zeros((), dtype=wide)
+        for chunk in chunks:
+            rows = positions.index_select(0, chunk.rows).to(dtype)
+            logits = F.linear(rows, columns.T)  # (N, V)
+            sums = chunk.become_gradient(logits, bias, of_bias)
+            objective, likelihood = objective + sums[0], likelihood + sums[1]
+            if of_x is not None:
+                of_x.index_copy_(0, chunk.rows, (logits @ columns.T).to(of_x.dtype))
+            if of_columns is not None:
+                of_columns += _transposed(rows) @ logits
+        of_weight = None if of_columns is None else _transposed(of_columns)
+        ctx.save_for_backward(None if of_x is None else of_x.view_as(x), of_weight, of_bias)
         ctx.mark_non_differentiable(likelihood)
         return objective, likelihood
 
     @staticmethod
     def backward(ctx: Any, of_objective: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        rows, columns, of_logits, of_bias = ctx.saved_tensors
-        needs_x, needs_weight, needs_bias, *_others = ctx.needs_input_grad
-        # The factor goes into the smaller matrix of each product.
-        return (
-            (of_logits @ columns.T).mul_(of_objective) if needs_x else None,
-            _transposed(_transposed(rows * of_objective) @ of_logits) if needs_weight else None,
-            of_bias * of_objective if needs_bias else None,
-            None,
-        )
+        *gradients, of_bias = ctx.saved_tensors
+        gradients.append(of_bias if ctx.needs_input_grad[2] else None)
+        return (*(None if one is None else one * of_objective for one in gradients), None)
+
+
+def _transposed(matrix: Tensor) -> Tensor:
+    """The transposed matrix, row by row in memory: oneDNN multiplies such matrices up to twice as fast."""
+    return matrix.T.contiguous()
 
 
 def _become_gradient(
@@ -122,11 +155,6 @@ def widened(logits: Tensor, bias: Tensor | None) -> Tensor:
     """A copy in float32 at least, with the bias."""
     scores = logits.to(torch.promote_types(logits.dtype, torch.float32), copy=True)
     return scores if bias is None else scores.add_(bias)
-
-
-def _transposed(matrix: Tensor) -> Tensor:
-    """The transposed matrix, row by row in memory: oneDNN multiplies such matrices up to twice as fast."""
-    return matrix.T.contiguous()
 
 
 def become_probabilities(scores: Tensor) -> Tensor:

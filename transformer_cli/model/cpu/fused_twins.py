@@ -6,9 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.model.cpu.fused_prediction import (
+    Chunk,
     become_probabilities,
     real_positions,
-    sum_over_rows,
+    sum_over_chunks,
     widened,
 )
 from transformer_cli.model.loss import LossSums, SmoothedLabels, parts
@@ -34,10 +35,14 @@ def sum_twin_loss_on_cpu(
 
     Source: Liang et al. 2021, section 2.1; the gradient of the divergence: see `symmetric_divergence`.
     """
-    chosen, ids = real_positions(target_ids, labels.pad_id)
-    rows = x.flatten(0, 1).index_select(0, torch.cat([chosen, chosen + target_ids.numel()]))
-    become_gradient = partial(_become_gradient, ids=ids, labels=labels, factor=0.5 * alpha)
-    return sum_over_rows(output, rows, become_gradient)
+    chunks = [
+        Chunk(
+            torch.cat([rows, rows + target_ids.numel()]),
+            partial(_become_gradient, ids=ids, labels=labels, factor=0.5 * alpha),
+        )
+        for rows, ids in real_positions(target_ids, labels.pad_id, output, num_copies=2)
+    ]
+    return sum_over_chunks(output, x, chunks)
 
 
 def _become_gradient(
