@@ -54,7 +54,7 @@ class CompiledKernels(BuildHookInterface):
             return
         try:
             compile_kernels(shlex.split(compiler), library)
-        except (OSError, subprocess.CalledProcessError) as error:
+        except (OSError, ValueError, subprocess.CalledProcessError) as error:
             said = getattr(error, "stderr", None) or error
             self.app.display_warning(f"no kernels in C: they cannot be compiled: {said}")
             return

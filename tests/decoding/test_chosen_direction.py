@@ -39,7 +39,7 @@ def test_an_unknown_language_is_refused_with_those_of_the_model(
     directions: list[Direction],
 ) -> None:
     targets = ", ".join(direction.target for direction in directions)
-    with pytest.raises(UsageError, match=f"--to fr: this model translates into {targets}\n"):
+    with pytest.raises(UsageError, match=f"--to fr: this model translates into: {targets}\n"):
         chosen_direction(directions, to="fr")
 
 

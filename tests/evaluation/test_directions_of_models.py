@@ -47,14 +47,14 @@ def test_a_model_of_several_targets_asks_which_before_anything_is_translated(
 ) -> None:
     with pytest.raises(UsageError, match="translates en-it, it-en: say which"):
         both.translate(iter(()))
-    with pytest.raises(UsageError, match="--to fr: this model translates into it, en"):
+    with pytest.raises(UsageError, match="--to fr: this model translates into: it, en"):
         both.translate(["uno"], to="fr")
 
 
 def test_a_model_of_one_direction_takes_its_own_target_only(tokenizer: Tokenizer) -> None:
     one = translator(tokenizer, beam_size=2)
     assert texts(one, WORDS, to="it") == texts(one, WORDS)
-    with pytest.raises(UsageError, match="--to en: this model translates into it"):
+    with pytest.raises(UsageError, match="--to en: this model translates into: it"):
         one.translate(WORDS, to="en")
 
 

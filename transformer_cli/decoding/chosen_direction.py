@@ -54,7 +54,7 @@ def _known(given: str | None, option: str, languages: Sequence[str]) -> str | No
     known = ", ".join(dict.fromkeys(languages))
     verb = "into" if option == "to" else "from"
     raise UsageError(
-        f"--{option} {given}: this model translates {verb} {known}",
+        f"--{option} {given}: this model translates {verb}: {known}",
         hint=f"leave out --{option}" if len({*languages}) == 1 else f"name one of {known}",
     )
 

@@ -11,7 +11,8 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 SWITCH = "TFM_NATIVE"
-"""An environment variable: 0 turns the kernels off, so that PyTorch computes everything."""
+"""An environment variable: 0, false, no or off turns the kernels off, so that PyTorch computes everything."""
+_OFF = {"0", "false", "no", "off"}
 
 _VERSION = 2  # of the functions; the same as tfm_version in processor.c
 _LEVELS = {1: "avx2", 2: "avx512"}
@@ -56,12 +57,10 @@ class Kernels:
 
 
 def find_kernels() -> Kernels | None:
-    """The kernels for this processor; None: there are none, or the environment variable TFM_NATIVE is 0."""
-    return (
-        None
-        if os.environ.get(SWITCH) == "0"
-        else load_kernels(Path(__file__).parent / "kernels.bin")
-    )
+    """The kernels for this processor; None: there are none, or the environment variable TFM_NATIVE turns them off."""
+    if os.environ.get(SWITCH, "").lower() in _OFF:
+        return None
+    return load_kernels(Path(__file__).parent / "kernels.bin")
 
 
 @functools.cache

@@ -92,7 +92,7 @@ def test_the_beam_can_be_changed(typed: Typed, of_words: Translator) -> None:
         (":beam 0", ":beam 0: Input should be greater than or equal to 1"),
         (":beam 65", ":beam 65: Input should be less than or equal to 64"),
         (":to", ":to: the language is missing"),
-        (":to xx", ":to xx: this model translates into it\n  hint: such as :to it"),
+        (":to xx", ":to xx: this model translates into: it\n  hint: such as :to it"),
         (":why", ":why: nothing was translated yet"),
     ],
 )
@@ -171,7 +171,7 @@ def test_the_source_language_stays_where_the_model_can_translate_from_it() -> No
     assert chosen("fr-de", "de", *pairs) == "fr-de"
     assert chosen("fr-de", "German", *pairs) == "fr-de"
     assert chosen("en-it", "en", *pairs) == "it-en"
-    with pytest.raises(UsageError, match=":to de: this model translates into de from fr, en, but") as refused:  # fmt: skip
+    with pytest.raises(UsageError, match=":to de: this model translates into: de from fr, en, but") as refused:  # fmt: skip
         chosen("it-en", "de", *pairs)
     assert refused.value.hint == (
         "end with :quit, and start again with --to de --from fr or --to de --from en"

@@ -193,6 +193,25 @@ def test_a_model_that_changes_numbers_and_names_translates_around_them() -> None
     assert translated("wait for {name}", loses) == "WAIT FOR {name}"
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("see two cats{name}.", "ees owt stac{name}."),
+        ("see cats%s now", "ees stac%s won"),
+        ("the {name}th cat", "eht {name}th tac"),
+        ("see v{name} now", "ees v{name} won"),
+        ("see 45kgs now", "ees 45kgs won"),
+        ("two cats<b>one</b>", "owt stac<b>eno</b>"),
+    ],
+)
+def test_a_word_that_touches_a_span_is_translated_unless_it_is_an_affix(
+    line: str, expected: str
+) -> None:
+    """The model writes each word from its end, so it loses all stand-ins."""
+    backwards: Model = lambda text: [" ".join(word[::-1] for word in text.split(" "))]
+    assert translated(line, backwards) == expected
+
+
 def test_a_part_of_a_sentence_gets_no_full_stop_and_no_capital_letter() -> None:
     def as_sentence(text: str) -> list[str]:
         return [f"{text.rstrip('.').capitalize()}."]

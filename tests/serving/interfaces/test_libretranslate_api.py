@@ -63,6 +63,28 @@ def test_parameters_may_come_in_each_form(client: TestClient, form: str) -> None
     assert answer.json() == {"translatedText": EXPECTED[3]}
 
 
+@pytest.mark.parametrize("place", ["form", "query"])
+def test_forms_and_addresses_may_have_utf_8_without_escapes(
+    client: TestClient, place: str
+) -> None:
+    """As `curl -d q='schön'` sends it; a model is not asked where both languages are the same."""
+    fields = "q=schön naïve 100%25&source=en&target=en"
+    if place == "form":
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        answer = client.post("/translate", content=fields.encode(), headers=headers)
+    else:
+        answer = client.post("/translate", params=fields)
+    assert answer.json() == {"translatedText": "schön naïve 100%"}
+
+
+@pytest.mark.parametrize("fields", [b"q=%ff%fe&source=en&target=it", b"q=\xff&source=en&target=it"])
+def test_a_form_that_is_not_utf_8_is_refused(client: TestClient, fields: bytes) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = client.post("/translate", content=fields, headers=headers)
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "Invalid request: the form is not UTF-8"
+
+
 def test_forms_have_other_line_ends(client: TestClient) -> None:
     values = {"q": f"{LINES[0]}\r\n{LINES[1]}", "source": "en", "target": "it"}
     assert client.post("/translate", data=values).json() == {

@@ -170,7 +170,7 @@ def direction_towards(language: str, pipeline: TextPipeline) -> int:
     target = meant_among(language, targets)
     if target is None:
         raise UsageError(
-            f":to {language}: this model translates into {', '.join(targets)}",
+            f":to {language}: this model translates into: {', '.join(targets)}",
             hint="such as " + " or ".join(f":to {one}" for one in targets),
         )
     fitting = [number for number, one in enumerate(directions) if one.target == target]
@@ -178,7 +178,7 @@ def direction_towards(language: str, pipeline: TextPipeline) -> int:
     if len(from_now or fitting) > 1:
         sources = [directions[number].source for number in fitting]
         raise UsageError(
-            f":to {language}: this model translates into {target} from {', '.join(sources)}, but the prompt is "
+            f":to {language}: this model translates into: {target} from {', '.join(sources)}, but the prompt is "
             f"set to {now.source}",
             hint="end with :quit, and start again with "
             + " or ".join(f"--to {target} --from {source}" for source in sources),

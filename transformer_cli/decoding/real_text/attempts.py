@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, repeat
+from itertools import chain, repeat, takewhile
 
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.real_text.joined_parts import copied, joined, with_texts_of
@@ -17,6 +17,8 @@ from transformer_cli.text.protected.spans import Span, SpanKind, masked, span_te
 # A span beside a colon or a dash is no part of the sentence: "Our address: https://..."
 _LABEL_MARKS = frozenset(":;|-\u2013\u2014")
 _MOST_SPACES = 20
+# As in {n}th and v{n}; more letters are a word.
+_MOST_LETTERS_OF_AFFIX = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,18 +211,23 @@ def _core(
 ) -> tuple[int, int]:
     """The range between two cuts that is translated.
 
-    Marks and white space beside a cut stay with it. So do letters that touch it, as in 5kg, but not beside a tag.
+    Marks and white space beside a cut stay with it. So do letters that touch it, as in 5kg and {n}th; but not a word that
+    touches a placeholder, as in letters{n}, and none beside a tag.
     """
     if before is not None:
-        if before.kind is not SpanKind.TAG:
-            while start < end and visible[start].isalnum():
-                start += 1
+        start += _num_touching(visible[start:end], before)
         while start < end and not visible[start].isalnum():
             start += 1
     if after is not None:
-        if after.kind is not SpanKind.TAG:
-            while start < end and visible[end - 1].isalnum():
-                end -= 1
+        end -= _num_touching(visible[start:end][::-1], after)
         while start < end and not visible[end - 1].isalnum():
             end -= 1
     return start, end
+
+
+def _num_touching(visible: str, cut: Span) -> int:
+    """How many letters and digits at the beginning of a text belong to the cut before it."""
+    if cut.kind is SpanKind.TAG:
+        return 0
+    number = len(list(takewhile(str.isalnum, visible)))
+    return number if cut.kind is SpanKind.NUMBER or number <= _MOST_LETTERS_OF_AFFIX else 0

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import NamedTuple
 
@@ -88,8 +89,12 @@ def fine_tuning_command(config: Config, runs_folder: Path = RUNS) -> str:
             for side in ("source", "target")
         }
         files = {"path": "my-corpus.tsv"} if is_one_file else texts
-        changes += [f"data.corpora.0.{key}={file}" for key, file in files.items()]
-    settings = " ".join(f"--set {change}" for change in changes)
+        if len(data.corpora) == 1:
+            changes += [f"data.corpora.0.{key}={file}" for key, file in files.items()]
+        else:  # those of the validation and test splits are not here, either
+            described = ", ".join(f"{key}: {file}" for key, file in files.items())
+            changes.append(f"data.corpora=[{{{described}}}]")
+    settings = " ".join(f"--set {shlex.quote(change)}" for change in changes)
     return f"tfm train --config {RunFolder(runs_folder / name).config_file} {settings}"
 
 

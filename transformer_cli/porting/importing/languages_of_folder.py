@@ -87,7 +87,7 @@ def _code_of(wish: str, codes: Sequence[str]) -> str:
     if (meant := meant_among(wish, codes)) is not None:
         return meant
     shown = ", ".join(codes[:20]) + (", ..." if len(codes) > 20 else "")
-    raise UsageError(f"--to {wish}: this model translates into {shown}")
+    raise UsageError(f"--to {wish}: this model translates into: {shown}")
 
 
 def _pair_in_files(folder: ModelFolder) -> tuple[str, str] | None:

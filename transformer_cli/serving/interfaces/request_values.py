@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
+from urllib.parse import parse_qsl
 
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
@@ -105,11 +106,14 @@ async def read_values(request: Request, *, lists: frozenset[str] = frozenset()) 
     Raises:
         RefusedRequest: the body is damaged or of an unknown type.
     """
-    of_query = _fields(request.query_params.multi_items(), lists)
+    of_query = _fields(_decoded("query string", request.scope["query_string"]), lists)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type == "application/json" or content_type.endswith("+json"):
         return RequestValues(_parsed(await request.body()), is_json=True)
-    if content_type in ("application/x-www-form-urlencoded", "multipart/form-data"):
+    if content_type == "application/x-www-form-urlencoded":
+        fields = _fields(_decoded("form", await request.body()), lists)
+        return RequestValues(of_query | fields, is_json=False)
+    if content_type == "multipart/form-data":
         try:
             form = await request.form(max_fields=_MAX_FIELDS, max_files=1)
         except (MultiPartException, HTTPException) as error:
@@ -124,6 +128,17 @@ async def read_values(request: Request, *, lists: frozenset[str] = frozenset()) 
             "Content-Type must be application/json, application/x-www-form-urlencoded or multipart/form-data",
         )
     return RequestValues(of_query, is_json=False)
+
+
+def _decoded(place: str, encoded: bytes) -> list[tuple[str, str]]:
+    """The names and values of a form or a query string; curl sends UTF-8 without the escapes of URLs, too."""
+    try:
+        text = encoded.decode()
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
+    except UnicodeDecodeError:
+        raise bad_request(f"Invalid request: the {place} is not UTF-8") from None
+    except ValueError:
+        raise bad_request(f"Invalid request: the {place} has more than {_MAX_FIELDS} fields") from None
 
 
 async def _received(value: str | UploadFile) -> str | ReceivedFile:
