@@ -15,6 +15,7 @@ from transformer_cli.commands.validate import run_validation
 from transformer_cli.config import DecodingConfig, FilesData, load_config, to_yaml
 from transformer_cli.data.fingerprint import fingerprint
 from transformer_cli.data.preparation import prepare_data
+from transformer_cli.decoding import Translator
 from transformer_cli.errors import CannotCreateError, DataError, MissingInputError, UsageError
 from transformer_cli.inference import load_translator
 
@@ -134,6 +135,17 @@ def test_a_run_does_not_differ_from_itself_nor_from_a_file_with_its_translations
         assert found["against"]["name"] == other
         for one, alone in zip(found["against"]["scores"], found["scores"], strict=True):
             assert one["value"] == one["other"] == alone["value"]
+
+
+def test_a_run_of_other_languages_is_refused_before_anything_is_translated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_run(corpora=[{"path": "train.tsv"}], source_language="en", target_language="de")
+    Path("runs/saved").rename("runs/other")
+    write_run_with_test_split()
+    monkeypatch.setattr(Translator, "translate", None)
+    with pytest.raises(UsageError, match="--against other: this run translates .*-de, but the sentences are .*-it"):  # fmt: skip
+        run_validation("saved", HeldOut(), Wanted(against="other"), overrides=[], as_json=True)
 
 
 def test_a_file_with_too_few_translations_is_refused() -> None:

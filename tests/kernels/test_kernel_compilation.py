@@ -72,7 +72,8 @@ def test_an_installation_compiles_the_kernels(tmp_path: Path, hook_file: ModuleT
 
 
 @pytest.mark.parametrize(
-    ("compiler", "is_found"), [("/no/such/compiler", False), ("", False), ("false", True), ("gcc 'x", True)]
+    ("compiler", "is_found"),
+    [("/no/such/compiler", False), ("", False), ("false", True), ("gcc 'x", True)],
 )
 def test_without_a_working_compiler_the_wheel_is_for_all_platforms(
     compiler: str,

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformer_cli.checkpoint import find_run
+from transformer_cli.checkpoint import find_run, first_usable, read_files
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.held_out_text import corpus_name
 from transformer_cli.commands.score import check_significance, lines_of
 from transformer_cli.commands.streams.output import fitting
 from transformer_cli.commands.streams.output_file import check_output, opened_output
+from transformer_cli.config.data import Direction
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.comet_model import CometModel
@@ -119,7 +120,8 @@ def require_means(
     """Refuse what this run cannot give, before anything is translated.
 
     Raises:
-        UsageError: the pairs have several directions, there are no scores, or the engine tells no probabilities.
+        UsageError: the pairs have several directions, or another one than the run to compare with; there are no scores; or
+            the engine tells no probabilities.
     """
     option = _option(wanted)
     if not has_scores and (option or wanted.comet):
@@ -132,11 +134,26 @@ def require_means(
             f"{option} needs one direction, and these pairs have {len(directions)}",
             hint="choose one with --to, and --from if needed",
         )
+    if wanted.against is not None and not Path(wanted.against).is_file():
+        data = translator.pipeline.data
+        _require_direction(wanted.against, [data.directions[each] for each in directions])
     if wanted.has_calibration and not isinstance(translator.engine, ExplainingEngine):
         raise UsageError(
             "--calibration needs the probabilities of tokens, which this engine does not give",
             hint="use the engine that runs on PyTorch",
         )
+
+
+def _require_direction(against: str, scored: Sequence[Direction]) -> None:
+    """Raise UsageError if the other run does not translate in a direction of the pairs."""
+    data = first_usable(find_run(against), read_files).config.data
+    for direction in scored:
+        if direction not in data.directions:
+            theirs = ", ".join(map(str, data.directions))
+            raise UsageError(
+                f"--against {against}: this run translates {theirs}, but the sentences are {direction}",
+                hint="compare runs of the same two languages",
+            )
 
 
 def judge(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from transformer_cli.documents.document_translation import translate_document
 from transformer_cli.documents.reading_options import ReadingOptions
 from transformer_cli.documents.strings.json_values import read_json
+from transformer_cli.documents.strings.yaml_values import read_yaml
 from transformer_cli.errors import DataError
 
 from ..fake_translators import REVERSED, UPPER, Identity, WordByWord, done, translated
@@ -60,6 +61,17 @@ def test_patterns_choose_values() -> None:
     assert done(document, UPPER).data.decode() == text.replace("one", "ONE").replace("two", "TWO")
     document = read_json(text.encode(), ReadingOptions(values=("**.title", "id")))
     assert len(document.segments) == 3
+
+
+def test_patterns_that_choose_nothing_are_refused() -> None:
+    options = ReadingOptions(values=("nope.x", "title"))
+    with pytest.raises(
+        DataError, match=r"no text has the keys that --values names: nope\.x, title"
+    ):
+        read_json(b'{"a": "one"}', options)
+    with pytest.raises(DataError, match="no text has the keys"):
+        read_yaml(b"a: one\n", options)
+    assert not read_json(b"{}").segments
 
 
 def test_a_file_that_escapes_letters_gets_escaped_letters() -> None:

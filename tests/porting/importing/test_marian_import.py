@@ -124,7 +124,9 @@ def test_one_of_several_languages_keeps_its_tag(of_several: Path, tmp_path: Path
 
 
 def test_an_unknown_target_language_is_refused(of_several: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--to German: this model translates into: fra, ita, pt_BR"):
+    with pytest.raises(
+        UsageError, match="--to German: this model translates into: fra, ita, pt_BR"
+    ):
         imported(of_several, tmp_path, Wishes("en", ("German",)))
 
 

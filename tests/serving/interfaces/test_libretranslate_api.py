@@ -64,9 +64,7 @@ def test_parameters_may_come_in_each_form(client: TestClient, form: str) -> None
 
 
 @pytest.mark.parametrize("place", ["form", "query"])
-def test_forms_and_addresses_may_have_utf_8_without_escapes(
-    client: TestClient, place: str
-) -> None:
+def test_forms_and_addresses_may_have_utf_8_without_escapes(client: TestClient, place: str) -> None:
     """As `curl -d q='schön'` sends it; a model is not asked where both languages are the same."""
     fields = "q=schön naïve 100%25&source=en&target=en"
     if place == "form":

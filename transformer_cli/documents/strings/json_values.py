@@ -17,7 +17,7 @@ from transformer_cli.documents.strings.icu_messages import (
     is_icu_message,
     rendered_icu,
 )
-from transformer_cli.documents.strings.value_paths import Path, is_translated
+from transformer_cli.documents.strings.value_paths import Path, is_translated, require_chosen
 from transformer_cli.errors import DataError
 
 # A character of a string; two escapes can be one character outside of the basic plane.
@@ -46,6 +46,7 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
                 continue
             segment = tagged_segment(value, place)
             slots.append(Slot(start, end, segment, partial(_written, is_ascii)))
+    require_chosen(options.values, has_values=bool(slots))
     return SplicedDocument(content, tuple(slots))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from transformer_cli.documents.segments import has_letter
+from transformer_cli.errors import DataError
 
 Path = tuple[str | int, ...]
 # Names for programs, such as en_US, menu.open, item-2 and camelCase.
@@ -26,6 +27,15 @@ def is_translated(value: str, path: Path, patterns: Sequence[str]) -> bool:
     if _DATE_FORMAT.fullmatch(value):
         return False
     return not _IDENTIFIER.fullmatch(value) or value.endswith(".")
+
+
+def require_chosen(patterns: Sequence[str], *, has_values: bool) -> None:
+    """Raise DataError if the user names values, and the file has none of them."""
+    if patterns and not has_values:
+        raise DataError(
+            f"no text has the keys that --values names: {', '.join(patterns)}",
+            hint="such as --values title --values 'items.*.title'; leave it out to translate all texts",
+        )
 
 
 def is_chosen(path: Path, patterns: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ from transformer_cli.documents.markup.tagged_text import string_of, tagged_segme
 from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
 from transformer_cli.documents.segments import TranslatedSegment
 from transformer_cli.documents.spliced import Slot, SplicedDocument
-from transformer_cli.documents.strings.value_paths import Path, is_translated
+from transformer_cli.documents.strings.value_paths import Path, is_translated, require_chosen
 from transformer_cli.errors import DataError
 
 _STRING = "tag:yaml.org,2002:str"
@@ -54,6 +54,7 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
                 start = properties.end() if properties else start
             segment = tagged_segment(event.value, _line(event))
             slots.append(Slot(start, end, segment, partial(_written, scalar, text[start:end])))
+    require_chosen(options.values, has_values=bool(slots))
     return SplicedDocument(content, tuple(slots))
 
 

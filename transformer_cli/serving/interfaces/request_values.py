@@ -138,7 +138,9 @@ def _decoded(place: str, encoded: bytes) -> list[tuple[str, str]]:
     except UnicodeDecodeError:
         raise bad_request(f"Invalid request: the {place} is not UTF-8") from None
     except ValueError:
-        raise bad_request(f"Invalid request: the {place} has more than {_MAX_FIELDS} fields") from None
+        raise bad_request(
+            f"Invalid request: the {place} has more than {_MAX_FIELDS} fields"
+        ) from None
 
 
 async def _received(value: str | UploadFile) -> str | ReceivedFile:
