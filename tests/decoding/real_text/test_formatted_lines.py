@@ -208,7 +208,10 @@ def test_a_word_that_touches_a_span_is_translated_unless_it_is_an_affix(
     line: str, expected: str
 ) -> None:
     """The model writes each word from its end, so it loses all stand-ins."""
-    backwards: Model = lambda text: [" ".join(word[::-1] for word in text.split(" "))]
+
+    def backwards(text: str) -> list[str]:
+        return [" ".join(word[::-1] for word in text.split(" "))]
+
     assert translated(line, backwards) == expected
 
 
