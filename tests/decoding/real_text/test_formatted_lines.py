@@ -136,8 +136,9 @@ def test_spans_that_stand_alone_come_back_exactly_once(words: list[str], seed: i
     line = " ".join(words)
     found = translated(line, bad_model(seed))
     for span in set(SPANS) & set(words):
-        is_short = span.isdigit()  # 3 may stand in another number
-        assert found.count(span) == 1 or (is_short and span in found), found
+        # 3 may stand in another number, and another sentence of the line may write a number again.
+        is_number = span.lstrip("€").replace(".", "").isdigit()
+        assert found.count(span) == 1 or (is_number and span in found), found
 
 
 @given(line=lines, seed=st.integers(0, 1000), protects=st.booleans())
