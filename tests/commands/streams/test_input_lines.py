@@ -265,7 +265,9 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [BINARY["a picture"][0], *(c(b"text\n") for c in COMPRESS.values())]
+    "content",
+    [BINARY["a picture"][0], *(c(b"text\n") for c in COMPRESS.values())],
+    ids=["a picture", *COMPRESS],  # compressed data has the time in it
 )
 def test_a_stream_that_is_no_text_is_refused(content: bytes) -> None:
     with piped() as (writer, path), opened_lines(path) as batches:
