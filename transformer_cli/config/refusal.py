@@ -25,7 +25,7 @@ _SOURCES: dict[str, type[BaseModel]] = {
     "hub": HubData,
 }
 _PLAIN_REASONS = {
-    "string_pattern_mismatch": "it must begin with a letter, and only letters, digits, '_', '-' and (in a name) '.' may follow",
+    "string_pattern_mismatch": "it must begin with a letter; then letters, digits, '_' and '-' may follow, and in the name of a run '.' too",
     "model_type": "a section of settings is expected",
     "dict_type": "a section of settings is expected",
     "model_attributes_type": "a section of settings is expected",

@@ -52,7 +52,7 @@ def test_a_command_is_no_text_and_its_answer_no_translation(
 ) -> None:
     out, err = typed("uno", ":help", "due tre", of=of_words)
     assert out == texts_of(of_words, "uno", "due tre")
-    for command in (":beam 8", ":to it", ":why", ":help", ":quit"):
+    for command in (":beam 8", ":to CODE", ":why", ":help", ":quit"):
         assert command in err
 
 

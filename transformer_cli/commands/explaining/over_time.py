@@ -69,6 +69,4 @@ def _kept_attention(folder: RunFolder) -> str:
     """Which attention learning.jsonl holds, in words."""
     num_layers = load_config(folder.config_file).model.decoder_layers
     layer = aligning_layer(num_layers)
-    return (
-        f"cross-attention of decoder layer {layer} (of 0 to {num_layers - 1}), mean over its heads"
-    )
+    return f"cross-attention of decoder layer {layer} (the layers are 0 to {num_layers - 1}), mean over its heads"

@@ -50,7 +50,7 @@ def check_output(path: Path | None) -> None:
     if not path.parent.is_dir():
         raise CannotCreateError(f"{path}: there is no folder {path.parent}")
     if path.is_dir():
-        raise CannotCreateError(f"{path}: this is a folder; --output takes a file")
+        raise CannotCreateError(f"{path}: this is a folder, where the name of a file is expected")
     status = _status(path)
     if status is None:
         if path.is_symlink() and not Path(os.path.realpath(path)).parent.is_dir():

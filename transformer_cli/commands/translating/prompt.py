@@ -22,7 +22,7 @@ SIGN = ":"
 _QUIT = "quit"
 _HELP = {
     "beam": (":beam 8", "search with 8 hypotheses from now on"),
-    "to": (":to it", "translate into this language from now on"),
+    "to": (":to CODE", "translate into this language from now on, if the model knows several"),
     "why": (":why", "how probable the last translation was, and what else was likely"),
     "help": (":help", "show this list"),
     _QUIT: (":quit", "end, as Ctrl-D does"),

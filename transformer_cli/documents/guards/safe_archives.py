@@ -34,7 +34,7 @@ def opened_archive(data: bytes, limits: ReadingLimits = LIMITS) -> zipfile.ZipFi
     if unpacked > limits.max_unpacked_bytes or unpacked > limits.max_ratio * max(len(data), 1024):
         raise DataError(
             f"the document has {len(data)} bytes and would take {unpacked / MEBIBYTE:.0f} MiB unpacked: this looks like a zip bomb",
-            hint=_OTHER_FILE,
+            hint="do not open it, unless you know where it comes from",
         )
     names = set()
     for part in parts:

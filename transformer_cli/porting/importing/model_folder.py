@@ -24,8 +24,9 @@ class ModelFolder:
 
     def __init__(self, path: Path) -> None:
         if not path.is_dir():
+            problem = "a file, where a folder is expected" if path.exists() else "no such folder"
             raise MissingInputError(
-                f"{path}: no such folder", hint="give the folder that holds the files of the model"
+                f"{path}: {problem}", hint="give the folder that holds the files of the model"
             )
         self.path = path
 
