@@ -50,7 +50,7 @@ def prepare_quantised(
     127. So the result of a row does not depend on the other rows of its batch. The sum of the integer products
     is exact. All results of a row with an infinity or a NaN are NaN.
 
-    A compiled kernel computes this if there is one (native/linear.c), else PyTorch, with the same bits.
+    A compiled kernel computes this if there is one (kernels/linear.c), else PyTorch, with the same bits.
     """
     weight, bias = _joined(layers, scales)
     of_outputs = _largest(weight) / 127.0  # (outputs, 1)

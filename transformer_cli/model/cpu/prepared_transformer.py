@@ -2,7 +2,7 @@
 
 Queries, keys and values come from one product. The division by sqrt(K) is part of the query weights. Weights are converted and
 laid out once (prepared_linear.py). The keys and values of a source are stored once for all hypotheses of its sentence, and those
-of the targets are never copied. In float32, compiled kernels attend to them, if there are any (native/); else PyTorch does
+of the targets are never copied. In float32, compiled kernels attend to them, if there are any (kernels/); else PyTorch does
 (append_only_cache.py, biased_reading.py).
 """
 
