@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.kernels.library import load_kernels
+from transformer_cli.kernels.kernel_library import load_kernels
 
 ROOT = Path(__file__).resolve().parents[2]
 HAS_COMPILER = shutil.which("cc") is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.kernels.library import load_kernels
+from transformer_cli.kernels.kernel_library import load_kernels
 
 
 def load(path: Path, caplog: pytest.LogCaptureFixture) -> str:

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.decoding.search.top_k import largest, top_k
-from transformer_cli.kernels import library, parts
-from transformer_cli.kernels.library import SWITCH, Kernels, find_kernels
+from transformer_cli.kernels import kernel_library, parts
+from transformer_cli.kernels.kernel_library import SWITCH, Kernels, find_kernels
 from transformer_cli.kernels.native_scores import log_softmax_
 from transformer_cli.model.cpu.listed_reading import Lists, attend
 from transformer_cli.model.cpu.prepared_linear import prepare_quantised
@@ -24,7 +24,7 @@ from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer
 from transformer_cli.model.norms import LayerNorm
 from transformer_cli.model.transformer import Transformer
 
-LIBRARY = Path(library.__file__).parent / "kernels.bin"
+LIBRARY = Path(kernel_library.__file__).parent / "kernels.bin"
 pytestmark = pytest.mark.skipif(
     find_kernels() is None, reason="no compiled kernels for this processor"
 )
@@ -36,14 +36,14 @@ def kernels_of_level(level: str) -> Kernels:
     assert best is not None
     if level == "avx512" and best.level == "avx2":
         pytest.skip("this processor has no AVX-512 with VNNI")
-    return library.kernels_of(ctypes.CDLL(str(LIBRARY)), level)
+    return kernel_library.kernels_of(ctypes.CDLL(str(LIBRARY)), level)
 
 
 @pytest.fixture(params=["avx2", "avx512"])
 def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kernels:
     """Those of each level, which all of the package uses during the test."""
     chosen = kernels_of_level(request.param)
-    monkeypatch.setattr(library, "load_kernels", lambda path: chosen)
+    monkeypatch.setattr(kernel_library, "load_kernels", lambda path: chosen)
     return chosen
 
 

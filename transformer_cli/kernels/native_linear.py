@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_cli.kernels.library import Kernels
+from transformer_cli.kernels.kernel_library import Kernels
 from transformer_cli.kernels.parts import in_parts
 
 _PANEL, _SIDE_BY_SIDE = 64, 4  # as in linear.c

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from transformer_cli.kernels.library import Kernels
+from transformer_cli.kernels.kernel_library import Kernels
 
 
 def log_softmax_(kernels: Kernels, logits: Tensor) -> Tensor:

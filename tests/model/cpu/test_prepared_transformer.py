@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.kernels.library import SWITCH, find_kernels
+from transformer_cli.kernels.kernel_library import SWITCH, find_kernels
 from transformer_cli.model.cpu import append_only_cache, listed_reading
 from transformer_cli.model.cpu.prepared_linear import prepare_quantised
 from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer

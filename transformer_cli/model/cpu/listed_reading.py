@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transformer_cli.kernels.library import Kernels
+from transformer_cli.kernels.kernel_library import Kernels
 from transformer_cli.kernels.parts import in_parts
 from transformer_cli.model.cpu.prepared_attention import Heads
 from transformer_cli.model.cpu.prepared_layers import PreparedDecoderLayer, ReadItself

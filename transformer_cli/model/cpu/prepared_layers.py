@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional as F
 
-from transformer_cli.kernels.library import Kernels
+from transformer_cli.kernels.kernel_library import Kernels
 from transformer_cli.model.cpu.prepared_attention import Heads, Prepare, PreparedAttention
 from transformer_cli.model.cpu.prepared_norm import prepare_norm
 from transformer_cli.model.layers import (

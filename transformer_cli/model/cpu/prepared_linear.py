@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transformer_cli.kernels.library import find_kernels
+from transformer_cli.kernels.kernel_library import find_kernels
 from transformer_cli.kernels.native_linear import NativeLinear
 
 Linear = Callable[[Tensor], Tensor]

@@ -6,7 +6,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from transformer_cli.kernels.library import Kernels
+from transformer_cli.kernels.kernel_library import Kernels
 from transformer_cli.model.norms import LayerNorm
 
 Norm = Callable[[Tensor], Tensor]

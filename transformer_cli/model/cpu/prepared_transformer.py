@@ -11,7 +11,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from transformer_cli.kernels.library import find_kernels
+from transformer_cli.kernels.kernel_library import find_kernels
 from transformer_cli.kernels.native_scores import log_softmax_
 from transformer_cli.model.cpu.biased_reading import BiasedDecoding, read_sources
 from transformer_cli.model.cpu.listed_reading import ListedDecoding, read_listed_sources
