@@ -27,6 +27,7 @@ SOURCES = {
     "linear.c": ["-ffp-contract=off"],
     "attention.c": ["-ffp-contract=fast"],
     "rows.c": ["-ffp-contract=fast"],
+    "losses.c": ["-ffp-contract=fast"],
     "top_k.c": [],
 }
 

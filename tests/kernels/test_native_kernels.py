@@ -1,11 +1,9 @@
 """The kernels in C compute what PyTorch computes, row by row."""
 
-import ctypes
 import math
 import os
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +12,7 @@ from torch import Tensor, nn
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.decoding.search.top_k import largest, top_k
-from transformer_cli.kernels import kernel_library, parts
+from transformer_cli.kernels import parts
 from transformer_cli.kernels.kernel_library import SWITCH, Kernels, find_kernels
 from transformer_cli.kernels.native_scores import log_softmax_
 from transformer_cli.model.cpu.listed_reading import Lists, attend
@@ -24,27 +22,7 @@ from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer
 from transformer_cli.model.norms import LayerNorm
 from transformer_cli.model.transformer import Transformer
 
-LIBRARY = Path(kernel_library.__file__).parent / "kernels.bin"
-pytestmark = pytest.mark.skipif(
-    find_kernels() is None, reason="no compiled kernels for this processor"
-)
-
-
-def kernels_of_level(level: str) -> Kernels:
-    """A processor that has AVX-512 has AVX2 too."""
-    best = find_kernels()
-    assert best is not None
-    if level == "avx512" and best.level == "avx2":
-        pytest.skip("this processor has no AVX-512 with VNNI")
-    return kernel_library.kernels_of(ctypes.CDLL(str(LIBRARY)), level)
-
-
-@pytest.fixture(params=["avx2", "avx512"])
-def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kernels:
-    """Those of each level, which all of the package uses during the test."""
-    chosen = kernels_of_level(request.param)
-    monkeypatch.setattr(kernel_library, "load_kernels", lambda path: chosen)
-    return chosen
+pytestmark = pytest.mark.usefixtures("kernels")
 
 
 def both(prepare: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:

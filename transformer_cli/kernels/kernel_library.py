@@ -14,7 +14,7 @@ SWITCH = "TFM_NATIVE"
 """An environment variable: 0, false, no or off turns the kernels off, so that PyTorch computes everything."""
 _OFF = {"0", "false", "no", "off"}
 
-_VERSION = 2  # of the functions; the same as tfm_version in processor.c
+_VERSION = 3  # of the functions; the same as tfm_version in processor.c
 _LEVELS = {1: "avx2", 2: "avx512"}
 _POINTER, _SIZE, _FLAG = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
 # name: the arguments, then the result
@@ -32,6 +32,32 @@ _FUNCTIONS: dict[str, tuple[tuple[Any, ...], Any]] = {
         None,
     ),
     "log_softmax": ((_POINTER, _SIZE, _SIZE), None),
+    "loss": (
+        (
+            _POINTER,
+            _FLAG,
+            _SIZE,
+            _SIZE,
+            *[_POINTER] * 3,
+            _SIZE,
+            *[ctypes.c_float] * 3,
+            *[_POINTER] * 3,
+        ),
+        None,
+    ),
+    "twin_loss": (
+        (
+            *[_POINTER] * 2,
+            _FLAG,
+            _SIZE,
+            _SIZE,
+            *[_POINTER] * 3,
+            _SIZE,
+            *[ctypes.c_float] * 4,
+            *[_POINTER] * 3,
+        ),
+        None,
+    ),
     "top_k": ((_POINTER, *[_SIZE] * 3, _POINTER, _SIZE, _POINTER, _POINTER), None),
 }
 
@@ -52,6 +78,10 @@ class Kernels:
     """See tfm_layer_norm in rows.c."""
     log_softmax: Any
     """See tfm_log_softmax in rows.c."""
+    loss: Any
+    """See tfm_loss in losses.c."""
+    twin_loss: Any
+    """See tfm_twin_loss in losses.c."""
     top_k: Any
     """See tfm_top_k in top_k.c."""
 

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from transformer_cli.kernels.kernel_library import find_kernels
+from transformer_cli.kernels.native_losses import Labels, can_read, native_loss
 from transformer_cli.model.loss import LossSums, SmoothedLabels, parts
 from transformer_cli.model.precision import product_dtype
 
@@ -134,6 +136,11 @@ def _become_gradient(
     labels: SmoothedLabels,
 ) -> tuple[Tensor, Tensor]:
     """See `BecomeGradient`: the sums of `sum_loss`, where the first rows have these ids, and the others count nothing."""
+    kernels = find_kernels()
+    if kernels is not None and can_read(logits):
+        sums = native_loss(kernels, logits, bias, of_bias, Labels(ids, *labels))
+        logits[len(ids) :] = 0.0
+        return sums[0].sum(), sums[1].sum()
     wide = torch.promote_types(logits.dtype, torch.float32)
     objectives, likelihoods = (torch.empty(len(ids), dtype=wide) for _ in range(2))
     real = logits[: len(ids)]

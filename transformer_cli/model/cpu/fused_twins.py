@@ -5,6 +5,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from transformer_cli.kernels.kernel_library import find_kernels
+from transformer_cli.kernels.native_losses import Labels, can_read, native_twin_loss
 from transformer_cli.model.cpu.fused_prediction import (
     Chunk,
     become_probabilities,
@@ -55,10 +57,15 @@ def _become_gradient(
     factor: float,
 ) -> tuple[Tensor, Tensor]:
     """See `BecomeGradient`: N rows of the first prediction, N of the second; the first of each have these ids."""
+    one, other = logits.chunk(2)
+    kernels = find_kernels()
+    if kernels is not None and can_read(logits):
+        twins = native_twin_loss(kernels, (one, other), bias, of_bias, Labels(ids, *labels), factor)
+        one[len(ids) :] = other[len(ids) :] = 0.0
+        return twins[0].sum(), twins[1].sum()
     wide = torch.promote_types(logits.dtype, torch.float32)
     objectives, likelihoods = (torch.empty(len(ids), dtype=wide) for _ in range(2))
-    both = logits.chunk(2)
-    first, second = (one[: len(ids)] for one in both)
+    first, second = one[: len(ids)], other[: len(ids)]
     for part in parts(first, share=_SHARE):
         truth = ids[part].unsqueeze(-1)
         p, q = widened(first[part], bias), widened(second[part], bias)
@@ -82,6 +89,5 @@ def _become_gradient(
             if of_bias is not None:
                 of_bias += gradient.sum(0)
             rows[part] = gradient
-    for one in both:
-        one[len(ids) :] = 0.0
+    one[len(ids) :] = other[len(ids) :] = 0.0
     return objectives.sum(), likelihoods.sum()
