@@ -1,1 +1,1 @@
-"""Kernels in C for translation on a CPU, compiled when the package is installed; without them PyTorch computes the same."""
+"""Kernels in C for translation and the losses of training on a CPU, compiled when the package is installed; without them PyTorch computes the same."""
