@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,6 +16,7 @@ from transformer_cli.config import (
 )
 from transformer_cli.decoding import Translator
 from transformer_cli.evaluation.attention_picture import (
+    MAX_TOKENS,
     attention_picture,
     cross_attention,
     draw_attention,
@@ -84,6 +86,33 @@ def test_the_picture_of_a_translation_has_the_mean_weights_of_the_last_layer() -
     assert shown.shape == (4, 3)
     assert torch.equal(shown, weights[-1, 0].mean(0))
     assert not one.training
+
+
+def words(word: str, count: int) -> str:
+    return " ".join([word] * count)
+
+
+def test_a_long_translation_has_a_picture_of_its_first_tokens() -> None:
+    tokenizer = train_tokenizer(["a b c d e"], TokenizerConfig())
+    one = picture_translator(tokenizer, model().eval())
+    short = attention_picture(one, words("a", MAX_TOKENS - 1), words("b", MAX_TOKENS - 1))
+    long = attention_picture(one, words("a", 60), words("b", 500))
+    assert short is not None
+    assert long is not None
+    weights = [figure.axes[0].get_images()[0].get_array() for figure in (short, long)]
+    assert [one.shape for one in weights] == [(MAX_TOKENS, MAX_TOKENS)] * 2
+    assert long.get_size_inches() == pytest.approx(short.get_size_inches(), abs=0.5)
+    assert "first 40 of 61 source tokens and 40 of 501 target tokens" in long._suptitle.get_text()
+    only_target = attention_picture(one, "a b", words("b", 100))
+    whole = attention_picture(one, "a b", words("b", MAX_TOKENS - 1))
+    assert only_target is not None
+    assert whole is not None
+    assert whole._suptitle is None
+    first, of_whole = (
+        figure.axes[0].get_images()[0].get_array() for figure in (only_target, whole)
+    )
+    # The last row of the short one predicts [EOS], which does not change the weights.
+    np.testing.assert_allclose(first, of_whole, atol=1e-6)
 
 
 def test_a_model_in_training_mode_is_refused() -> None:

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 
 MAX_LABEL = 24
 """The most characters of a label."""
+MAX_TOKENS = 40
+"""The most tokens of a side in a picture. A model that is hardly trained writes hundreds, and their picture would take more memory than
+the training."""
 
 
 def attention_picture(translator: Translator, source: str, predicted: str) -> "Figure | None":
-    """A picture of the cross-attention of the last decoder layer, averaged over its heads.
+    """A picture of the cross-attention of the last decoder layer, averaged over its heads; of the first `MAX_TOKENS` of each side.
 
     Returns:
         None for a text without tokens, and for an engine other than the PyTorch engine.
@@ -33,16 +36,25 @@ def attention_picture(translator: Translator, source: str, predicted: str) -> "F
     target_ids = pipeline.target_ids(predicted)
     if not (source_ids and target_ids and isinstance(engine, PyTorchEngine)):
         return None
+    # The weights of a target token do not depend on the tokens after it; those of a source token depend on the whole source.
+    first_ids = target_ids[:MAX_TOKENS]
     batch = collate(
-        [TokenPair(source_ids, target_ids)],
+        [TokenPair(source_ids, first_ids)],
         sos_id=engine.special_ids.sos_id,
         pad_id=engine.special_ids.pad_id,
         sequence_format=engine.sequence_format,
     ).to(engine.machine.device)
     inputs = batch.source_ids, batch.source_mask, batch.decoder_input_ids
-    weights = cross_attention(engine.model, *inputs)[-1, 0].mean(0)
-    source_tokens = pipeline.source_tokenizer.tokens(source_ids)
-    return draw_attention(weights, source_tokens, pipeline.target_tokenizer.tokens(target_ids))
+    weights = cross_attention(engine.model, *inputs)[-1, 0].mean(0)[:, :MAX_TOKENS]
+    source_tokens = pipeline.source_tokenizer.tokens(source_ids[:MAX_TOKENS])
+    figure = draw_attention(weights, source_tokens, pipeline.target_tokenizer.tokens(first_ids))
+    sides = {"source": len(source_ids), "target": len(target_ids)}
+    cut = [
+        f"{MAX_TOKENS} of {num} {side} tokens" for side, num in sides.items() if num > MAX_TOKENS
+    ]
+    if cut:
+        figure.suptitle(f"the first {' and '.join(cut)}")
+    return figure
 
 
 @torch.inference_mode()

@@ -1,5 +1,6 @@
 """What a run records in its folder: log lines, metrics.jsonl, and event files for TensorBoard."""
 
+import io
 import logging
 import re
 import sys
@@ -8,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.decoding.translator import Translator
@@ -129,7 +128,7 @@ class Recorder(Callback):
                 of_sample = translator.towards(sample.direction.target, sample.direction.source)
             samples.append(Watched(of_sample, *sample[:3]))
             if figure := attention_picture(of_sample, sample.source, sample.predicted):
-                self._show_picture(step, f"attention/{number}", figure)
+                self._on_board("validation", step, "figure", f"attention/{number}", figure)
         watched = watch(samples)
         for number, one in enumerate(watched):
             self._on_board("validation", step, "scalar", f"confidence/{number}", one.confidence)
@@ -143,14 +142,6 @@ class Recorder(Callback):
     def on_end(self) -> None:
         for board in self.boards.values():
             board.close()
-
-    def _show_picture(self, step: int, name: str, figure: "Figure") -> None:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-        canvas = FigureCanvasAgg(figure)
-        canvas.draw()  # type: ignore[no-untyped-call]
-        pixels = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
-        self._on_board("validation", step, "image", name, pixels, dataformats="HWC")
 
     def _draw(self, part: str, step: int, curves: Mapping[str, float]) -> None:
         for name, value in curves.items():
@@ -183,11 +174,11 @@ class Recorder(Callback):
         else:
             self.folder, self.known = RunFolder(renamed), KnownFolder(renamed)
 
-    def _on_board(self, part: str, step: int, kind: str, *content: Any, **options: Any) -> None:
+    def _on_board(self, part: str, step: int, kind: str, *content: Any) -> None:
         if part not in self.boards:
             return
         try:
-            self.boards[part].add(step, kind, *content, **options)
+            self.boards[part].add(step, kind, *content)
         except OSError as error:
             self.on_end()
             self.boards = {}
@@ -236,12 +227,12 @@ class _EventFile:
             self.close()
             raise
 
-    def add(self, step: int, kind: str, *content: Any, **options: Any) -> None:
-        """Add an event; `kind` names a function of `torch.utils.tensorboard.summary`, such as text."""
+    def add(self, step: int, kind: str, *content: Any) -> None:
+        """Add an event; `kind` is figure, or names a function of `torch.utils.tensorboard.summary`, such as text."""
         from tensorboard.compat.proto.event_pb2 import Event
         from torch.utils.tensorboard import summary
 
-        made = getattr(summary, kind)(*content, **options)
+        made = _picture(*content) if kind == "figure" else getattr(summary, kind)(*content)
         self._write(Event(wall_time=time.time(), step=step, summary=made))
 
     def close(self) -> None:
@@ -251,3 +242,17 @@ class _EventFile:
         from tensorboard.summary.writer.record_writer import RecordWriter
 
         RecordWriter(self._file).write(event.SerializeToString())
+
+
+def _picture(name: str, figure: "Figure") -> Any:
+    """A drawing for TensorBoard. PyTorch's `summary.image` would copy its pixels as float32, four times their size."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from tensorboard.compat.proto.summary_pb2 import Summary
+
+    canvas, png = FigureCanvasAgg(figure), io.BytesIO()
+    canvas.print_png(png)  # type: ignore[no-untyped-call]
+    width, height = canvas.get_width_height()
+    image = Summary.Image(
+        width=width, height=height, colorspace=4, encoded_image_string=png.getvalue()
+    )
+    return Summary(value=[Summary.Value(tag=name, image=image)])
