@@ -129,3 +129,19 @@ def test_a_sound_and_a_song_are_lines_of_their_own() -> None:
     assert (
         done(read_srt(data), UPPER).data.decode().endswith("\n[DOOR OPENS]\n\u266a LA LA \u266a\n")
     )
+
+
+def test_a_broken_line_of_times_is_named_and_its_text_stays(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broken = FILM.replace("00:00:06,000 --> 00:00:08,000", "00:00:06 -> 00:00:08,000 -->")
+    found = done(read_srt(broken.encode())).data.decode()
+    line = 1 + broken[: broken.index("00:00:06")].count("\n")
+    assert caplog.messages == [
+        f"line {line}: --> without two times such as 00:01:02,500: the text up to the next times stays as it is"
+    ]
+    assert "- Are you ready?" in found
+    assert "STOP!" in found
+    caplog.clear()
+    read_srt(FILM.encode())
+    assert not caplog.messages

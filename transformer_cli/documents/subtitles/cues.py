@@ -9,6 +9,7 @@ _TIMING = re.compile(
     r"(?P<end>(?:\d+:)?\d{1,2}:\d{2}[,.]\d{1,3})(?P<rest>[^\r\n]*)(?:\r\n|\r|\n|\Z)",
     re.MULTILINE,
 )
+_ARROW = re.compile(r"^[^\r\n]*-->", re.MULTILINE)
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
 _NUMBER_LINE = re.compile(r"(?:\A|(?<=[\r\n]))[ \t]*(\d+)[ \t]*(?:\r\n|\r|\n)\Z")
 _LONGEST_NUMBER_LINE = 40
@@ -62,6 +63,13 @@ def cues_of(text: str) -> Iterator[Cue]:
                 match["rest"],
                 tuple(lines),
             )
+
+
+def lines_without_times(text: str) -> list[int]:
+    """Where each line begins that has an arrow, but not two times; what stands from there to the next times is in no cue."""
+    return [
+        arrow.start() for arrow in _ARROW.finditer(text) if not _TIMING.match(text, arrow.start())
+    ]
 
 
 def _number_before(text: str, place: int) -> tuple[int, int] | None:

@@ -1,5 +1,6 @@
 """SubRip and WebVTT: cues are joined to sentences, translated, divided again, and set in two lines of 42 characters."""
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,9 @@ from transformer_cli.documents.subtitles.cue_division import (
     screens_of,
     words_of,
 )
-from transformer_cli.documents.subtitles.cues import Cue, cues_of, time_of
+from transformer_cli.documents.subtitles.cues import Cue, cues_of, lines_without_times, time_of
+
+logger = logging.getLogger(__name__)
 
 _TAG = re.compile(r"<[^<>\r\n]*>|\{\\[^{}\r\n]*\}")
 # A sound or music, which is a line of its own.
@@ -156,6 +159,11 @@ def _read(data: bytes, *, is_srt: bool) -> Subtitles:
     content = decoded(data)
     cues = tuple(cues_of(content.text))
     lines = LineNumbers(content.text)
+    for place in lines_without_times(content.text):
+        logger.warning(
+            "line %d: --> without two times such as 00:01:02,500: the text up to the next times stays as it is",
+            lines.number_at(place),
+        )
     groups = []
     for members in _sentences(cues, content.text, is_srt):
         pieces: list[Piece] = []
