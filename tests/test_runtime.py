@@ -129,6 +129,8 @@ def test_the_environment_names_versions_and_nobody(monkeypatch: pytest.MonkeyPat
     for private in ("canary", os.getcwd(), os.path.expanduser("~")):
         assert private not in text
     assert getpass.getuser() not in described.values()
+    monkeypatch.setenv("TFM_NATIVE", "0")
+    assert environment() == described | {"kernels": None}
 
 
 @pytest.mark.parametrize(

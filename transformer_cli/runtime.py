@@ -14,6 +14,7 @@ import torch
 
 from transformer_cli.config import RuntimeConfig
 from transformer_cli.errors import ConfigError
+from transformer_cli.kernels.kernel_library import find_kernels
 from transformer_cli.memory import keep_freed_memory
 
 logger = logging.getLogger(__name__)
@@ -136,6 +137,7 @@ def seed_everything(*parts: int | str) -> None:
 def environment() -> dict[str, Any]:
     """Versions and hardware, for environment.json; no paths, user names or environment variables."""
     packages = ("torch", "datasets", "tokenizers", "sacrebleu", "jiwer", "numpy")
+    kernels = find_kernels()
     return {
         "tfm": metadata.version("transformer-cli"),
         "python": platform.python_version(),
@@ -143,5 +145,6 @@ def environment() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "cpu_cores": os.cpu_count(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "kernels": kernels.level if kernels else None,
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
     }
