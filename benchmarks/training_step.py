@@ -2,8 +2,10 @@
 
     OMP_NUM_THREADS=1 python benchmarks/training_step.py
     OMP_NUM_THREADS=1 python benchmarks/training_step.py --against FOLDER
+    OMP_NUM_THREADS=1 python benchmarks/training_step.py --against FOLDER --task tiny --r-drop 5
 
 FOLDER is another checkout of this repository, whose code takes its turns too (`git worktree add FOLDER COMMIT`).
+`--task tiny` is the model and the batch of multi30k-en-de-tiny.yaml; without it, it is this:
 One batch of 64 sentences of at most 24 tokens, the preset `small` (d 256, 3 + 3 layers, d_ff 1,024),
 a vocabulary of 8,192: forward, loss with label smoothing, backward and one Adam step. Each contestant
 has its own process, and they take turns, so that other work on the machine slows all of them alike.
@@ -20,7 +22,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -28,10 +30,22 @@ from torch.nn import functional as F
 
 from transformer_cli.config import ModelConfig
 
-NUM_SENTENCES, NUM_POSITIONS, VOCAB_SIZE, PAD_ID = 64, 24, 8192, 1
+NUM_POSITIONS, VOCAB_SIZE, PAD_ID = 24, 8192, 1
 LABEL_SMOOTHING = 0.1
-MODEL: dict[str, Any] = {"preset": "small", "tie_embeddings": "none"}
-CONFIG = ModelConfig(**MODEL)
+
+
+class Task(NamedTuple):
+    """What is trained, and on a batch of which size."""
+
+    model: Mapping[str, Any]
+    vocab_size: int = VOCAB_SIZE
+    num_sentences: int = 64
+
+
+SMALL = Task({"preset": "small", "tie_embeddings": "none"})
+TINY = Task({"preset": "tiny", "tie_embeddings": "all", "dropout": 0.3}, 10_000, 170)
+TASKS = {"small": SMALL, "tiny": TINY}
+CONFIG = ModelConfig(**SMALL.model)
 
 Step = Callable[[], object]
 Precision = Literal["float32", "bfloat16"]
@@ -74,16 +88,22 @@ def main() -> None:
     contestants, reference = dict(CONTESTANTS), "torch.nn.Transformer, float32"
     if arguments.against is not None:
         reference = "the other checkout, bfloat16"
-        step = functools.partial(_own_step, "bfloat16", arguments.against.resolve())
-        contestants = {reference: step, "tfm, bfloat16": CONTESTANTS["tfm, bfloat16"]}
+        step = functools.partial(
+            _own_step, "bfloat16", task=TASKS[arguments.task], r_drop=arguments.r_drop
+        )
+        other = functools.partial(step, checkout=arguments.against.resolve())
+        contestants = {reference: other, "tfm, bfloat16": step}
+    elif arguments.task != "small" or arguments.r_drop:
+        sys.exit("--task and --r-drop compare two checkouts: name one by --against FOLDER")
     seconds = measure_in_turns(contestants, arguments.rounds, arguments.threads)
-    lines = table("target tokens per CPU second", num_target_tokens(), seconds, reference)
+    num_tokens = num_target_tokens(TASKS[arguments.task])
+    lines = table("target tokens per CPU second", num_tokens, seconds, reference)
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-def num_target_tokens() -> int:
+def num_target_tokens(task: Task = SMALL) -> int:
     """The target tokens of the batch."""
-    return int((random_batch()[3] != PAD_ID).sum())
+    return int((random_batch(task)[3] != PAD_ID).sum())
 
 
 def table(
@@ -106,18 +126,20 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="The speed of a training step on the CPU.")
     parser.add_argument("--rounds", type=int, default=15, help="measured steps per contestant")
     parser.add_argument("--against", type=Path, help="another checkout, which takes its turns too")
+    parser.add_argument("--task", choices=list(TASKS), default="small", help="model and batch")
+    parser.add_argument("--r-drop", type=float, default=0.0, help="alpha of R-Drop")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads")
     return parser.parse_args()
 
 
-def random_batch() -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def random_batch(task: Task = SMALL) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Source ids and mask, decoder input and target ids; the shortest sentences are 20 tokens long."""
-    shape = NUM_SENTENCES, NUM_POSITIONS
+    shape = task.num_sentences, NUM_POSITIONS
     source_ids, target_ids = (
-        torch.randint(4, VOCAB_SIZE, shape),
-        torch.randint(4, VOCAB_SIZE, shape),
+        torch.randint(4, task.vocab_size, shape),
+        torch.randint(4, task.vocab_size, shape),
     )
-    lengths = torch.linspace(20, NUM_POSITIONS, NUM_SENTENCES).round()
+    lengths = torch.linspace(20, NUM_POSITIONS, task.num_sentences).round()
     is_real = torch.arange(NUM_POSITIONS) < lengths[:, None]
     source_ids, target_ids = (ids.where(is_real, PAD_ID) for ids in (source_ids, target_ids))
     return source_ids, is_real, target_ids.roll(1, dims=1), target_ids
@@ -141,7 +163,9 @@ def _naive_step() -> Step:
     return step
 
 
-def _own_step(precision: Precision, checkout: Path | None = None) -> Step:
+def _own_step(
+    precision: Precision, checkout: Path | None = None, task: Task = SMALL, r_drop: float = 0.0
+) -> Step:
     """The step of this package, or of the one in another checkout."""
     if checkout is not None:
         for name in [name for name in sys.modules if name.partition(".")[0] == "transformer_cli"]:
@@ -153,13 +177,13 @@ def _own_step(precision: Precision, checkout: Path | None = None) -> Step:
     from transformer_cli.runtime import prepare_machine
 
     machine = prepare_machine(RuntimeConfig(device="cpu", precision=precision))
-    model = Transformer(ModelConfig(**MODEL), VOCAB_SIZE, VOCAB_SIZE)
+    model = Transformer(ModelConfig(**task.model), task.vocab_size, task.vocab_size)
     optimizer = torch.optim.Adam(
         model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True
     )
-    *inputs, target_ids = random_batch()
+    *inputs, target_ids = random_batch(task)
     num_tokens = int((target_ids != PAD_ID).sum())
-    objective = _objective(target_ids)
+    objective = _r_drop(target_ids, r_drop) if r_drop else _objective(target_ids)
 
     def step() -> None:
         optimizer.zero_grad()
@@ -182,6 +206,14 @@ def _objective(target_ids: Tensor) -> Callable[[nn.Module, list[Tensor]], Tensor
         return lambda model, inputs: sum_loss(model(*inputs), target_ids, **labels).objective
     head = LossHead(target_ids, PAD_ID, LABEL_SMOOTHING)
     return lambda model, inputs: model(*inputs, head).objective
+
+
+def _r_drop(target_ids: Tensor, alpha: float) -> Callable[[nn.Module, list[Tensor]], Tensor]:
+    """The objective of R-Drop, of two predictions for each sentence."""
+    from transformer_cli.training.objectives.r_drop import TwinLossHead
+
+    head = TwinLossHead(target_ids, PAD_ID, LABEL_SMOOTHING, "vocabulary", alpha)
+    return lambda model, inputs: model(*(torch.cat([one, one]) for one in inputs), head).objective
 
 
 CONTESTANTS: dict[str, Callable[[], Step]] = {
