@@ -159,10 +159,10 @@ def _read(data: bytes, *, is_srt: bool) -> Subtitles:
     content = decoded(data)
     cues = tuple(cues_of(content.text))
     lines = LineNumbers(content.text)
-    for place in lines_without_times(content.text):
+    for broken in lines_without_times(content.text):
         logger.warning(
             "line %d: --> without two times such as 00:01:02,500: the text up to the next times stays as it is",
-            lines.number_at(place),
+            lines.number_at(broken),
         )
     groups = []
     for members in _sentences(cues, content.text, is_srt):
