@@ -137,6 +137,17 @@ def test_gradients_are_rounded_as_pytorch_rounds(kernels: Kernels, dtype: torch.
     assert torch.equal(rounded, exact.to(dtype))
 
 
+def test_a_bias_may_be_in_the_precision_of_the_logits(kernels: Kernels) -> None:
+    bias = torch.randn(40).bfloat16()
+    labels = labels_for(torch.full((6,), 5), 40, 0.1, "vocabulary")
+    logits = random_logits(6, 40, torch.bfloat16)
+    found = [
+        native_loss(kernels, logits.clone(), one, torch.zeros(40), labels)[0]
+        for one in (bias, bias.float())
+    ]
+    assert torch.equal(*found)
+
+
 def test_rows_without_a_label_stay_as_they_are(kernels: Kernels) -> None:
     logits = torch.randn(8, 20)
     before = logits.clone()

@@ -39,18 +39,19 @@ def native_loss(
     Args:
         kernels: of this processor.
         logits: see `can_read`; those of the labels, and perhaps more rows, which stay as they are.
-        bias: (V,) float32, added to the logits.
+        bias: (V,), added to the logits.
         of_bias: (V,) float32; the sum of the gradients is added to it.
         labels: of the first rows.
     """
     ids, *probabilities = labels
+    offsets = None if bias is None else bias.float().contiguous()
     results = torch.empty(2, len(ids))
     size = logits.element_size() * logits.size(1)
 
     def compute(first: int, end: int, workspace: Tensor, sums: Tensor | None) -> None:
         kernels.loss(
             logits.data_ptr() + first * size, logits.dtype == torch.bfloat16, end - first, logits.size(1),
-            _address(bias), _address(sums), ids[first:end].data_ptr(), *probabilities,
+            _address(offsets), _address(sums), ids[first:end].data_ptr(), *probabilities,
             workspace.data_ptr(), results[0, first:end].data_ptr(), results[1, first:end].data_ptr(),
         )  # fmt: skip
 
@@ -76,13 +77,14 @@ def native_twin_loss(
     """
     one, other = predictions
     ids, *probabilities = labels
+    offsets = None if bias is None else bias.float().contiguous()
     results = torch.empty(2, len(ids))
     size = one.element_size() * one.size(1)
 
     def compute(first: int, end: int, workspace: Tensor, sums: Tensor | None) -> None:
         kernels.twin_loss(
             one.data_ptr() + first * size, other.data_ptr() + first * size, one.dtype == torch.bfloat16,
-            end - first, one.size(1), _address(bias), _address(sums), ids[first:end].data_ptr(), *probabilities,
+            end - first, one.size(1), _address(offsets), _address(sums), ids[first:end].data_ptr(), *probabilities,
             factor, workspace.data_ptr(), results[0, first:end].data_ptr(), results[1, first:end].data_ptr(),
         )  # fmt: skip
 
