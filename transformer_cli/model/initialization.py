@@ -8,6 +8,18 @@ from torch import nn
 from transformer_cli.config import ModelConfig
 
 
+class Embedding(nn.Embedding):
+    """A table of embeddings, (V, D).
+
+    On the meta device it has no numbers, so none are drawn: for that, PyTorch would import its compiler (1.5 seconds).
+    """
+
+    def reset_parameters(self) -> None:
+        """Draw the table from N(0, 1)."""
+        if not self.weight.is_meta:
+            super().reset_parameters()
+
+
 @torch.no_grad()
 def initialize(model: nn.Module, config: ModelConfig) -> None:
     """Initialise all matrices and embeddings by `config.init`; gains and biases keep PyTorch's defaults.

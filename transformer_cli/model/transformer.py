@@ -12,7 +12,7 @@ from transformer_cli.errors import ConfigError
 from transformer_cli.model.cpu import trains_on_cpu
 from transformer_cli.model.decoder_state import DecoderState
 from transformer_cli.model.dropout import Dropout
-from transformer_cli.model.initialization import initialize
+from transformer_cli.model.initialization import Embedding, initialize
 from transformer_cli.model.layer_dropout import applied
 from transformer_cli.model.layers import DecoderLayer, EncoderLayer
 from transformer_cli.model.masks import Mask, causal_mask, padding_mask
@@ -80,8 +80,8 @@ class Transformer(nn.Module):
         self.config = config
         width, tied = config.d_model, config.tie_embeddings
         # A tied embedding is None: `_looked_up` uses the weights of `output` instead.
-        self.source_embedding = None if tied == "all" else nn.Embedding(source_vocab_size, width)
-        self.target_embedding = nn.Embedding(target_vocab_size, width) if tied == "none" else None
+        self.source_embedding = None if tied == "all" else Embedding(source_vocab_size, width)
+        self.target_embedding = Embedding(target_vocab_size, width) if tied == "none" else None
         self.source_positions = build_positions(config)
         self.target_positions = build_positions(config)
         has_norm = config.embedding_norm

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from transformer_cli.config import TrainingConfig
 from transformer_cli.errors import DataError
 from transformer_cli.training.optimization.gradient_scale import GradientScale
+from transformer_cli.training.optimization.optimizer_calls import step, without_tracer
 
 DEFAULT_WEIGHT_DECAY = {"adamw": 0.01, "adafactor": 0.0, "muon": 0.01}
 STEP, MOMENTS = "step", ("exp_avg", "exp_avg_sq")
@@ -68,8 +69,8 @@ class Optimizer:
 
     def zero_grad(self) -> None:
         """Forget all gradients."""
-        for one in self.torch_optimizers:
-            one.zero_grad(set_to_none=True)
+        for parameter in self._parameters.values():
+            parameter.grad = None
 
     def step_if(self, is_finite: Tensor) -> None:
         """Update the weights, or leave weights, moments and step counts as they are.
@@ -87,10 +88,10 @@ class Optimizer:
                 fused: Any = one
                 fused.grad_scale = None
                 fused.found_inf = (~is_finite).to(torch.float32)
-                one.step()
+                step(one)
         elif bool(is_finite):
             for one in self.torch_optimizers:
-                one.step()
+                step(one)
 
     def state(self) -> dict[str, Tensor]:
         """Moments and step counts, named `<parameter>.<moment>`; empty before the first update."""
@@ -161,7 +162,7 @@ def _heeds_found_inf(kind: type[torch.optim.Optimizer], device: torch.device) ->
     parameter.grad = torch.ones_like(parameter)
     optimizer: Any = kind([parameter], lr=1.0, fused=True)
     optimizer.grad_scale, optimizer.found_inf = None, torch.ones((), device=device)
-    optimizer.step()
+    step(optimizer)
     state = optimizer.state[parameter]
     return parameter.item() == 1.0 and not any(state[name].any() for name in (STEP, *MOMENTS))
 
@@ -170,6 +171,7 @@ def _build(
     parameters: Mapping[str, nn.Parameter], training: TrainingConfig
 ) -> tuple[torch.optim.Optimizer, ...]:
     """PyTorch's optimizers, two for muon; weight decay applies to matrices only."""
+    without_tracer()
     adams: dict[str, Any] = {
         "lr": 0.0,
         "betas": training.betas,
