@@ -185,6 +185,10 @@ OPTIONS = {
         ("training.ema_decay=0.9", "training.average_last=2"),
         ("runtime.sharding=full",),
     ),
+    "sharded, with updates of three batches": (
+        ("training.update_tokens=110",),
+        ("runtime.sharding=full",),
+    ),
     "fine-tuned": (("training.init_from=../alone/runs/tiny", "training.frozen=[encoder]"), ()),
     "sampled": (
         ("training.update_tokens=70", "training.word_dropout=0.1", "training.r_drop=1.0", "model.layer_dropout=0.2"),
@@ -204,7 +208,7 @@ def test_two_processes_train_as_one_with_other_options_too(
     one.folder.mkdir()
     given = [part for setting in settings for part in ("--set", setting.replace("../alone", str(alone.parent.parent)))]  # fmt: skip
     command = ("train", "--config", "tiny.yaml", *given)
-    write_tiny(one.folder, ONE_EACH if name == "sampled" else TINY)
+    write_tiny(one.folder, ONE_EACH if "update_tokens" in str(settings) else TINY)
     finished = one(*command)
     assert finished.exit_code == 0, finished.talk
     write_tiny(tfm.folder, ONE_EACH)

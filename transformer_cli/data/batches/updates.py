@@ -41,11 +41,15 @@ class Share(NamedTuple):
     def collated(
         self, micro_batches: Sequence[Indices], collate: Callable[[Indices], Batch]
     ) -> list[Batch]:
-        """The batches of this process; if it has none, one without targets."""
+        """The batches of this process, and batches without targets until it has as many as the process with most.
+
+        Processes that share one model in shards must all call each layer equally often: each call gathers its weights.
+        """
         own = [
             replace(collate(indices), number=number) for number, indices in self.of(micro_batches)
         ]
-        return own or [collate(micro_batches[0]).without_targets()]
+        num_missing = -(-len(micro_batches) // self.num_processes) - len(own)
+        return own + [collate(micro_batches[0]).without_targets()] * num_missing
 
 
 class StreamPosition(NamedTuple):
@@ -122,8 +126,8 @@ class Updates(Iterator[list[Batch]]):
     def shared(self, share: Share) -> Self:
         """These updates, but only the batches that one of several processes does.
 
-        In an update with fewer batches than processes, the others get a batch without targets, so that all
-        processes do the same steps.
+        Where the batches of an update cannot be shared out equally, some processes get a batch without targets,
+        so that all processes do the same steps.
         """
         self._stream = self._stream.shared(share)
         return self
