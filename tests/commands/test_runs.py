@@ -1,10 +1,13 @@
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from transformer_cli.checkpoint import Checkpoints, Retention
+from transformer_cli.cli import app
 from transformer_cli.commands.run_tables import prune_runs, show_comparison, show_list
 from transformer_cli.config import load_config, to_yaml
 from transformer_cli.errors import UsageError
@@ -68,7 +71,7 @@ def test_a_name_of_a_run_cannot_write_to_the_terminal(
 
 
 def test_a_comparison_shows_what_differs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    show_comparison(["a", "b"], as_json=True)
+    show_comparison(["a", "b"], runs, as_json=True)
     figures = json.loads(shown(capsys))
     assert figures["settings"] == {"model.d_model": [256, 512]}
     assert figures["best"] == [
@@ -77,7 +80,7 @@ def test_a_comparison_shows_what_differs(runs: Path, capsys: pytest.CaptureFixtu
     ]
     assert [last["step"] for last in figures["last"]] == [30, 20]
     assert [[at["step"] for at in curve] for curve in figures["curves"]] == [[10, 20, 30], [20]]
-    show_comparison(["a", "runs/b"], as_json=False)
+    show_comparison(["a", "runs/b"], runs, as_json=False)
     lines = [line.split() for line in shown(capsys).splitlines()]
     assert ["model.d_model", "256", "512"] in lines
     assert ["bleu", "9.0000", "8.0000", "12.00", "12.00"] in lines
@@ -91,23 +94,23 @@ def test_lines_of_metrics_that_are_no_figures_are_passed_over(
     with metrics.open("a") as file:
         file.write('{"kind": "validation", "step": 40, "loss": null, "scores": [7, {"name": 1}]}\n')
         file.write('{"kind": "validation", "step": "x"}\nnoise\n')
-    show_comparison(["a", "b"], as_json=True)
+    show_comparison(["a", "b"], runs, as_json=True)
     assert json.loads(shown(capsys))["last"][0] == {"step": 40}
 
 
 def test_one_run_cannot_be_compared(runs: Path) -> None:
     with pytest.raises(UsageError, match="two runs or more"):
-        show_comparison(["a", "runs/a"], as_json=False)
+        show_comparison(["a", "runs/a"], runs, as_json=False)
 
 
 def test_pruning_says_what_it_freed(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prune_runs(["a", "b"], (1, 1), is_dry_run=True, is_confirmed=False, as_json=False)
+    prune_runs(["a", "b"], runs, (1, 1), is_dry_run=True, is_confirmed=False, as_json=False)
     first_line, second_line = shown(capsys).splitlines()
     assert first_line.startswith("a: would delete steps 10 (")
     assert first_line.endswith("; keeps 20, 30")
     assert second_line.startswith("b: nothing to delete; keeps ")
     assert len(list(runs.glob("a/checkpoints/step-*"))) == 3
-    prune_runs(["a", "b"], (1, 1), is_dry_run=False, is_confirmed=True, as_json=True)
+    prune_runs(["a", "b"], runs, (1, 1), is_dry_run=False, is_confirmed=True, as_json=True)
     first, second = json.loads(shown(capsys))["runs"]
     assert (first["deleted"], sorted(first["kept"])) == ([10], [20, 30])
     assert first["freed_bytes"] > 0
@@ -120,7 +123,7 @@ def test_without_a_terminal_nothing_is_asked_and_nothing_deleted(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     with pytest.raises(UsageError, match="no terminal to ask at") as refused:
-        prune_runs(["a"], (1, 1), is_dry_run=False, is_confirmed=False, as_json=False)
+        prune_runs(["a"], runs, (1, 1), is_dry_run=False, is_confirmed=False, as_json=False)
     assert "--yes" in str(refused.value.hint)
     assert len(list(runs.glob("a/checkpoints/step-*"))) == 3
 
@@ -137,8 +140,21 @@ def test_at_a_terminal_the_answer_decides(
     monkeypatch.setattr("sys.stderr", terminal := Terminal())
     if num_left == 3:
         with pytest.raises(UsageError, match="nothing was deleted"):
-            prune_runs(["a"], (1, 1), is_dry_run=False, is_confirmed=False, as_json=False)
+            prune_runs(["a"], runs, (1, 1), is_dry_run=False, is_confirmed=False, as_json=False)
     else:
-        prune_runs(["a"], (1, 1), is_dry_run=False, is_confirmed=False, as_json=False)
+        prune_runs(["a"], runs, (1, 1), is_dry_run=False, is_confirmed=False, as_json=False)
     assert terminal.getvalue().startswith("delete 1 checkpoints (")
     assert len(list(runs.glob("a/checkpoints/step-*"))) == num_left
+
+
+@pytest.mark.parametrize("before", ["--folder elsewhere --json", "--json --folder elsewhere"])
+def test_options_before_a_subcommand_count(runs: Path, before: str) -> None:
+    """`tfm runs --folder elsewhere prune a` deletes nothing under runs/."""
+    shutil.copytree(runs, "elsewhere")
+    (runs / "b").rename(runs / "c")
+    done = CliRunner().invoke(app, ["runs", *before.split(), "prune", "a", "--yes"])
+    assert json.loads(done.stdout)["runs"][0]["run"] == "elsewhere/a"
+    assert len(list((runs / "a/checkpoints").glob("step-*"))) == 3
+    assert len(list(Path("elsewhere/a/checkpoints").glob("step-*"))) == 2
+    compared = CliRunner().invoke(app, ["runs", *before.split(), "compare", "a", "b"])
+    assert json.loads(compared.stdout)["runs"] == ["a", "b"]

@@ -101,6 +101,17 @@ def test_another_number_makes_another_average_of_a_finished_run(tfm: Tfm) -> Non
     assert state["average"] == {"steps": [12, 13]}
 
 
+def test_the_same_command_keeps_an_average_whose_checkpoints_were_deleted_since(tfm: Tfm) -> None:
+    config = write_tiny(tfm.folder, AVERAGED)
+    tfm("train", "--config", config)
+    kept = files_of(tfm.folder / CHECKPOINTS / AVERAGE)
+    assert tfm("runs", "prune", "tiny", "--keep-last", "1", "--yes").exit_code == 0
+    assert len([*(tfm.folder / CHECKPOINTS).glob("step-*")]) < 3
+    again = tfm("train", "--config", config)
+    assert again.exit_code == 0, again.talk
+    assert files_of(tfm.folder / CHECKPOINTS / AVERAGE) == kept
+
+
 def test_training_longer_goes_on_from_the_last_checkpoint_and_makes_a_new_average(
     tfm: Tfm,
 ) -> None:

@@ -84,8 +84,19 @@ def test_validate_tells_exact_matches_too_and_for_lengths_of_ones_choice(tfm: Tf
     assert '"exact_match": [{"length": 3, "num_sequences": 100,' in tfm("validate", "--json").text
 
 
-def test_a_finished_run_shows_its_summary_again_and_says_how_to_go_on(tfm: Tfm) -> None:
-    few = (*SMALLER[:-3], *SHORT, *FAST, "training.max_steps=5", *SMALLER[-2:])
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        ("cosine",),
+        ("linear",),
+        ("warmup_stable_decay", "training.decay_steps=1", "training.warmup_steps=2"),
+    ],
+)
+def test_a_finished_run_shows_its_summary_again_and_says_how_to_go_on(
+    tfm: Tfm, schedule: tuple[str, ...]
+) -> None:
+    steps = "training.max_steps=5", f"training.schedule={schedule[0]}", *schedule[1:]
+    few = (*SMALLER[:-3], *SHORT, *FAST, *steps, *SMALLER[-2:])
     first, again = (train(tfm, "copy.yaml", *few) for _ in range(2))
     table = first[first.index("copy on fresh sequences") : first.index("finished after")]
     assert table in again

@@ -35,13 +35,16 @@ def show_list(folder: Path, *, as_json: bool) -> None:
     show({"folder": str(folder), "runs": [run.as_json() for run in found]}, lines, as_json=as_json)
 
 
-def show_comparison(names: Sequence[str], *, as_json: bool) -> None:
+def show_comparison(names: Sequence[str], runs_folder: Path, *, as_json: bool) -> None:
     """Print runs side by side.
+
+    Args:
+        names: names of runs in `runs_folder`, or folders of runs.
 
     Raises:
         UsageError: fewer than two different runs are named.
     """
-    folders = list(dict.fromkeys(_run_folder(name) for name in names))
+    folders = _run_folders(names, runs_folder)
     if len(folders) < 2:
         raise UsageError("give two runs or more", hint="tfm runs lists them")
     found = compare(folders)
@@ -66,6 +69,7 @@ def show_comparison(names: Sequence[str], *, as_json: bool) -> None:
 
 def prune_runs(
     names: Sequence[str],
+    runs_folder: Path,
     kept: tuple[int, int],
     *,
     is_dry_run: bool,
@@ -75,7 +79,7 @@ def prune_runs(
     """Delete checkpoints of runs; print what was deleted, and its size.
 
     Args:
-        names: the names or folders of the runs.
+        names: names of runs in `runs_folder`, or folders of runs.
         kept: how many of the last and how many of the best checkpoints stay.
         is_dry_run: only print what would be deleted.
         is_confirmed: delete without asking.
@@ -83,7 +87,7 @@ def prune_runs(
     Raises:
         UsageError: it is not confirmed, and the answer is no or there is no terminal to ask at.
     """
-    folders = list(dict.fromkeys(_run_folder(name) for name in names))
+    folders = _run_folders(names, runs_folder)
     keep_last, keep_best = kept
     settings = {"keep_last": keep_last, "keep_best": keep_best}
     planned = [prune(folder, **settings, is_dry_run=True) for folder in folders]
@@ -131,11 +135,15 @@ def _pruned_line(one: Pruned, verb: str) -> str:
     return f"{one.folder.name}: {what}; keeps {kept}"
 
 
-def _run_folder(name: str) -> Path:
-    """The folder of a run, also if the name is the path of one of its checkpoints."""
-    found = find_run(name)
-    of_checkpoint = RunFolder.of_checkpoint(found)
-    return found if of_checkpoint is None else of_checkpoint.path
+def _run_folders(names: Sequence[str], runs_folder: Path) -> list[Path]:
+    """The folder of each run, once; a name may also be the path of one of its checkpoints."""
+    folders = {}
+    for name in names:
+        found = find_run(name, runs_folder)
+        of_checkpoint = RunFolder.of_checkpoint(found)
+        folder = found if of_checkpoint is None else of_checkpoint.path
+        folders.setdefault(folder.resolve(), folder)
+    return [*folders.values()]
 
 
 def _row(run: RunOverview) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from transformer_cli.config import SequencesData, load_config
+from transformer_cli.config.training import ENDS_AT_MAX_STEPS
 from transformer_cli.console import ProgressBar
 from transformer_cli.torchrun import read_launch
 from transformer_cli.training.run import train
@@ -23,7 +24,7 @@ def run_training(
         accept_data_change=accept_data_change,
     )
     if run.was_finished:
-        ends_there = config.training.schedule == "cosine"  # the learning rate is 0 at max_steps
+        ends_there = config.training.schedule in ENDS_AT_MAX_STEPS
         go_on = "To train longer, take another name" if ends_there else "To go on, raise it"
         logger.info(
             "runs/%s is finished: %d steps, %s. %s; to start again: --from-scratch",

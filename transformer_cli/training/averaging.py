@@ -31,14 +31,15 @@ def average_at_end(session: TrainingSession) -> None:
     if training.average_last is None:
         return
     chosen = _chosen(folder, training, session.progress.step)
-    if len(chosen) < 2:
-        logger.warning("no average: training.average_last needs at least two checkpoints")
-        return
-    if len(chosen) < training.average_last:
-        wanted, found = training.average_last, len(chosen)
-        logger.info("training.average_last is %d, but there are only %d checkpoints", wanted, found)
     final = folder / f"{AVERAGE}{session.progress.step:08d}"
-    if not _is_made_of(final, chosen):
+    if not _is_still_right(final, chosen):
+        wanted, found = training.average_last, len(chosen)
+        if found < 2:
+            logger.warning("no average: training.average_last needs at least two checkpoints")
+            return
+        if found < wanted:
+            text = "training.average_last is %d, but there are only %d checkpoints"
+            logger.info(text, wanted, found)
         _make(final, chosen, session)
     averages = list_averages(folder).whole
     for best in ranked(list_checkpoints(folder).whole, averages)[:1]:
@@ -74,13 +75,16 @@ def _chosen(folder: Path, training: TrainingConfig, last_step: int) -> list[Chec
     return valid
 
 
-def _is_made_of(final: Path, chosen: Sequence[Checkpoint]) -> bool:
+def _is_still_right(final: Path, chosen: Sequence[Checkpoint]) -> bool:
+    """Whether the average is made of these checkpoints, or of others that were deleted since: those cannot be averaged again."""
     try:
         average = open_checkpoint(final)
         average.verify()
-        return averaged_steps(average) == sorted(found.step for found in chosen)
+        steps = averaged_steps(average)
     except (DataError, StorageError):
         return False
+    there = {found.step for found in list_checkpoints(final.parent).whole}
+    return steps == sorted(found.step for found in chosen) or not there.issuperset(steps)
 
 
 def _make(final: Path, chosen: Sequence[Checkpoint], session: TrainingSession) -> None:

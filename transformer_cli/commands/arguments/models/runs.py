@@ -1,7 +1,7 @@
 """The arguments and options of `tfm runs`. As in `cli.py`, the work is imported only when it is done."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -17,6 +17,15 @@ Names = Annotated[
         autocompletion=completion.runs,
     ),
 ]
+
+
+class _Before(NamedTuple):
+    """The options that stand before the name of a subcommand."""
+
+    folder: Path
+    as_json: bool
+    debug: bool
+
 
 runs = typer.Typer(
     invoke_without_command=True,
@@ -37,6 +46,7 @@ def show_runs(
 ) -> None:
     """List the runs of a folder: step, state, best score, size, time of the last save."""
     if context.invoked_subcommand is not None:
+        context.obj = _Before(folder, as_json, debug)
         return
     _set_up_logging(debug)
     from transformer_cli.commands.run_tables import show_list
@@ -46,21 +56,24 @@ def show_runs(
 
 @runs.command(cls=CarefulCommand, epilog="Example: tfm runs compare en-it en-it-small --json")
 def compare(
+    context: typer.Context,
     names: Names,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Show runs side by side: settings that differ, scores at the best and the last step, learning curves."""
-    _set_up_logging(debug)
+    before: _Before = context.obj
+    _set_up_logging(debug or before.debug)
     from transformer_cli.commands.run_tables import show_comparison
 
-    show_comparison(names, as_json=as_json)
+    show_comparison(names, before.folder, as_json=as_json or before.as_json)
 
 
 @runs.command(
     cls=CarefulCommand, epilog="Example: tfm runs prune en-it --keep-best 1 --keep-last 1 --dry-run"
 )
 def prune(
+    context: typer.Context,
     names: Names,
     keep_best: Annotated[
         int, typer.Option("--keep-best", min=1, help="How many of the best checkpoints stay.")
@@ -76,10 +89,18 @@ def prune(
     debug: DebugOption = False,
 ) -> None:
     """Delete checkpoints of runs, but never the best and the last one."""
-    _set_up_logging(debug)
+    before: _Before = context.obj
+    _set_up_logging(debug or before.debug)
     from transformer_cli.commands.run_tables import prune_runs
 
-    prune_runs(names, (keep_last, keep_best), is_dry_run=dry_run, is_confirmed=yes, as_json=as_json)
+    prune_runs(
+        names,
+        before.folder,
+        (keep_last, keep_best),
+        is_dry_run=dry_run,
+        is_confirmed=yes,
+        as_json=as_json or before.as_json,
+    )
 
 
 def _set_up_logging(debug: bool) -> None:
