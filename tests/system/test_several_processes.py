@@ -160,6 +160,21 @@ def test_a_signal_to_one_rank_during_a_validation_stops_it_for_all(tfm: Tfm, alo
     assert_same_reports(tfm.folder / "runs/tiny", alone)
 
 
+def test_a_time_limit_ends_all_at_the_same_step_and_the_same_command_goes_on(
+    tfm: Tfm, alone: Path
+) -> None:
+    write_tiny(tfm.folder, ONE_EACH)
+    command = ("train", "--config", "tiny.yaml", "--set", "training.max_minutes=0.0001")
+    for step in range(1, 3):
+        main, other = run_ranks(tfm, *command)
+        assert (main.exit_code, other.exit_code) == (0, 0), main.talk + other.talk
+        assert f"stopped by training.max_minutes=0.0001 after {step} step" in main.talk
+        assert "the same command continues it" in main.talk
+    main, _ = run_ranks(tfm, "train", "--config", "tiny.yaml")
+    assert "finished after 13 steps" in main.talk
+    assert_close(tfm.folder / "runs/tiny", alone)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_a_sharded_model_trains_as_a_whole_one_and_each_goes_on_with_the_checkpoints_of_the_other(
     tfm: Tfm, alone: Path

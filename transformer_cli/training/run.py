@@ -93,9 +93,10 @@ def train(
             ended, and its loss is not finite or far above that of guessing. Checkpoints were saved.
         InterruptedBySignal: a signal asked to stop; the state is saved.
     """
-    callbacks, time_limit = _checked(callbacks), TimeLimit(config.training.max_minutes)
+    callbacks, launch = _checked(callbacks), read_launch()
+    # The clock of rank 0 decides, which also says why the training ended.
+    time_limit = TimeLimit(config.training.max_minutes if launch.rank == 0 else None)
     _require_means(config)
-    launch = read_launch()
     machine = place_on_device(prepare_machine(config.runtime), launch, config.runtime)
     # Before the corpus is read: with any vocabulary, the model is at least this large.
     require_memory_for_training(config, (1, 1), machine.device)
