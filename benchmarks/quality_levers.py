@@ -4,8 +4,12 @@
     OMP_NUM_THREADS=1 python benchmarks/quality_levers.py --data-root PATH --seeds 1 2 3 --only R-Drop EMA
 
 For each lever and seed, this trains `multi30k-en-de.yaml` with the settings of the lever, and prints a table with the
-mean over the seeds and the range. Two judges score the runs, and neither is a test set: the validation split, and
-1,000 training captions that no run is trained on. After an interruption, the same command continues.
+mean over the seeds and the range. The schedule of the baseline is cosine, and its initial weights are those of Glorot
+and Bengio. Two judges score the translations into German, and neither is a test set: the validation split, and 1,000
+training captions that no run is trained on. After an interruption, the same command continues.
+
+The lever `both directions` has as many updates as the others, so it sees each pair half as often in the direction that is
+scored. `tests/benchmark/test_quality_levers.py` loads the settings of every lever, without training.
 """
 
 import argparse
@@ -44,11 +48,15 @@ LEVERS: dict[str, tuple[str, ...]] = {
     "Muon": ("training.optimizer=muon",),
     "Noam": ("training.schedule=noam", "training.learning_rate=null"),
     "inverse square root": ("training.schedule=inverse_sqrt",),
+    "constant": ("training.schedule=constant",),
     "linear": ("training.schedule=linear",),
+    "plateau": ("training.schedule=plateau", "training.plateau_patience=1"),
     "warm-up-stable-decay": ("training.schedule=warmup_stable_decay", "training.decay_steps=1300"),
+    "both directions": ("data.both_directions=true",),
     "vocabulary 4,000": ("tokenizer.vocab_size=4000",),
     "vocabulary 10,000": ("tokenizer.vocab_size=10000",),
 }
+SCORED_LANGUAGE = "de"
 JUDGES = ("validation", "test")  # the test split of these runs are the held-out training captions
 
 logger = logging.getLogger("quality_levers")
@@ -75,7 +83,8 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     chosen = [name for name in LEVERS if any(text in name for text in arguments.only)]
     for lever in chosen:
-        load_config(CONFIG, LEVERS[lever])  # raises now, and not after hours of other levers
+        # Raises now, and not after hours of other levers.
+        load_config(CONFIG, settings_of(lever, 1, arguments.data_root, arguments.steps))
     lines = [
         "| lever | BLEU, validation | BLEU, held-out captions | minutes of a run |",
         "|---|--:|--:|--:|",
@@ -87,20 +96,31 @@ def main() -> None:
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-def _result(arguments: argparse.Namespace, lever: str, seed: int) -> Result:
-    run = "lever-" + "".join(c if c.isalnum() else "-" for c in lever) + f"-{seed}"
-    is_new = not (arguments.folder / "runs" / run).exists()
-    settings = [
-        f"name={run}",
+def run_of(lever: str, seed: int) -> str:
+    """The name of the run of a lever and a seed."""
+    return "lever-" + "".join(c if c.isalnum() else "-" for c in lever) + f"-{seed}"
+
+
+def settings_of(
+    lever: str, seed: int, data_root: str | Path, num_steps: int | None = None
+) -> list[str]:
+    """All settings in which a run differs from the config, as `--set` takes them."""
+    return [
+        f"name={run_of(lever, seed)}",
         f"seed={seed}",
-        f"data.root={Path(arguments.data_root).resolve()}",
+        f"data.root={Path(data_root).resolve()}",
         f"data.corpora={json.dumps(_corpora())}",
         f"data.test_share={HELD_OUT_SHARE}",
         "data.validation_share=0.0",
         *LEVERS[lever],
+        *([] if num_steps is None else [f"training.max_steps={num_steps}"]),
     ]
-    if arguments.steps:
-        settings.append(f"training.max_steps={arguments.steps}")
+
+
+def _result(arguments: argparse.Namespace, lever: str, seed: int) -> Result:
+    run = run_of(lever, seed)
+    is_new = not (arguments.folder / "runs" / run).exists()
+    settings = settings_of(lever, seed, arguments.data_root, arguments.steps)
     options = [option for setting in settings for option in ("--set", setting)]
     started_at = time.perf_counter()
     _tfm(arguments.folder, "train", "--config", CONFIG, *options)
@@ -117,7 +137,8 @@ def _corpora() -> list[dict[str, str]]:
 
 
 def _bleu(folder: Path, run: str, split: str) -> float:
-    report = json.loads(_tfm(folder, "validate", "--run", run, "--split", split, "--json"))
+    options = "--split", split, "--to", SCORED_LANGUAGE, "--json"
+    report = json.loads(_tfm(folder, "validate", "--run", run, *options))
     return next(score["value"] for score in report["scores"] if score["name"] == "BLEU")
 
 

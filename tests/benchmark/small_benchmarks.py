@@ -1,9 +1,14 @@
 """A tiny config, its prepared data, and figures made up for tests."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from transformer_cli.benchmark.advice.machine_settings import MachineFacts
+from transformer_cli.benchmark.decoding import timed_translation
+from transformer_cli.benchmark.decoding.decoding_benchmark import DecodingReport
+from transformer_cli.benchmark.decoding.decoding_figures import SearchFigures
+from transformer_cli.benchmark.decoding.engine_turns import EngineFigures, EngineTurns
 from transformer_cli.benchmark.measuring.matrix_products import ProductSpeed
 from transformer_cli.benchmark.measuring.peak_memory import PeakMemory
 from transformer_cli.benchmark.measuring.phases import Phase
@@ -42,6 +47,7 @@ def figures(phases: dict[str, float] | None = None, **changes: Any) -> TrainingF
         "target_tokens_per_second": exactly(1000.0),
         "target_tokens_per_cpu_second": exactly(1000.0),
         "target_tokens_per_update": exactly(500.0),
+        "batches_per_update": 1.0,
         "padding_share": 0.05,
         "update_milliseconds": exactly(500.0),
         "phases": {
@@ -59,6 +65,58 @@ def figures(phases: dict[str, float] | None = None, **changes: Any) -> TrainingF
     return TrainingFigures(**values | changes)
 
 
+def search_figures(phases: dict[str, float] | None = None, **changes: Any) -> SearchFigures:
+    """Of a beam search whose decoder steps take the most time, but for the changes; `phases` are shares."""
+    shares = {"decoder steps": 0.8, "encoder": 0.2} if phases is None else phases
+    values: dict[str, Any] = {
+        "beam_size": 4,
+        "num_rounds": 3,
+        **{
+            f"{side}_tokens_per_{unit}": exactly(1000.0)
+            for side in ("source", "target")
+            for unit in ("second", "cpu_second")
+        },
+        "padding_share": 0.0,
+        "rows_per_step": 1024.0,
+        "batch_milliseconds": exactly(10.0),
+        "phases": {
+            name: Phase(exactly(1.0), shares.get(name, 0.0)) for name in timed_translation.PHASES
+        },
+        "flop_per_target_token": 1e6,
+        "flop_per_second": exactly(1e9),
+        "share_of_peak": 0.2,
+    }
+    return SearchFigures(**values | changes)
+
+
+def decoding_report(engines: Sequence[EngineFigures], **changes: Any) -> DecodingReport:
+    """Greedy search and beam search of equal speed, and a table of engines."""
+    of_training = figures()
+    values: dict[str, Any] = {
+        "machine": "CPU, 1 thread, float32",
+        "num_parameters": 7,
+        "num_lines": 5,
+        "is_forced": True,
+        "greedy": search_figures(beam_size=1),
+        "beam": search_figures(),
+        "memory": of_training.memory,
+        "products": of_training.products,
+        "peak": of_training.peak,
+        "trials": [],
+        "conclusion": "Nothing limits.",
+        "engines": EngineTurns("A processor", 1, 5, 4, list(engines), []),
+    }
+    return DecodingReport(**values | changes)
+
+
+def engine(
+    name: str, precision: str, speed: float, ratio: float | None, *, beam_size: int = 1
+) -> EngineFigures:
+    """An engine; `speed` in target tokens per CPU-second, `ratio` to CTranslate2."""
+    of_other = None if ratio is None else exactly(ratio)
+    return EngineFigures(name, precision, beam_size, exactly(speed), exactly(speed), of_other)
+
+
 def machine(**changes: Any) -> MachineFacts:
     """A CPU with one core, already as fast as settings make it."""
     values: dict[str, Any] = {
@@ -73,6 +131,7 @@ def situation(**changes: Any) -> Situation:
         "batch_setting": "training.batch_tokens",
         "batch_size": 4096,
         "accumulate": 1,
+        "update_tokens": None,
         "num_batches": 50,
         "fixed_bytes": 8 * 10**8,
         "is_compiled": False,

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from transformer_cli.benchmark import benchmark_file
 from transformer_cli.benchmark.benchmark_file import as_json, read_benchmark
 from transformer_cli.benchmark.comparison import compare
+from transformer_cli.benchmark.measuring.processor import processor_name
 from transformer_cli.benchmark.training.training_benchmark import TrainingReport
 from transformer_cli.errors import DataError, MissingInputError
 
@@ -27,6 +29,16 @@ def test_a_report_is_read_back_with_its_conditions(tmp_path: Path) -> None:
     assert found["figures"]["phases"]["backward"]["share"] == 0.6
     assert found["settings"]["model"]["d_model"] == 16
     assert found["environment"]["packages"]["torch"]
+    assert found["processor"] == processor_name()
+
+
+def test_another_processor_is_a_condition_that_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = written(tmp_path / "a.json")
+    monkeypatch.setattr(benchmark_file, "processor_name", lambda: "Another one")
+    difference = f"processor: {processor_name()} before, Another one after"
+    assert compare(before, written(tmp_path / "b.json")).differences == [difference]
 
 
 def test_no_path_of_the_corpus_is_written(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.benchmark.decoding.decoding_benchmark import DecodingReport
+from transformer_cli.benchmark.measuring.processor import processor_name
 from transformer_cli.benchmark.measuring.spread import Spread
 from transformer_cli.benchmark.training.training_benchmark import TrainingReport
 from transformer_cli.config import Config
@@ -22,7 +23,11 @@ def as_json(config: Config, report: TrainingReport | DecodingReport) -> dict[str
     for corpus in settings["data"].get("corpora", ()):
         for name in [name for name in corpus if name.endswith("path")]:
             del corpus[name]
-    conditions = {"environment": environment(), "settings": settings}
+    conditions = {
+        "processor": processor_name(),
+        "environment": environment(),
+        "settings": settings,
+    }
     about = {"tfm_benchmark": FORMAT, "kind": kind, "name": config.name}
     return about | conditions | _plain(report)
 

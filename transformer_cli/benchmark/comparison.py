@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_cli.benchmark.benchmark_file import read_benchmark
+from transformer_cli.benchmark.decoding.engine_turns import OTHER
 from transformer_cli.errors import DataError
 
 OF_TRAINING = {
@@ -33,6 +34,7 @@ OF_DECODING = {
     "peak memory, device, bytes": "memory.device",
     "peak of matrix products, FLOP/s": "peak.flop_per_second.median",
 }  # fmt: skip
+ENGINES = "engines"
 PHASES = {"training": ("figures",), "decoding": ("greedy", "beam")}
 
 
@@ -64,7 +66,7 @@ def compare(before: Path, after: Path) -> Comparison:
         MissingInputError: there is no such file.
         DataError: a file is not of a benchmark, or one is of training and the other of translating.
     """
-    first, second = read_benchmark(before), read_benchmark(after)
+    first, second = (_with_named_engines(read_benchmark(file), file) for file in (before, after))
     kinds = first.get("kind"), second.get("kind")
     if kinds[0] != kinds[1] or kinds[0] not in PHASES:
         raise DataError(
@@ -72,6 +74,7 @@ def compare(before: Path, after: Path) -> Comparison:
             hint="compare two of training, or two of decoding",
         )
     paths = _paths(str(kinds[0]), first, before)
+    paths |= _paths_of_engines(first[ENGINES], second[ENGINES])
     rows = []
     for name, path in paths.items():
         of_first, of_second = _number(first, path, before), _number(second, path, after)
@@ -86,6 +89,35 @@ def _paths(kind: str, found: Mapping[str, Any], file: Path) -> dict[str, str]:
         for phase in _value(found, f"{part}.phases", file):
             name = f"{phase}, ms" if kind == "training" else f"{part}: {phase}, ms"
             paths[name] = f"{part}.phases.{phase}.milliseconds.median"
+    return paths
+
+
+def _with_named_engines(found: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """The content of a file; its table of engines maps search, engine and precision to the figures.
+
+    Training has no such table, and files of older versions have none either: it is empty then.
+    """
+    figures = _value(found, f"{ENGINES}.figures", file) if ENGINES in found else []
+    named = {}
+    for one in figures if isinstance(figures, list) else [figures]:
+        if not isinstance(one, Mapping):
+            raise DataError(f"{file}: {ENGINES}.figures holds {one!r} instead of an object")
+        search = "greedy" if one.get("beam_size") == 1 else f"beam {one.get('beam_size')}"
+        named[f"{search}, {one.get('engine')}, {one.get('precision')}"] = one
+    return {**found, ENGINES: named}
+
+
+def _paths_of_engines(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, str]:
+    """The speeds of the engines that both files have, and their ratios to CTranslate2."""
+    paths = {}
+    for name in (name for name in first if name in second):
+        path = f"{ENGINES}.{name}"
+        paths[f"{name}: target tokens per CPU-second"] = (
+            f"{path}.target_tokens_per_cpu_second.median"
+        )
+        is_compared = first[name].get("ratio") and second[name].get("ratio")
+        if is_compared and first[name].get("engine") != OTHER:
+            paths[f"{name}: times as fast as {OTHER}"] = f"{path}.ratio.median"
     return paths
 
 
@@ -108,12 +140,15 @@ def _number(found: Mapping[str, Any], path: str, file: Path) -> float | None:
 
 
 def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
-    for part in ("machine", "environment", "settings"):
-        flat = [_flat(part, one.get(part)) for one in (first, second)]
+    for part in ("machine", "processor", "environment", "settings"):
+        flat = [_flat(part, one[part]) if part in one else {} for one in (first, second)]
         for name in {**flat[0], **flat[1]}:
             values = [one.get(name, "absent") for one in flat]
             if values[0] != values[1]:
                 yield f"{name}: {values[0]} before, {values[1]} after"
+    for when, one, other in (("before", first, second), ("after", second, first)):
+        if alone := [name for name in one[ENGINES] if name not in other[ENGINES]]:
+            yield f"engines measured only {when}: {'; '.join(alone)}"
 
 
 def _flat(name: str, value: Any) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from transformer_cli.inference import load_run
 from transformer_cli.runtime import prepare_machine, require_training_precision
 from transformer_cli.signals import cleaned_up
 from transformer_cli.storage import remove
+from transformer_cli.training.initial_weights import load_initial_model
 
 logger = logging.getLogger(__name__)
 
@@ -79,22 +80,29 @@ def show_comparison(before: Path, after: Path, *, as_json: bool) -> None:
         "differences": found.differences,
         "figures": [row._asdict() | {"ratio": row.ratio} for row in found.rows],
     }
-    lines = [f"{'':36}{'before':>18}{'after':>18}{'ratio':>9}"]
+    width = max((len(row.name) for row in found.rows), default=0)
+    lines = [f"{'':{width}}{'before':>18}{'after':>18}{'ratio':>9}"]
     for row in found.rows:
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-        lines.append(f"{row.name:36}{row.before:>18,.4g}{row.after:>18,.4g}{ratio:>9}")
+        lines.append(f"{row.name:{width}}{row.before:>18,.4g}{row.after:>18,.4g}{ratio:>9}")
     show(facts, lines, as_json=as_json)
 
 
 def _prepared(config: Config, folder: Path) -> PreparedData:
-    """The prepared data of the run of this name if they fit the config; else data prepared in a temporary folder."""
-    of_run = RunFolder(RUNS / config.name).data_folder
-    if (found := open_prepared(config, of_run)) is not None:
-        logger.info("%s: these prepared data are used", of_run)
+    """The prepared data of the run of this name if they fit the config; else data prepared in a temporary folder.
+
+    They are encoded by the tokenizers of `training.init_from`, if it is set. The weights of that run are not used,
+    because they do not change the speed.
+    """
+    run = RunFolder(RUNS / config.name)
+    if (found := open_prepared(config, run.data_folder)) is not None:
+        logger.info("%s: these prepared data are used", run.data_folder)
         return found
+    initial = load_initial_model(config, run.path)
     logger.info("preparing the data in a temporary folder")
     take_over(config, folder, RUNS)
-    return prepare_data(config, folder, has_begun=False)
+    tokenizers = None if initial is None else initial.tokenizers
+    return prepare_data(config, folder, has_begun=False, tokenizers=tokenizers)
 
 
 @contextmanager

@@ -94,8 +94,7 @@ def train(
         InterruptedBySignal: a signal asked to stop; the state is saved.
     """
     callbacks, launch = _checked(callbacks), read_launch()
-    # The clock of rank 0 decides, which also says why the training ended.
-    time_limit = TimeLimit(config.training.max_minutes if launch.rank == 0 else None)
+    time_limit = TimeLimit(config.training.max_minutes, is_decisive=launch.rank == 0)
     _require_means(config)
     machine = place_on_device(prepare_machine(config.runtime), launch, config.runtime)
     # Before the corpus is read: with any vocabulary, the model is at least this large.

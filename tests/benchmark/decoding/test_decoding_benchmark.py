@@ -11,16 +11,11 @@ from transformer_cli.benchmark.decoding.decoding_benchmark import (
     DecodingPacing,
     benchmark_decoding,
 )
-from transformer_cli.benchmark.decoding.decoding_figures import (
-    SearchFigures,
-    limit_of,
-    suggestions,
-)
+from transformer_cli.benchmark.decoding.decoding_figures import limit_of, suggestions
 from transformer_cli.benchmark.decoding.decoding_subject import Subject
 from transformer_cli.benchmark.decoding.timed_translation import PHASES, translate_round
 from transformer_cli.benchmark.measuring import matrix_products
 from transformer_cli.benchmark.measuring.model_flop import Work
-from transformer_cli.benchmark.measuring.phases import Phase
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.translator import Translator
 
@@ -31,7 +26,7 @@ from ...decoding.small_translators import (
     tokenizer_of_words,
     translator,
 )
-from ..small_benchmarks import exactly, machine
+from ..small_benchmarks import exactly, machine, search_figures
 
 LINES = [" ".join(WORDS[:count]) for count in range(1, 8)]
 SHORT = DecodingPacing(
@@ -42,27 +37,6 @@ SHORT = DecodingPacing(
     num_turns=1,
     num_trials=1,
 )
-
-
-def search_figures(phases: dict[str, float] | None = None, **changes: Any) -> SearchFigures:
-    shares = {"decoder steps": 0.8, "encoder": 0.2} if phases is None else phases
-    values: dict[str, Any] = {
-        "beam_size": 4,
-        "num_rounds": 3,
-        **{
-            f"{side}_tokens_per_{unit}": exactly(1000.0)
-            for side in ("source", "target")
-            for unit in ("second", "cpu_second")
-        },
-        "padding_share": 0.0,
-        "rows_per_step": 1024.0,
-        "batch_milliseconds": exactly(10.0),
-        "phases": {name: Phase(exactly(1.0), shares.get(name, 0.0)) for name in PHASES},
-        "flop_per_target_token": 1e6,
-        "flop_per_second": exactly(1e9),
-        "share_of_peak": 0.2,
-    }
-    return SearchFigures(**values | changes)
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])

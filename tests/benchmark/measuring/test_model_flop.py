@@ -10,13 +10,14 @@ from transformer_cli.benchmark.measuring.model_flop import (
     Work,
     forward_flop,
     padded_work,
-    training_flop,
     work_of,
 )
+from transformer_cli.benchmark.measuring.training_flop import backward_flop, training_flop
 from transformer_cli.config import ModelConfig
 from transformer_cli.data.batches.batch import Batch, collate
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.model import Transformer, attention, projection
+from transformer_cli.training.frozen_parts import freeze
 
 SOURCE_SIZE, TARGET_SIZE = 11, 13
 SIZES: dict[str, Any] = {
@@ -33,6 +34,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "wide heads": {"head_dim": 10},
     "all": {"activation": "geglu", "num_kv_heads": 2, "head_dim": 8, "positions": "rotary"},
 }
+FROZEN: list[tuple[str, ...]] = [
+    ("encoder",),
+    ("decoder",),
+    ("embeddings",),
+    ("output",),
+    ("encoder", "embeddings"),
+    ("encoder", "decoder", "embeddings"),
+    ("encoder.layers.0", "embeddings"),
+    ("embeddings", "encoder.layers", "decoder.layers.0", "decoder.layers.1.cross_attention.key"),
+    ("embeddings", "encoder", "decoder.layers.0.self_attention_norm", "decoder.layers.0.self_attention.query"),
+    ("embeddings", "decoder", "encoder.layers.0.self_attention", "encoder.layers.1.feed_forward.up.weight"),
+]  # fmt: skip
 
 
 def batch() -> Batch:
@@ -41,24 +54,52 @@ def batch() -> Batch:
     return collate(pairs, sos_id=2, pad_id=1)
 
 
-@pytest.mark.parametrize("changes", CONFIGS.values(), ids=CONFIGS)
-def test_the_formula_equals_the_count_of_pytorch(
-    changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def _products_that_pytorch_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     # The kernels for CPUs write products into given tensors, and these PyTorch does not count.
     for module in (attention, projection):
         monkeypatch.setattr(module, "trains_on_cpu", lambda x: False)
-    config = ModelConfig.model_validate(SIZES | changes)
-    model, padded = Transformer(config, SOURCE_SIZE, TARGET_SIZE), batch()
+
+
+def counted_by_pytorch(model: Transformer, padded: Batch) -> tuple[int, int]:
+    """The FLOP of the forward and of the backward pass."""
     arguments = padded.source_ids, padded.source_mask, padded.decoder_input_ids
     with FlopCounterMode(display=False) as forward:
         logits = model(*arguments)
     with FlopCounterMode(display=False) as backward:
         logits.sum().backward()
+    return forward.get_total_flops(), backward.get_total_flops()
+
+
+@pytest.mark.parametrize("changes", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.usefixtures("_products_that_pytorch_counts")
+def test_the_formula_equals_the_count_of_pytorch(changes: dict[str, Any]) -> None:
+    config = ModelConfig.model_validate(SIZES | changes)
+    model, padded = Transformer(config, SOURCE_SIZE, TARGET_SIZE), batch()
+    forward, backward = counted_by_pytorch(model, padded)
     work = padded_work(padded)
-    assert forward_flop(config, TARGET_SIZE, work) == forward.get_total_flops()
-    both = forward.get_total_flops() + backward.get_total_flops()
-    assert training_flop(config, TARGET_SIZE, work) == both
+    assert forward_flop(config, TARGET_SIZE, work) == forward
+    assert training_flop(model, work) == forward + backward == 3 * forward
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize("changes", [{}, {"tie_embeddings": "none"}, CONFIGS["all"]])
+@pytest.mark.parametrize("frozen", FROZEN)
+@pytest.mark.usefixtures("_products_that_pytorch_counts")
+def test_frozen_parts_need_no_products_in_the_backward_pass(
+    frozen: tuple[str, ...], changes: dict[str, Any], placement: str
+) -> None:
+    config = ModelConfig.model_validate(SIZES | changes | {"norm_placement": placement})
+    model = Transformer(config, SOURCE_SIZE, TARGET_SIZE)
+    freeze(model, frozen)
+    _, backward = counted_by_pytorch(model, batch())
+    assert backward_flop(model, padded_work(batch())) == backward
+
+
+def test_r_drop_needs_the_products_of_two_predictions() -> None:
+    model = Transformer(ModelConfig.model_validate(SIZES), SOURCE_SIZE, TARGET_SIZE)
+    work = work_of(batch())
+    assert training_flop(model, work, num_predictions=2) == 2 * training_flop(model, work)
 
 
 def test_real_work_leaves_out_padding_and_pairs_that_the_causal_mask_hides() -> None:

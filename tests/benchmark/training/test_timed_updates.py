@@ -54,6 +54,7 @@ def test_tokens_and_padding_are_those_of_the_batches(trainee: Trainee, data: Pre
     assert sum(update.work.source_tokens for update in updates) == sources.sum()
     assert sum(update.work.target_tokens for update in updates) == targets.sum()
     assert sum(update.num_sentences for update in updates) == 200
+    assert [update.num_batches for update in updates] == 12 * [2] + [1]
     assert all(update.num_tokens <= update.num_cells for update in updates)
     assert trainee.cells_of_largest_batch == 8 * 10
 

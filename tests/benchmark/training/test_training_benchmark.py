@@ -49,3 +49,17 @@ def test_the_figures_of_a_training_in_bfloat16_have_their_own_peak(tmp_path: Pat
     short = replace(SHORT, num_trials=0)
     report = benchmark_training(config, tiny_data(config, tmp_path), tmp_path / "run", short)
     assert report.machine == "CPU, 1 thread, bfloat16"
+
+
+def test_an_update_with_r_drop_needs_twice_the_products(tmp_path: Path) -> None:
+    # An update is an epoch, so all updates have the same work.
+    settings = "training.batch_sentences=100", "training.accumulate=2", "model.dropout=0.1"
+    plain, twice = tiny_config(*settings), tiny_config(*settings, "training.r_drop=1.0")
+    data, short = tiny_data(plain, tmp_path), replace(SHORT, num_trials=0)
+    once, both = (
+        benchmark_training(config, data, tmp_path / "run", short).figures
+        for config in (plain, twice)
+    )
+    assert both.flop_per_target_token == 2 * once.flop_per_target_token
+    assert once.batches_per_update == both.batches_per_update == 2
+    assert both.target_tokens_per_update == once.target_tokens_per_update

@@ -1,5 +1,7 @@
 """Each suggestion comes in the situation that it names, with the numbers of this situation."""
 
+from dataclasses import replace
+
 import pytest
 
 from transformer_cli.benchmark.measuring.peak_memory import PeakMemory
@@ -24,6 +26,13 @@ def test_the_sentence_names_the_largest_phase_and_the_share_of_the_peak() -> Non
 def test_waiting_for_data_is_named() -> None:
     found = figures({"waiting for data": 0.12, "backward": 0.88})
     assert "waiting for data takes 12%: one thread prepares the batches" in limit_of(found)
+
+
+def test_the_sentence_says_what_other_work_is() -> None:
+    assert limit_of(figures({"other": 0.6, "backward": 0.4})).startswith(
+        "Other work (Python code of the training loop, copies of batches to the device, "
+        "the moving average of the weights, logging) takes 60% of an update of 500 ms; the matrix"
+    )
 
 
 def test_batches_that_did_not_fit_are_named() -> None:
@@ -73,10 +82,31 @@ def test_unused_memory_of_a_gpu_suggests_larger_batches() -> None:
 
 
 def test_accumulated_batches_become_fewer_and_larger_so_that_the_update_stays() -> None:
-    slow_optimizer = figures({"optimizer": 0.3, "backward": 0.7})
-    [found] = suggestions(slow_optimizer, situation(accumulate=8, num_batches=10_000))
+    slow_loop = figures({"other": 0.3, "backward": 0.7}, batches_per_update=8.0)
+    [found] = suggestions(slow_loop, situation(accumulate=8, num_batches=10_000))
     assert found.overrides == ("training.batch_tokens=16384", "training.accumulate=2")
     assert found.least_gain < 1.1
+
+
+def test_larger_batches_leave_an_update_of_a_given_number_of_tokens_as_it_is() -> None:
+    slow_loop = figures({"other": 0.3, "backward": 0.7}, batches_per_update=3.0)
+    fixed = situation(update_tokens=9000, num_batches=10_000)
+    [found] = suggestions(slow_loop, fixed)
+    assert found.what == (
+        "raise training.batch_tokens to 12,000 (an update keeps its size of about 9,000 target tokens)"
+    )
+    assert found.overrides == ("training.batch_tokens=12000",), "three batches become one"
+    assert found.least_gain < 1.1, "the training learns the same"
+    one_batch = replace(slow_loop, batches_per_update=1.0)
+    assert suggestions(one_batch, fixed) == [], "a larger batch would be a larger update"
+
+
+@pytest.mark.parametrize("sizes", [{"accumulate": 8}, {"update_tokens": 9000}])
+def test_a_slow_optimizer_does_not_speak_for_larger_batches_if_the_update_keeps_its_size(
+    sizes: dict[str, int],
+) -> None:
+    slow_optimizer = figures({"optimizer": 0.3, "backward": 0.7}, batches_per_update=8.0)
+    assert suggestions(slow_optimizer, situation(num_batches=10_000, **sizes)) == []
 
 
 def test_larger_batches_are_not_suggested_where_they_do_not_fit_or_are_the_corpus() -> None:

@@ -41,7 +41,7 @@ def _engine_lines(report: DecodingReport) -> Iterator[str]:
         f"engines in turns, without the text pipeline: {turns.num_lines:,} lines, {turns.num_rounds} rounds, "
         f"{turns.processor}, {threads}"
     )
-    yield f"{'target tokens per CPU-second':{NAME}}{'median':>10}{'10 % to 90 %':>18}   times ctranslate2 in this precision"
+    yield f"{'target tokens per CPU-second':{NAME}}{'median':>10}{'10 % to 90 %':>18}   times as fast as {OTHER}, same precision"
     for found in turns.figures:
         search = "greedy" if found.beam_size == 1 else f"beam {found.beam_size}"
         name = f"{search}, {found.engine}, {found.precision}"

@@ -56,7 +56,7 @@ def padded_work(batch: Batch) -> Work:
 
 
 def forward_flop(config: ModelConfig, target_vocab_size: int, work: Work) -> int:
-    """The FLOP of one forward pass; a training update takes three times as many (backward: two per product).
+    """The FLOP of one forward pass; `training_flop` adds those of the backward pass.
 
     Args:
         config: the sizes of the model.
@@ -75,8 +75,3 @@ def forward_flop(config: ModelConfig, target_vocab_size: int, work: Work) -> int
     decoder += 2 * heads * (work.target_pairs + work.cross_pairs)
     output = width * target_vocab_size * work.target_tokens
     return 2 * (config.encoder_layers * encoder + config.decoder_layers * decoder + output)
-
-
-def training_flop(config: ModelConfig, target_vocab_size: int, work: Work) -> int:
-    """The FLOP of the forward and the backward pass."""
-    return 3 * forward_flop(config, target_vocab_size, work)

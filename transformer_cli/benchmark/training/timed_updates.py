@@ -39,6 +39,7 @@ class TimedUpdate:
     """One update: its size and its time."""
 
     work: Work = field(default_factory=Work)
+    num_batches: int = 0
     num_tokens: int = 0  # of source and target
     num_cells: int = 0  # the same with padding
     num_sentences: int = 0
@@ -52,6 +53,7 @@ class TimedUpdate:
     def add(self, batch: Batch) -> None:
         """Count a batch of this update."""
         self.work += work_of(batch)
+        self.num_batches += 1
         self.num_tokens += batch.num_source_tokens + batch.num_target_tokens
         self.num_cells += batch.source_ids.numel() + batch.target_ids.numel()
         self.num_sentences += len(batch.target_ids)

@@ -1,6 +1,7 @@
 """The benchmark of training: measure, suggest, try, conclude."""
 
 import logging
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,8 @@ from transformer_cli.benchmark.advice.machine_settings import MachineFacts
 from transformer_cli.benchmark.advice.trials import Suggestion, Trial, conclusion, tried
 from transformer_cli.benchmark.measuring import peak_memory
 from transformer_cli.benchmark.measuring.matrix_products import measure_products
-from transformer_cli.benchmark.measuring.model_flop import training_flop
+from transformer_cli.benchmark.measuring.model_flop import Work
+from transformer_cli.benchmark.measuring.training_flop import training_flop
 from transformer_cli.benchmark.training.timed_updates import Trainee
 from transformer_cli.benchmark.training.training_bottleneck import Situation, limit_of, suggestions
 from transformer_cli.benchmark.training.training_figures import TrainingFigures, figures_of
@@ -77,7 +79,7 @@ def benchmark_training(
         model = trainee.session.experiment.model
         num_parameters = sum(parameter.numel() for parameter in model.parameters())
         fixed = _bytes_in_use(trainee) + 3 * sum(p.nbytes for p in model.parameters())
-        figures = _measured(trainee, data, pacing)
+        figures = _measured(trainee, pacing)
         situation = _situation(trainee, data, fixed)
         worth = suggestions(figures, situation)[: pacing.num_trials]
         trials = [_tried(one, trainee, data, folder, pacing) for one in worth]
@@ -85,7 +87,7 @@ def benchmark_training(
     return TrainingReport(machine, num_parameters, figures, trials, concluded)
 
 
-def _measured(trainee: Trainee, data: PreparedData, pacing: Pacing) -> TrainingFigures:
+def _measured(trainee: Trainee, pacing: Pacing) -> TrainingFigures:
     device, at_most = trainee.machine.device, pacing.num_updates
     at_least = at_most or 3
     model = trainee.config.model
@@ -104,11 +106,18 @@ def _measured(trainee: Trainee, data: PreparedData, pacing: Pacing) -> TrainingF
     return figures_of(
         speed,
         phases,
-        flop=partial(training_flop, model, data.target_tokenizer.vocab_size),
+        flop=_flop_of_updates(trainee),
         memory=memory,
         products=products,
         on_cpu=device.type == "cpu",
     )
+
+
+def _flop_of_updates(trainee: Trainee) -> Callable[[Work], int]:
+    """The FLOP of updates with some work. R-Drop predicts each pair twice."""
+    num_predictions = 1 if trainee.config.training.r_drop is None else 2
+    model = trainee.session.experiment.model
+    return partial(training_flop, model, num_predictions=num_predictions)
 
 
 def _bytes_in_use(trainee: Trainee) -> int:
@@ -128,6 +137,7 @@ def _situation(trainee: Trainee, data: PreparedData, fixed_bytes: int) -> Situat
         batch_setting="training.batch_tokens" if by_tokens else "training.batch_sentences",
         batch_size=training.batch_tokens or training.batch_sentences or 1,
         accumulate=training.accumulate,
+        update_tokens=training.update_tokens,
         num_batches=sum(1 for _ in order.batches(0)),
         fixed_bytes=fixed_bytes,
         is_compiled=config.runtime.compile,

@@ -22,6 +22,10 @@ MEMORY_TO_USE = 0.8
 LARGEST_RAISE = 8.0
 LEAST_GAIN_OF_LARGER_BATCHES = 1.15
 """Larger updates change what a model learns from the same number of tokens, so they must gain more than noise."""
+WHAT_IS_OTHER = (
+    "Other work (Python code of the training loop, copies of batches to the device, the moving average of the weights, "
+    "logging)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,8 @@ class Situation:
     """training.batch_tokens or training.batch_sentences."""
     batch_size: int
     accumulate: int
+    update_tokens: int | None
+    """training.update_tokens, which fixes the target tokens of an update."""
     num_batches: int
     """Of an epoch."""
     fixed_bytes: int
@@ -41,12 +47,18 @@ class Situation:
     padding_at: Mapping[int, float]
     """The share of padding for other values of training.batch_tokens."""
 
+    @property
+    def keeps_update(self) -> bool:
+        """Whether an update keeps its size when batches are larger: it then consists of fewer batches."""
+        return self.accumulate > 1 or self.update_tokens is not None
+
 
 def limit_of(figures: TrainingFigures) -> str:
     """One sentence: the phase that takes the most time, and the share of the peak."""
     name, phase = max(figures.phases.items(), key=lambda item: item[1].share)
+    subject = WHAT_IS_OTHER if name == OTHER else f"{name[0].upper()}{name[1:]}"
     limit = (
-        f"{name[0].upper()}{name[1:]} takes {phase.share:.0%} of an update of "
+        f"{subject} takes {phase.share:.0%} of an update of "
         f"{figures.update_milliseconds.median:,.0f} ms; the matrix products reach "
         f"{figures.share_of_peak:.0%} of this machine's peak"
     )
@@ -105,14 +117,19 @@ def _padding(figures: TrainingFigures, situation: Situation) -> Suggestion | Non
 
 def _larger_batches(figures: TrainingFigures, situation: Situation) -> Suggestion | None:
     factor = min(LARGEST_RAISE, _room_for_batches(figures, situation), situation.num_batches / 50)
+    if situation.update_tokens is not None:
+        # One batch is the least; a larger one would make the update larger than the setting says.
+        factor = min(factor, figures.batches_per_update)
     if factor < 1.5:
         return None
-    # Matrix products are larger, and the work that is done once per update is done less often.
-    once = figures.phases[OPTIMIZER].share + figures.phases[OTHER].share
-    gain = 1.0 / (1.0 - once * (1.0 - 1.0 / factor))
+    # Matrix products are larger, and the work that is done once per batch is done less often.
+    less_often = figures.phases[OTHER].share
+    if not situation.keeps_update:
+        less_often += figures.phases[OPTIMIZER].share
+    gain = 1.0 / (1.0 - less_often * (1.0 - 1.0 / factor))
     if situation.machine.device != "cpu":
         gain = max(gain, min(factor, 0.5 / max(figures.share_of_peak, 0.01)))
-    least = LEAST_GAIN if situation.accumulate > 1 else LEAST_GAIN_OF_LARGER_BATCHES
+    least = LEAST_GAIN if situation.keeps_update else LEAST_GAIN_OF_LARGER_BATCHES
     return Suggestion(_memory_in_words(figures), *_raised(situation, factor), gain, least)
 
 
@@ -131,7 +148,7 @@ def _room_for_batches(figures: TrainingFigures, situation: Situation) -> float:
 
 
 def _raised(situation: Situation, factor: float) -> tuple[str, tuple[str, ...]]:
-    """Larger batches, of which fewer are accumulated; in words and as overrides."""
+    """Larger batches, of which an update has fewer if its size is set; in words and as overrides."""
     setting = situation.batch_setting
     if situation.accumulate > 1:
         accumulate = math.ceil(situation.accumulate / factor)
@@ -142,10 +159,11 @@ def _raised(situation: Situation, factor: float) -> tuple[str, tuple[str, ...]]:
             changes,
         )
     size = _rounded(situation.batch_size * factor)
-    times = size / situation.batch_size
-    return f"raise {setting} to {size:,} (an update then sees {times:.1f} times as many tokens)", (
-        f"{setting}={size}",
-    )
+    if situation.update_tokens is not None:
+        effect = f"an update keeps its size of about {situation.update_tokens:,} target tokens"
+    else:
+        effect = f"an update then sees {size / situation.batch_size:.1f} times as many tokens"
+    return f"raise {setting} to {size:,} ({effect})", (f"{setting}={size}",)
 
 
 def _rounded(number: float) -> int:

@@ -19,6 +19,8 @@ class TrainingFigures:
     target_tokens_per_second: Spread
     target_tokens_per_cpu_second: Spread
     target_tokens_per_update: Spread
+    batches_per_update: float
+    """The mean; `training.accumulate` or `training.update_tokens` may add up several."""
     padding_share: float
     """Share of padding (0 to 1) in the source and target ids of all batches."""
     update_milliseconds: Spread
@@ -28,7 +30,7 @@ class TrainingFigures:
     num_halvings: int
     """How often a batch was cut in two, because memory was too small."""
     flop_per_target_token: float
-    """FLOP of the matrix products of forward and backward pass; padding needs none."""
+    """FLOP of the matrix products of forward and backward pass, for both predictions of R-Drop; padding needs none."""
     flop_per_second: Spread
     """On a CPU per CPU-second."""
     products: tuple[ProductSpeed, ...]
@@ -64,6 +66,7 @@ def figures_of(
         target_tokens_per_second=Spread.of(u.work.target_tokens / u.seconds for u in speed),
         target_tokens_per_cpu_second=Spread.of(u.work.target_tokens / u.cpu_seconds for u in speed),
         target_tokens_per_update=Spread.of(u.work.target_tokens for u in speed),
+        batches_per_update=sum(u.num_batches for u in speed) / len(speed),
         padding_share=1.0 - sum(u.num_tokens for u in speed) / sum(u.num_cells for u in speed),
         update_milliseconds=Spread.of(1000.0 * u.seconds for u in phases),
         phases=phases_of([update.phases for update in phases], PHASES),

@@ -11,10 +11,14 @@ class TimeLimit(Callback):
 
     After each start of the command at least one update is made, so a run that is continued again and again
     comes to its end, however short the limit is.
+
+    Args:
+        max_minutes: the limit, or None.
+        is_decisive: whether this process decides; of several, only rank 0, which also says why the training ended.
     """
 
-    def __init__(self, max_minutes: float | None) -> None:
-        self.max_minutes = max_minutes
+    def __init__(self, max_minutes: float | None, *, is_decisive: bool = True) -> None:
+        self.max_minutes = max_minutes if is_decisive else None
         self.has_updated = False
         self._started_at = time.monotonic()
 
