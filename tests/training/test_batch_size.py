@@ -115,7 +115,7 @@ def test_the_number_is_recorded_and_the_run_is_the_one_that_the_number_gives(
     assert isinstance(number, int)
     [line] = [line for line in caplog.messages if "batch_tokens: auto" in line]
     assert f"auto is {number:,} on this machine" in line
-    assert "updates of 900 target tokens have about" in line
+    assert "an update of 900 target tokens has about" in line
     train(load_config(config_file, ["name=b", f"training.batch_tokens={number}"]))
     first, second = weights_of("a", 6), weights_of("b", 6)
     assert all(torch.equal(first[name], second[name]) for name in first)

@@ -64,7 +64,7 @@ class LanguageData(DataSection):
     """Read each pair also in the reverse direction, so that one model translates both ways; needs tokenizer.shared. A tag such as <2it> before the source says into which language to translate (Johnson et al. 2017)."""
 
     target_tag: Switch = False
-    """Read a tag such as <2it> before each source although there is only one target language. Fine-tuning of a model with several target languages in one direction needs it; with several target languages there is always a tag."""
+    """Read a tag such as <2it> before each source also if the data have one target language only: needed to fine-tune a model of several target languages on one of them. With several target languages there is always a tag."""
 
     def directions_of(self, corpus: int) -> tuple[Direction, ...]:
         [written] = super().directions_of(corpus)
@@ -178,7 +178,7 @@ class HubCorpus(_Corpus):
     target_field: Text | None = None
     """Field of the target text; absent: translation.TARGET_LANGUAGE or TARGET_LANGUAGE if there is such a field, else the second field."""
     streamed: Switch = False
-    """Read the data set while it is downloaded, without a copy in the cache of the hub; the pairs are still prepared before the training, and the run folder keeps their ids. data.streaming keeps nothing. It is downloaded once: while the data are prepared, its pairs are kept in a file in the run folder, because each split is read separately."""
+    """Read the data set while it is downloaded, without a copy in the cache of the hub. The pairs are still prepared before the training: the run folder has a file of them meanwhile, because each split is read separately, and keeps their ids. (data.streaming keeps nothing.)"""
     max_pairs: Count | None = None
     """Stop after this many pairs."""
 

@@ -78,13 +78,13 @@ class TrainingConfig(Section):
     max_minutes: Positive | None = None
     """Time limit: the training saves and stops this many minutes after the start of the command, and the same command continues it with a new limit. Preparing the data counts too. The limit is checked between updates: at least one update is made, and a validation or a save that has begun is finished first. Absent: no limit."""
     batch_tokens: Count | Literal["auto"] | None = None
-    """Largest number of tokens of a batch, padding included, counted on its longer side. auto: before the first update, find the number that fits the memory of this machine, and write it into config.yaml of the run; needs update_tokens."""
+    """Largest number of tokens of a batch, padding included, counted on its longer side. auto: before the first update, find the number that fits the memory of this machine, and write it into config.yaml of the run; needs update_tokens, and runtime.sharding: none."""
     batch_sentences: Count | None = None
     """Number of sentence pairs of a batch; instead of batch_tokens."""
     accumulate: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1
     """Number of batches whose gradients are added up for one update."""
     update_tokens: Count | None = None
-    """Size of an update in target tokens, padding excluded; instead of accumulate. Batches are added as long as this brings the update closer to this number, so an update has about the same size with any batch_tokens, and on any machine."""
+    """Size of an update in target tokens, padding excluded; instead of accumulate. An update takes as many batches as bring it closest to this number, so it has about the same size with any batch_tokens, and on any machine."""
     word_dropout: Annotated[float, Field(strict=True, gt=0.0, lt=1.0)] | None = None
     """Probability with which the embedding of a token is set to zero in training, in the source and in the decoder's input; special tokens are kept (Sennrich and Zhang 2019, who use 0.1 to 0.3)."""
     bpe_dropout: Annotated[float, Field(strict=True, gt=0.0, lt=1.0)] | None = None
@@ -132,7 +132,7 @@ class TrainingConfig(Section):
     keep_best: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 1
     """Number of best checkpoints that are kept, by best_metric."""
     average_last: Annotated[int, Field(strict=True, ge=2, le=1000)] | None = None
-    """Number of checkpoints whose weights are averaged at the end of the run; this many are kept for it. The average is validated, and tfm translate uses it if it is better than every checkpoint. Absent: no average."""
+    """Number of checkpoints whose weights are averaged at the end of the run; until then the run keeps at least that many. The average is validated, and tfm translate uses it if it is better than every checkpoint. Absent: no average."""
     average_of: Literal["last", "best"] = "last"
     """The checkpoints that average_last counts: the last ones, at multiples of save_every and at the end, or the best ones by best_metric."""
     best_metric: Metric = "bleu"

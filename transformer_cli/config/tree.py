@@ -108,6 +108,11 @@ class Config(Section):
                 "model.layer_dropout skips layers, but runtime.sharding: full needs every layer in each update",
                 hint="leave out model.layer_dropout, or set runtime.sharding: none",
             )
+        if self.training.batch_tokens == "auto":
+            raise Contradiction(
+                "training.batch_tokens: auto tries batches with a whole model in each process, but runtime.sharding: full is for models that do not fit there",
+                hint="set training.batch_tokens to a number, such as 4096 (config.yaml of a run that has begun has its number), or runtime.sharding: none",
+            )
 
 
 def _check_streaming(data: FilesData | HubData, training: TrainingConfig) -> None:

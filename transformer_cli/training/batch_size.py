@@ -75,8 +75,8 @@ def with_fitting_batches(
     num_batches = processes.size * math.ceil(most / fitting / processes.size)
     batch_tokens = math.ceil(most / num_batches)
     logger.info(
-        "training.batch_tokens: auto is %s on this machine (%s would fit): updates of %s target tokens "
-        "have about %d of these batches",
+        "training.batch_tokens: auto is %s on this machine, where at most %s would fit: an update of %s "
+        "target tokens has about %d batches of this size",
         f"{batch_tokens:,}", f"{fitting:,}", f"{training.update_tokens:,}", num_batches,
     )  # fmt: skip
     return _with_batch_tokens(config, batch_tokens)

@@ -95,11 +95,11 @@ class TrainingSession:
         checkpoints.recognise_folder()
         vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
         require_memory_for_training(config, vocab_sizes, machine.device)
-        model = new_model(config, data.tokenizers, initial).to(machine.device)
-        average = MovingAverage.of(model, config.training)
-        if config.runtime.sharding == "full":
-            for one in (model, *([average.model] if average else [])):
-                shard(one, machine.device, processes)
+        # A process that builds a model takes memory from the others, so it waits until all have checked theirs.
+        processes.sums(0)
+        model, average = _on_device(
+            new_model(config, data.tokenizers, initial), config, machine.device, processes
+        )
         optimizer = Optimizer(model, config.training, machine.precision)
         newest = _newest(checkpoints)
         progress, meter = Progress(), Meter(machine.device)
@@ -224,6 +224,22 @@ class TrainingSession:
         score = self.validation["value"] if is_validated else None
         folder = processes.from_main(lambda: str(self.checkpoints.save(snapshot, score)))
         self.callbacks.on_save(progress.step, Path(folder))
+
+
+def _on_device(
+    model: Transformer, config: Config, device: torch.device, processes: Processes
+) -> tuple[Transformer, MovingAverage | None]:
+    """A model and its moving average, on a device; if they are sharded, the device gets a part of each.
+
+    Sharding moves a model from the CPU to the device layer by layer, so the device never holds all of it.
+    """
+    if config.runtime.sharding == "none":
+        model.to(device)
+        return model, MovingAverage.of(model, config.training)
+    average = MovingAverage.of(model, config.training)
+    for one in (model, *([average.model] if average else [])):
+        shard(one, device, processes)
+    return model, average
 
 
 def _require_space(

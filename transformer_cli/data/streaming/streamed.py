@@ -70,7 +70,7 @@ class StreamedUpdates(Updates):
         stream = _Stream(config, config.data, tokenizers, order, size, pin_memory)
         stream.buffer_at(position)  # an error about the position comes now, and not from the thread
         logger.info(
-            "data.streaming: an epoch has an unknown number of pairs; numbers of an epoch are those of the first %s pairs",
+            "data.streaming: how many pairs an epoch has is not known; the figures given for an epoch count the first %s pairs only",
             f"{order.num_pairs():,}",
         )
         self._stream = stream

@@ -21,9 +21,12 @@ from transformer_cli.training.processes.process_group import Processes
 def shard(model: Transformer, device: torch.device, processes: Processes) -> None:
     """Divide the parameters of a model among all processes, layer by layer; the model is changed in place.
 
+    Each layer is moved to the device and cut there, before the next one is moved. So the device holds the parts
+    of this process and one layer. The embeddings and the output belong to no layer and count as one.
+
     Args:
-        model: the same weights in each process.
-        device: where this process' part lies.
+        model: on the CPU; the same weights in each process.
+        device: the device that gets the parts of this process.
         processes: all of them take a part.
     """
     from torch.distributed.device_mesh import init_device_mesh
@@ -94,9 +97,14 @@ def _gathered(tensor: Tensor, processes: Processes) -> Tensor:
 
 
 def whole_copy(model: Transformer, device: torch.device) -> Transformer:
-    """A model with all weights in each process, in eval mode, for a validation."""
+    """A model with all weights in each process, in eval mode, for a validation.
+
+    The device holds all weights once, beside the parts: they are put together one after the other.
+    """
     output = model.output.weight.size(0)
     source = model.source_embedding.num_embeddings if model.source_embedding else output
     copy = Transformer(model.config, source, output).to(device)
-    copy.load_state_dict({name: whole(tensor) for name, tensor in model.state_dict().items()})
+    weights = copy.state_dict()
+    for name, tensor in model.state_dict().items():
+        weights[name].copy_(whole(tensor))
     return copy.eval()
