@@ -26,9 +26,13 @@ pytestmark = pytest.mark.slow
 
 
 def start(
-    folder: Path, *torchrun: str, before: tuple[str, ...] = (), **environment: str
+    folder: Path,
+    *torchrun: str,
+    before: tuple[str, ...] = (),
+    after: tuple[str, ...] = (),
+    **environment: str,
 ) -> subprocess.Popen[str]:
-    command = [*before, sys.executable, "-m", "torch.distributed.run", *torchrun, *TRAIN]
+    command = [*before, sys.executable, "-m", "torch.distributed.run", *torchrun, *TRAIN, *after]
     process = subprocess.Popen(
         command,
         cwd=folder,
@@ -79,6 +83,57 @@ def test_torchrun_trains_as_one_process_does_and_a_signal_to_it_saves(
     talk = talk_of(process)
     assert process.returncode == 0, talk
     assert_close(tfm.folder / "runs/tiny", alone)
+
+
+def ranks_of(torchrun: int) -> dict[str, int]:
+    """The process ids of the ranks that a torchrun has started."""
+    found = {}
+    children = Path(f"/proc/{torchrun}/task/{torchrun}/children").read_text().split()
+    for child in children:
+        for variable in Path(f"/proc/{child}/environ").read_text().split("\0"):
+            if variable.startswith("RANK="):
+                found[variable.removeprefix("RANK=")] = int(child)
+    return found
+
+
+def is_running(process_id: int) -> bool:
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("victim", ["0", "1", "torchrun"])
+def test_a_process_that_is_killed_is_named_and_the_run_goes_on(tfm: Tfm, victim: str) -> None:
+    """`--max-restarts` starts all ranks again; if torchrun itself is killed, they end, and the same command goes on."""
+    longer = ("--set", "training.max_steps=300", "--set", "training.save_every=10")
+    alone = tfm.folder / "alone"
+    alone.mkdir()
+    write_tiny(alone)
+    assert tfm("train", "--config", "tiny.yaml", *longer, folder=alone).exit_code == 0
+    write_tiny(tfm.folder, ONE_EACH)
+    torchrun = ("--standalone", "--nproc-per-node", "2", "--max-restarts", "1")
+    process = start(tfm.folder, *torchrun, after=longer)
+    while not [*(tfm.folder / "runs/tiny/checkpoints").glob("step-*[1-9]0")]:
+        time.sleep(0.02)
+    ranks = ranks_of(process.pid)
+    assert ranks.keys() == {"0", "1"}
+    os.kill(process.pid if victim == "torchrun" else ranks[victim], signal.SIGKILL)
+    talk = talk_of(process)
+    if victim == "torchrun":
+        until = time.monotonic() + 60
+        while any(map(is_running, ranks.values())):
+            assert time.monotonic() < until, "the ranks go on without torchrun"
+            time.sleep(0.1)
+        assert "tfm: torchrun does not answer any more, so all processes end" in talk
+        process = start(tfm.folder, *torchrun, after=longer)
+        talk = talk_of(process)
+    else:
+        assert f"tfm: rank {victim} (process {ranks[victim]} on " in talk
+    assert process.returncode == 0, talk
+    assert "resuming runs/tiny at step " in talk
+    assert "finished after 300 steps" in talk
+    assert_close(tfm.folder / "runs/tiny", alone / "runs/tiny", within=1e-4)
 
 
 @pytest.fixture
