@@ -137,7 +137,7 @@ def _pruned_line(one: Pruned, verb: str) -> str:
 
 def _run_folders(names: Sequence[str], runs_folder: Path) -> list[Path]:
     """The folder of each run, once; a name may also be the path of one of its checkpoints."""
-    folders = {}
+    folders: dict[Path, Path] = {}
     for name in names:
         found = find_run(name, runs_folder)
         of_checkpoint = RunFolder.of_checkpoint(found)
