@@ -11,7 +11,8 @@ from transformer_cli.config import ModelConfig
 class Embedding(nn.Embedding):
     """A table of embeddings, (V, D).
 
-    On the meta device it has no numbers, so none are drawn: for that, PyTorch would import its compiler (1.5 seconds).
+    A table on the meta device has a shape but no numbers, so nothing is drawn for it. PyTorch would import its compiler for
+    that, which takes 1.5 seconds.
     """
 
     def reset_parameters(self) -> None:

@@ -76,7 +76,7 @@ def _chosen(folder: Path, training: TrainingConfig, last_step: int) -> list[Chec
 
 
 def _is_still_right(final: Path, chosen: Sequence[Checkpoint]) -> bool:
-    """Whether the average is made of these checkpoints, or of others that were deleted since: those cannot be averaged again."""
+    """Whether the average can stay: it is made of these checkpoints, or of some that were deleted since and cannot be read again."""
     try:
         average = open_checkpoint(final)
         average.verify()

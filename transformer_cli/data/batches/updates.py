@@ -41,7 +41,7 @@ class Share(NamedTuple):
     def collated(
         self, micro_batches: Sequence[Indices], collate: Callable[[Indices], Batch]
     ) -> list[Batch]:
-        """The batches of this process, and batches without targets until it has as many as the process with most.
+        """The batches of this process, and batches without targets until it has as many as the process that has the most.
 
         Processes that share one model in shards must all call each layer equally often: each call gathers its weights.
         """
