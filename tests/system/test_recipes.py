@@ -112,6 +112,17 @@ def test_a_teacher_may_translate_both_ways(folder: Path) -> None:
     assert shown.count("BLEU") == 2
 
 
+def test_a_model_learns_also_from_what_two_models_of_each_direction_made(folder: Path) -> None:
+    shown = recipe(folder, "data_diversification.sh", "base.yaml", "train", "dev", "en", "it")
+    for number in (1, 2):
+        assert num_lines(folder / f"train.forward-{number}.it") == SIZES["train"]
+        assert num_lines(folder / f"train.reverse-{number}.en") == SIZES["train"]
+        assert load_trained(folder / f"runs/reverse-{number}").config.seed == number
+    pairs = [line for path in (folder / "runs/diversified/train.log",) for line in lines(path) if "pairs read" in line]  # fmt: skip
+    assert pairs[0].split()[-1] == str(5 * SIZES["train"])
+    assert shown.count("BLEU") == 2
+
+
 def test_rescoring_takes_the_best_translation_by_three_models_together(folder: Path) -> None:
     recipe(folder, "rescoring.sh", "base", "base.yaml", "train", "dev", "dev", "en", "it")
     rows = [line.split("\t") for line in lines(folder / "dev.nbest.it")]

@@ -16,6 +16,8 @@ class RuntimeConfig(Section):
     """Precision of matrix products and activations; weights and optimizer stay float32. auto: bfloat16 if the hardware is fast at it, else float16 on NVIDIA cards that are fast at that (Volta, Turing), else float32. In float16 a factor that training adapts keeps gradients in range. int8, for translations on a CPU only: inputs and weights of linear layers are rounded to 8 bits, the rest is float32."""
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
     """CPU threads; absent: PyTorch's default."""
+    workers: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
+    """Processes that encode the training pairs (text to ids) while the data are prepared; the result does not depend on it. absent: one for each 250,000 pairs, at most one for each CPU."""
     compile: Switch = False
     """Compile each layer with torch.compile; worthwhile for long runs on a GPU."""
     sharding: Literal["none", "full"] = "none"

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -12,17 +12,16 @@ from transformer_cli.config import Config, FilesData, HubData
 from transformer_cli.data import fingerprint as fingerprints
 from transformer_cli.data.batches.encoded import (
     EncodedCorpus,
-    EncodedPairs,
     encode_pairs,
-    encode_short_pairs,
     write_encoded,
 )
 from transformer_cli.data.batches.order import epoch_order, padding_share
+from transformer_cli.data.encoding import encoded_text
 from transformer_cli.data.extended_tokenizers import are_extended, extended_tokenizers, require_tags
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.report import DataReport
 from transformer_cli.data.selection import clean
-from transformer_cli.data.selection.cleaning import CleaningReport, check_dropped_share, excerpt
+from transformer_cli.data.selection.cleaning import CleaningReport, check_dropped_share
 from transformer_cli.data.selection.digest_set import DigestSet
 from transformer_cli.data.selection.held_out import (
     HeldOutSplits,
@@ -34,7 +33,6 @@ from transformer_cli.data.sources.streams import streams_kept_in
 from transformer_cli.data.streaming.resumable import first_pairs, is_streaming
 from transformer_cli.data.text_file import (
     StoredText,
-    read_text,
     read_validation_pairs,
     write_text,
     write_validation_pairs,
@@ -168,7 +166,7 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
         pairs = _cleaned(config, held_out, reading, cleaning, seen)
         first = list(islice(pairs, NUM_EXAMPLES))
         report.examples["train"] = first
-        write_text(text, chain(first, pairs))
+        num_pairs = write_text(text, chain(first, pairs))
     check_dropped_share(cleaning, config.data.cleaning, reading)
     report.reading, report.cleaning = reading.table(), cleaning.table()
     if tokenizers is None:
@@ -178,7 +176,7 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
     require_tags(config, tokenizers)
     vocab_sizes = [tokenizer.vocab_size for tokenizer in tokenizers]
     report.source.vocab_size, report.target.vocab_size = vocab_sizes
-    chunks = _encoded(read_text(text), tokenizers, config, report)
+    chunks = encoded_text(text, num_pairs, tokenizers, config, report)
     write_encoded(folder / TRAIN, chunks, vocab_size=max(vocab_sizes))
     text.unlink()
     check_lengths(config, report)
@@ -222,24 +220,6 @@ def _train_tokenizers(config: Config, text: Path) -> Tokenizers:
         shared = train("source", "target")
         return shared, shared
     return train("source"), train("target", tags=())
-
-
-def _encoded(
-    chunks: Iterable[Sequence[SentencePair]],
-    tokenizers: Tokenizers,
-    config: Config,
-    report: DataReport,
-) -> Iterator[EncodedPairs]:
-    """Pairs as ids; pairs that are too long are left out."""
-    sequence_format, max_length = SequenceFormat.of(config.data), config.model.max_length
-    for pairs in chunks:
-        encoded, is_kept = encode_short_pairs(pairs, tokenizers, sequence_format, max_length)
-        if not is_kept.all():
-            report.num_too_long += len(pairs) - int(is_kept.sum())
-            first = pairs[int(is_kept.argmin())]
-            report.longest_example = report.longest_example or excerpt(first)
-        report.count(encoded, "train")
-        yield encoded
 
 
 def check_lengths(config: Config, report: DataReport) -> None:

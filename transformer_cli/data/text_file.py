@@ -16,24 +16,31 @@ from transformer_cli.data.pairs import SentencePair
 PAIRS_AT_ONCE = 10_000
 
 
-def write_text(path: Path, pairs: Iterable[SentencePair]) -> None:
-    """Write pairs to an Arrow file, 10,000 at a time."""
+def write_text(path: Path, pairs: Iterable[SentencePair]) -> int:
+    """Write pairs to an Arrow file, 10,000 at a time; returns their number."""
     import pyarrow as pa
 
     numbers = {"corpus": pa.uint16(), "direction": pa.uint16()}
     schema = pa.schema({"source": pa.string(), "target": pa.string(), **numbers})
-    remaining = iter(pairs)
+    remaining, num_pairs = iter(pairs), 0
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
         while chunk := list(islice(remaining, PAIRS_AT_ONCE)):
             columns = [list(column) for column in zip(*chunk, strict=True)]
             writer.write_batch(pa.record_batch(columns, schema=schema))
+            num_pairs += len(chunk)
+    return num_pairs
 
 
 def read_text(path: Path) -> Iterator[list[SentencePair]]:
     """The pairs of an Arrow file, 10,000 at a time."""
     for batch in _read_batches(path):
-        columns = (column.to_pylist() for column in batch.columns)
-        yield list(map(SentencePair._make, zip(*columns, strict=True)))
+        yield pairs_of(batch)
+
+
+def pairs_of(rows: Any) -> list[SentencePair]:
+    """The pairs of a table of Arrow, or of a batch of its rows."""
+    columns = (column.to_pylist() for column in rows.columns)
+    return list(map(SentencePair._make, zip(*columns, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
