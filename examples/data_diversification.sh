@@ -5,13 +5,14 @@
 #
 # CONFIG has the model and the training. TRAIN and DEV are plain text without the ending: TRAIN.en and TRAIN.it, if
 # SOURCE is en and TARGET is it. Further options go to all trainings. No other text is needed.
-# K=2 trainings of each direction differ in their seed; "K=3" before the command makes three.
+# K=2 trainings of each direction differ in their seed; "K=3" before the command makes three. "TEACHER=other.yaml" before
+# it trains them, but not the last model, with another config.
 # It makes the runs forward-1 and so on, reverse-1 and so on, and diversified, and prints the scores of forward-1
 # and of diversified on DEV.
 # Source: Nguyen et al. 2020, "Data Diversification: A Simple Strategy For Neural Machine Translation".
 set -euo pipefail
-(($# >= 5)) || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-config=$1 train=$2 dev=$3 source=$4 target=$5 models=${K:-2}
+(($# >= 5)) || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+config=$1 train=$2 dev=$3 source=$4 target=$5 models=${K:-2} teacher=${TEACHER:-$1}
 shift 5
 
 corpus() { echo "{split: $1, source_path: $2, target_path: $3}"; }
@@ -20,10 +21,10 @@ data() { echo "data={source: files, source_language: $1, target_language: $2, te
 corpora="$(corpus train "$train.$source" "$train.$target")"
 for number in $(seq "$models"); do
     # Each model translates the text that it was trained on.
-    tfm train --config "$config" "$@" --set "name=forward-$number" --set "seed=$number" --set "$(data "$source" "$target" \
+    tfm train --config "$teacher" "$@" --set "name=forward-$number" --set "seed=$number" --set "$(data "$source" "$target" \
         "$(corpus train "$train.$source" "$train.$target"), $(corpus validation "$dev.$source" "$dev.$target")")"
     tfm translate --run "forward-$number" --input "$train.$source" --output "$train.forward-$number.$target"
-    tfm train --config "$config" "$@" --set "name=reverse-$number" --set "seed=$number" --set "$(data "$target" "$source" \
+    tfm train --config "$teacher" "$@" --set "name=reverse-$number" --set "seed=$number" --set "$(data "$target" "$source" \
         "$(corpus train "$train.$target" "$train.$source"), $(corpus validation "$dev.$target" "$dev.$source")")"
     tfm translate --run "reverse-$number" --input "$train.$target" --output "$train.reverse-$number.$source"
     corpora+=", $(corpus train "$train.$source" "$train.forward-$number.$target")"

@@ -118,8 +118,9 @@ def test_a_model_learns_also_from_what_two_models_of_each_direction_made(folder:
         assert num_lines(folder / f"train.forward-{number}.it") == SIZES["train"]
         assert num_lines(folder / f"train.reverse-{number}.en") == SIZES["train"]
         assert load_trained(folder / f"runs/reverse-{number}").config.seed == number
-    pairs = [line for path in (folder / "runs/diversified/train.log",) for line in lines(path) if "pairs read" in line]  # fmt: skip
-    assert pairs[0].split()[-1] == str(5 * SIZES["train"])
+    log = (folder / "runs/diversified/train.log").read_text(encoding="utf-8")
+    (read,) = (line for line in log.splitlines() if "pairs read" in line)
+    assert read.split()[-1] == str(5 * SIZES["train"])
     assert shown.count("BLEU") == 2
 
 
