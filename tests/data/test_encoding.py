@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.errors import TryAgainError
 
+ROOT = Path(__file__).parents[2]
 WORDS = [
     "the",
     "cat",
@@ -120,3 +124,49 @@ def test_a_process_that_is_killed_ends_the_preparation_with_a_hint(
         prepared_by(tmp_path, 2)
     assert "runtime.workers=1" in str(raised.value.hint)
     assert not (tmp_path / "by-2/data").exists()
+
+
+ENDLESS = """
+import multiprocessing, sys, threading, time
+from pathlib import Path
+from transformer_cli.data.encoding import PairEncoder, _encoded_by_workers
+from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.text_file import write_text
+from transformer_cli.text import SequenceFormat, train_tokenizer
+from transformer_cli.config import TokenizerConfig
+from transformer_cli.text.tokenizer_pair import tokenizer_files
+
+PairEncoder.encode = lambda *_: time.sleep(600)
+text = Path(sys.argv[1])
+write_text(text, [SentencePair("a", "b", 0)] * 2)
+tokenizer = train_tokenizer(["a b"], TokenizerConfig(kind="wordlevel"))
+encoder = PairEncoder(dict(tokenizer_files((tokenizer, tokenizer))), SequenceFormat(), 9)
+threading.Thread(target=lambda: next(_encoded_by_workers(text, 1, encoder, 2)), daemon=True).start()
+while len(multiprocessing.active_children()) < 2:
+    time.sleep(0.01)
+print(*(child.pid for child in multiprocessing.active_children()), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_no_process_outlives_the_main_process(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", ENDLESS, str(tmp_path / "text.arrow")]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as main:
+        assert main.stdout is not None
+        children = main.stdout.readline().split()
+        assert len(children) == 2
+        main.kill()
+    for _ in range(500):
+        if not any(map(is_running, children)):
+            return
+        time.sleep(0.02)
+    pytest.fail(f"still running: {list(filter(is_running, children))}")
+
+
+def is_running(pid: str) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"

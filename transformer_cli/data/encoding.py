@@ -3,28 +3,30 @@
 Each batch of pairs is encoded on its own, so the number of processes changes no byte of the result.
 """
 
+import multiprocessing
 import os
+import signal
 import sys
-import tempfile
+import threading
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer_cli.config import Config
-from transformer_cli.data.batches.encoded import EncodedPairs, encode_short_pairs, list_array
+from transformer_cli.data.batches.encoded import EncodedPairs, encode_short_pairs
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.report import DataReport
 from transformer_cli.data.selection.cleaning import excerpt
-from transformer_cli.data.text_file import PAIRS_AT_ONCE, pairs_of, read_text
+from transformer_cli.data.text_file import PAIRS_AT_ONCE, pairs_of, read_batches, read_text
 from transformer_cli.errors import TryAgainError
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.id_lists import IdLists
 from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers, tokenizer_files
 
 PAIRS_PER_WORKER = 250_000
@@ -48,13 +50,14 @@ def encoded_text(
         TryAgainError: a process that encodes was killed.
     """
     encoder = PairEncoder(
-        tuple(tokenizer_files(tokenizers).items()),
+        dict(tokenizer_files(tokenizers)),
         SequenceFormat.of(config.data),
         config.model.max_length,
     )
     num_workers = number_of_workers(config, num_pairs)
     if num_workers > 1:
-        batches = _encoded_by_workers(text, encoder, num_workers)
+        num_batches = -(-num_pairs // PAIRS_AT_ONCE)
+        batches = _encoded_by_workers(text, num_batches, encoder, num_workers)
     else:
         batches = (encoder.encode(pairs, tokenizers) for pairs in read_text(text))
     num_seen = 0
@@ -76,18 +79,17 @@ def number_of_workers(config: Config, num_pairs: int) -> int:
 
 
 def _num_cpus() -> int:
-    # A container or a scheduler may allow fewer CPUs than the machine has.
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    # A container or a scheduler may allow fewer CPUs than the machine has. Elsewhere than on Linux a new process imports
+    # the script of the user again, which only a script that expects it survives: one process, unless the user asks.
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 
 
 @dataclass(frozen=True, slots=True)
 class PairEncoder:
     """Encodes batches of pairs; it can be sent to another process."""
 
-    tokenizers: tuple[tuple[str, str], ...]
-    """The name and the content of each file of the tokenizers."""
+    tokenizers: dict[str, str]
+    """Name -> content of the files of the tokenizers."""
     sequence_format: SequenceFormat
     max_length: int
 
@@ -95,68 +97,67 @@ class PairEncoder:
         """The ids of a batch."""
         return encode_short_pairs(pairs, tokenizers, self.sequence_format, self.max_length)
 
-    def __call__(self, table: Any) -> Any:
-        """The same for tables of Arrow: a row for each pair, without ids if it is not kept."""
-        import pyarrow as pa
 
-        encoded, is_kept = self.encode(pairs_of(table), _loaded(self.tokenizers))
-        lengths = np.zeros((2, len(is_kept)), np.int64)
-        lengths[:, is_kept] = encoded.source.lengths, encoded.target.lengths
-        return pa.table(
-            {
-                "source_ids": list_array(IdLists(encoded.source.ids, lengths[0]), pa.uint32()),
-                "target_ids": list_array(IdLists(encoded.target.ids, lengths[1]), pa.uint32()),
-                "corpus": table.column("corpus").combine_chunks(),
-                "is_kept": pa.array(is_kept),
-            }
+class _Worker:
+    """A process that encodes some of the batches of a file, in the order of the file."""
+
+    def __init__(self, text: Path, encoder: PairEncoder) -> None:
+        files = encoder.tokenizers
+        self._tokenizers = load_tokenizers(
+            files.__contains__, lambda name: Tokenizer.from_json(files[name])
         )
+        self._encoder, self._unread, self._num_passed = encoder, read_batches(text), 0
+
+    def encoded(self, number: int) -> Batch:
+        """The batch with this number; numbers never decrease, because processes take the next one that is left."""
+        rows = next(islice(self._unread, number - self._num_passed, None))
+        self._num_passed = number + 1
+        return self._encoder.encode(pairs_of(rows), self._tokenizers)
 
 
-@lru_cache(maxsize=1)
-def _loaded(files: tuple[tuple[str, str], ...]) -> Tokenizers:
-    """The tokenizers of a process, with the words that they have met."""
-    contents = dict(files)
-    return load_tokenizers(
-        lambda name: name in contents, lambda name: Tokenizer.from_json(contents[name])
-    )
+_workers: list[_Worker] = []
+"""In a process that encodes: its worker."""
 
 
-def _encoded_by_workers(text: Path, encoder: PairEncoder, num_workers: int) -> Iterator[Batch]:
-    import datasets
-
-    if not sys.stderr.isatty():
-        datasets.disable_progress_bars()
-    with tempfile.TemporaryDirectory(dir=text.parent) as folder:
-        stored = datasets.Dataset.from_file(str(text)).with_format("arrow")
-        try:
-            rows = stored.map(
-                encoder,
-                batched=True,
-                batch_size=PAIRS_AT_ONCE,
-                num_proc=num_workers,
-                remove_columns=stored.column_names,
-                cache_file_name=f"{folder}/ids.arrow",
-                new_fingerprint="ids",
-                desc="encoding",
-            )
-        except RuntimeError as error:  # the library raises it when a process of its own ends
-            raise TryAgainError(
-                f"{text}: a process that turned pairs into ids was killed, perhaps because memory was short: {error}",
-                hint="use fewer processes: --set runtime.workers=1",
-            ) from error
-        for first in range(0, len(rows), PAIRS_AT_ONCE):
-            yield _batch_of(rows[first : first + PAIRS_AT_ONCE].combine_chunks())
+def _start(text: Path, encoder: PairEncoder) -> None:
+    # The main process decides what a signal means; its handlers would speak in this process, too.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_main_process, daemon=True).start()
+    _workers[:] = [_Worker(text, encoder)]
 
 
-def _batch_of(table: Any) -> Batch:
-    source, target = (_id_lists(table.column(name)) for name in ("source_ids", "target_ids"))
-    corpora, is_kept = (table.column(name).to_numpy() for name in ("corpus", "is_kept"))
-    return EncodedPairs(source, target, corpora).select(is_kept), is_kept
+def _end_with_main_process() -> None:
+    main = multiprocessing.parent_process()
+    assert main is not None
+    main.join()
+    os._exit(1)
 
 
-def _id_lists(column: Any) -> IdLists:
-    lists = column.combine_chunks()
-    return IdLists(lists.flatten().to_numpy(), np.diff(lists.offsets.to_numpy()).astype(np.int64))
+def _encoded(number: int) -> Batch:
+    return _workers[0].encoded(number)
+
+
+def _encoded_by_workers(
+    text: Path, num_batches: int, encoder: PairEncoder, num_workers: int
+) -> Iterator[Batch]:
+    # On Linux a process starts as a copy of this one. Elsewhere it imports the script of the user again.
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    pool = ProcessPoolExecutor(num_workers, context, initializer=_start, initargs=(text, encoder))
+    numbers = iter(range(num_batches))
+    try:
+        # A few batches wait for each process, and not all results of a large corpus for this one.
+        pending = deque(pool.submit(_encoded, number) for number in islice(numbers, 4 * num_workers))  # fmt: skip
+        while pending:
+            yield pending.popleft().result()
+            pending.extend(pool.submit(_encoded, number) for number in islice(numbers, 1))
+    except BrokenProcessPool as error:
+        raise TryAgainError(
+            f"{text}: a process that turned pairs into ids was killed, perhaps because memory was short",
+            hint="use fewer processes: --set runtime.workers=1",
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _pair_at(text: Path, number: int) -> SentencePair:

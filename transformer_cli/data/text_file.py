@@ -33,7 +33,7 @@ def write_text(path: Path, pairs: Iterable[SentencePair]) -> int:
 
 def read_text(path: Path) -> Iterator[list[SentencePair]]:
     """The pairs of an Arrow file, 10,000 at a time."""
-    for batch in _read_batches(path):
+    for batch in read_batches(path):
         yield pairs_of(batch)
 
 
@@ -53,11 +53,12 @@ class StoredText:
 
     def __iter__(self) -> Iterator[str]:
         for side in self.sides:
-            for batch in _read_batches(self.path):
+            for batch in read_batches(self.path):
                 yield from batch.column(side).to_pylist()
 
 
-def _read_batches(path: Path) -> Iterator[Any]:
+def read_batches(path: Path) -> Iterator[Any]:
+    """The batches of an Arrow file, as record batches of pyarrow."""
     import pyarrow as pa
 
     with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:

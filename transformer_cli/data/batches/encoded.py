@@ -169,14 +169,13 @@ def write_encoded(path: Path, chunks: Iterable[EncodedPairs], *, vocab_size: int
             if np.any(np.diff(chunk.corpora, prepend=last_corpus) < 0):
                 raise ValueError("pairs of different corpora are mixed")
             last_corpus = int(chunk.corpora[-1])
-            sides = (list_array(side, id_type) for side in (chunk.source, chunk.target))
+            sides = (_list_array(side, id_type) for side in (chunk.source, chunk.target))
             writer.write_batch(
                 pa.record_batch([*sides, pa.array(chunk.corpora, pa.uint16())], schema=schema)
             )
 
 
-def list_array(lists: IdLists, id_type: Any) -> Any:
-    """The lists as an array of Arrow whose ids have this type."""
+def _list_array(lists: IdLists, id_type: Any) -> Any:
     import pyarrow as pa
 
     offsets = np.concatenate([[0], np.cumsum(lists.lengths)]).astype(np.int32)
