@@ -27,6 +27,7 @@ SIZES = {
     "manythings-en-fr": (161_759, 9, 8_000, 2_000),
     "multi30k-en-de": (29_000, 14, 6_000, 1_014),
     "multi30k-en-de-diversified": (29_000, 14, 6_000, 1_014),
+    "multi30k-en-de-diversified-tiny": (29_000, 14, 6_000, 1_014),
     "multi30k-en-de-fr": (58_000, 14, 8_000, 2_028),
     "multi30k-en-de-r-drop": (29_000, 14, 6_000, 1_014),
     "multi30k-en-de-tiny": (29_000, 14, 10_000, 1_014),
