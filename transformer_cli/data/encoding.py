@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -146,8 +147,11 @@ def _encoded_by_workers(
     pool = ProcessPoolExecutor(num_workers, context, initializer=_start, initargs=(text, encoder))
     numbers = iter(range(num_batches))
     try:
-        # A few batches wait for each process, and not all results of a large corpus for this one.
-        pending = deque(pool.submit(_encoded, number) for number in islice(numbers, 4 * num_workers))  # fmt: skip
+        with warnings.catch_warnings():
+            # Python 3.12 warns where a process with threads is copied; the copies use no lock of these threads.
+            warnings.filterwarnings("ignore", ".* is multi-threaded, use of fork", DeprecationWarning)  # fmt: skip
+            # A few batches wait for each process, and not all results of a large corpus for this one.
+            pending = deque(pool.submit(_encoded, number) for number in islice(numbers, 4 * num_workers))  # fmt: skip
         while pending:
             yield pending.popleft().result()
             pending.extend(pool.submit(_encoded, number) for number in islice(numbers, 1))
