@@ -4,16 +4,18 @@
 #   bash examples/data_diversification.sh CONFIG TRAIN DEV SOURCE TARGET [--set ...]
 #
 # CONFIG has the model and the training. TRAIN and DEV are plain text without the ending: TRAIN.en and TRAIN.it, if
-# SOURCE is en and TARGET is it. Further options go to all trainings. No other text is needed.
-# K=2 trainings of each direction differ in their seed; "K=3" before the command makes three. "TEACHER=other.yaml" before
-# it trains them, but not the last model, with another config.
+# SOURCE is en and TARGET is it. No other text is needed. All options after TARGET are passed to every training, except
+# those of data: the script replaces the section data of CONFIG.
+# Two models of each direction translate; they differ in their seed. "K=3" before the command makes three, and
+# "TEACHER=other.yaml" sets another config for them; the last model keeps CONFIG.
 # It makes the runs forward-1 and so on, reverse-1 and so on, and diversified, and prints the scores of forward-1
 # and of diversified on DEV.
 # Source: Nguyen et al. 2020, "Data Diversification: A Simple Strategy For Neural Machine Translation".
 set -euo pipefail
-(($# >= 5)) || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+(($# >= 5)) || { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 config=$1 train=$2 dev=$3 source=$4 target=$5 models=${K:-2} teacher=${TEACHER:-$1}
 shift 5
+[[ $models =~ ^[1-9][0-9]*$ ]] || { echo "K is the number of models of each direction, from 1; it is $models" >&2; exit 2; }
 
 corpus() { echo "{split: $1, source_path: $2, target_path: $3}"; }
 data() { echo "data={source: files, source_language: $1, target_language: $2, test_share: 0.0, corpora: [$3]}"; }

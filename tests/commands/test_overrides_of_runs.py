@@ -67,6 +67,7 @@ VALUES = {
     "runtime.precision": "bfloat16",
     "runtime.threads": "2",
     "runtime.device": "cuda",
+    "runtime.workers": "2",
     "runtime.compile": "true",
     "runtime.sharding": "full",
     "runtime.stuck_after_seconds": "100",
@@ -208,6 +209,7 @@ def test_each_setting_that_a_run_may_change_works_on_some_command() -> None:
         "runtime.compile",
         "runtime.sharding",
         "runtime.stuck_after_seconds",
+        "runtime.workers",
         "validation.beam_size",
     }
 

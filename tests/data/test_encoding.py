@@ -120,7 +120,7 @@ def test_a_process_that_is_killed_ends_the_preparation_with_a_hint(
         return encode(self, pairs, tokenizers)
 
     monkeypatch.setattr(PairEncoder, "encode", killed)
-    with pytest.raises(TryAgainError, match="was killed") as raised:
+    with pytest.raises(TryAgainError, match="was killed or not started") as raised:
         prepared_by(tmp_path, 2)
     assert "runtime.workers=1" in str(raised.value.hint)
     assert not (tmp_path / "by-2/data").exists()

@@ -17,7 +17,7 @@ class RuntimeConfig(Section):
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
     """CPU threads; absent: PyTorch's default."""
     workers: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
-    """Processes that encode the training pairs (text to ids) while the data are prepared; the result does not depend on it. absent: one for each 250,000 pairs, at most one for each CPU."""
+    """Processes that encode the training pairs (text to ids) while the data are prepared; the result does not depend on it. absent: one for each 250,000 pairs, at most one for each CPU; one where the system is not Linux."""
     compile: Switch = False
     """Compile each layer with torch.compile; worthwhile for long runs on a GPU."""
     sharding: Literal["none", "full"] = "none"

@@ -10,7 +10,7 @@ import sys
 import threading
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -55,9 +55,9 @@ def encoded_text(
         SequenceFormat.of(config.data),
         config.model.max_length,
     )
-    num_workers = number_of_workers(config, num_pairs)
+    num_batches = -(-num_pairs // PAIRS_AT_ONCE)
+    num_workers = min(number_of_workers(config, num_pairs), num_batches)
     if num_workers > 1:
-        num_batches = -(-num_pairs // PAIRS_AT_ONCE)
         batches = _encoded_by_workers(text, num_batches, encoder, num_workers)
     else:
         batches = (encoder.encode(pairs, tokenizers) for pairs in read_text(text))
@@ -80,9 +80,10 @@ def number_of_workers(config: Config, num_pairs: int) -> int:
 
 
 def _num_cpus() -> int:
-    # A container or a scheduler may allow fewer CPUs than the machine has. Elsewhere than on Linux a new process imports
+    # A container or a scheduler may allow fewer CPUs than the machine has; Linux tells it. Elsewhere a new process imports
     # the script of the user again, which only a script that expects it survives: one process, unless the user asks.
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+    allowed: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed is not None else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ _workers: list[_Worker] = []
 
 
 def _start(text: Path, encoder: PairEncoder) -> None:
-    # The main process decides what a signal means; its handlers would speak in this process, too.
+    # The main process decides what a signal means; its handlers would print messages here, too.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_main_process, daemon=True).start()
@@ -155,9 +156,9 @@ def _encoded_by_workers(
         while pending:
             yield pending.popleft().result()
             pending.extend(pool.submit(_encoded, number) for number in islice(numbers, 1))
-    except BrokenProcessPool as error:
+    except (BrokenProcessPool, OSError) as error:  # OSError: the system refuses a further process
         raise TryAgainError(
-            f"{text}: a process that turned pairs into ids was killed, perhaps because memory was short",
+            f"{text}: a process that turns pairs into ids was killed or not started, perhaps because memory is short",
             hint="use fewer processes: --set runtime.workers=1",
         ) from error
     finally:
