@@ -125,7 +125,9 @@ def test_a_model_learns_also_from_what_two_models_of_each_direction_made(folder:
 
 
 def test_rescoring_takes_the_best_translation_by_three_models_together(folder: Path) -> None:
-    recipe(folder, "rescoring.sh", "base", "base.yaml", "train", "dev", "dev", "en", "it")
+    recipe(folder, "rescoring_models.sh", "base.yaml", "train", "dev", "en", "it")
+    judges = ("channel:rescore-channel:0.5", "right-to-left:rescore-right-to-left:2")
+    recipe(folder, "rescoring.sh", "dev", "en", "it", "base", *judges)
     rows = [line.split("\t") for line in lines(folder / "dev.nbest.it")]
     chosen, sources = lines(folder / "dev.rescored.it"), lines(folder / "dev.en")
     assert len(chosen) == len(sources) == SIZES["dev"]
@@ -142,8 +144,21 @@ def test_rescoring_takes_the_best_translation_by_three_models_together(folder: P
             pair_likelihoods(channel, [(text, source) for text in texts]),
             pair_likelihoods(backward, [(source, " ".join(text.split()[::-1])) for text in texts]),
         )
-        totals = [sum(one.log_probability / one.num_tokens for one in each) for each in zip(*scored, strict=True)]  # fmt: skip
+        totals = [sum(weight * one.log_probability / one.num_tokens for weight, one in zip((1, 0.5, 2), each, strict=True)) for each in zip(*scored, strict=True)]  # fmt: skip
         assert totals[texts.index(found)] == pytest.approx(max(totals), abs=1e-4)
+
+
+def test_rescoring_names_a_model_that_it_does_not_understand(folder: Path) -> None:
+    script = str(ROOT / "examples" / "rescoring.sh")
+    finished = subprocess.run(
+        ["bash", script, "dev", "en", "it", "base", "back:base:1"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 2
+    assert "'back:base:1' is not forward:RUN:WEIGHT, channel:RUN:WEIGHT or " in finished.stderr
 
 
 def lines(path: Path) -> list[str]:
