@@ -7,6 +7,7 @@ For each lever and seed, this trains `multi30k-en-de.yaml` with the settings of 
 mean over the seeds and the range. The schedule of the baseline is cosine, and its initial weights are those of Glorot
 and Bengio. Two judges score the translations into German, and neither is a test set: the validation split, and 1,000
 training captions that no run is trained on. After an interruption, the same command continues.
+`--set training.max_steps=1500` gives this setting to all runs.
 
 The lever `both directions` has as many updates as the others, so it sees each pair half as often in the direction that is
 scored. `tests/benchmark/test_quality_levers.py` loads the settings of every lever, without training.
@@ -18,6 +19,7 @@ import logging
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
@@ -76,7 +78,7 @@ def main() -> None:
     )
     parser.add_argument("--data-root", required=True, help="the folder that holds multi30k/")
     parser.add_argument("--folder", type=Path, default=Path(), help="the folder for runs/")
-    parser.add_argument("--steps", type=int, help="updates; default: those of the config")
+    parser.add_argument("--set", action="append", default=[], help="a setting of all runs")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--only", nargs="+", default=[""], help="levers whose names hold a text")
     arguments = parser.parse_args()
@@ -84,7 +86,7 @@ def main() -> None:
     chosen = [name for name in LEVERS if any(text in name for text in arguments.only)]
     for lever in chosen:
         # Raises now, and not after hours of other levers.
-        load_config(CONFIG, settings_of(lever, 1, arguments.data_root, arguments.steps))
+        load_config(CONFIG, settings_of(lever, 1, arguments.data_root, arguments.set))
     lines = [
         "| lever | BLEU, validation | BLEU, held-out captions | minutes of a run |",
         "|---|--:|--:|--:|",
@@ -102,9 +104,9 @@ def run_of(lever: str, seed: int) -> str:
 
 
 def settings_of(
-    lever: str, seed: int, data_root: str | Path, num_steps: int | None = None
+    lever: str, seed: int, data_root: str | Path, shared: Sequence[str] = ()
 ) -> list[str]:
-    """All settings in which a run differs from the config, as `--set` takes them."""
+    """All settings in which a run differs from the config, as `--set` takes them; `shared` are those of all levers."""
     return [
         f"name={run_of(lever, seed)}",
         f"seed={seed}",
@@ -112,15 +114,15 @@ def settings_of(
         f"data.corpora={json.dumps(_corpora())}",
         f"data.test_share={HELD_OUT_SHARE}",
         "data.validation_share=0.0",
+        *shared,
         *LEVERS[lever],
-        *([] if num_steps is None else [f"training.max_steps={num_steps}"]),
     ]
 
 
 def _result(arguments: argparse.Namespace, lever: str, seed: int) -> Result:
     run = run_of(lever, seed)
     is_new = not (arguments.folder / "runs" / run).exists()
-    settings = settings_of(lever, seed, arguments.data_root, arguments.steps)
+    settings = settings_of(lever, seed, arguments.data_root, arguments.set)
     options = [option for setting in settings for option in ("--set", setting)]
     started_at = time.perf_counter()
     _tfm(arguments.folder, "train", "--config", CONFIG, *options)

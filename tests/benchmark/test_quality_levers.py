@@ -39,6 +39,16 @@ def test_the_config_of_a_lever_loads_and_differs_from_the_baseline(lever: str) -
     assert (same_name == baseline) == (lever == "baseline")
 
 
+def test_a_setting_of_all_runs_gives_way_to_that_of_a_lever() -> None:
+    shared = ["training.max_steps=1500", "model.dropout=0.2"]
+    configs = [
+        load_config(quality_levers.CONFIG, quality_levers.settings_of(lever, 1, ".", shared))
+        for lever in ("baseline", "dropout 0.3")
+    ]
+    assert [config.training.max_steps for config in configs] == [1500, 1500]
+    assert [config.model.dropout for config in configs] == [0.2, 0.3]
+
+
 def test_each_lever_has_a_run_of_its_own() -> None:
     assert len({quality_levers.run_of(lever, 1) for lever in quality_levers.LEVERS}) == len(
         quality_levers.LEVERS
