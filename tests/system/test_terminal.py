@@ -92,6 +92,13 @@ class Conversation(NamedTuple):
         self.process.wait_until(is_there)
         return shown.decode()
 
+    def wait_for_prompt(self) -> None:
+        """Wait until keys are read one by one.
+
+        Between two prompts the terminal reads whole lines, and a Ctrl-D typed then is lost.
+        """
+        self.process.wait_until(lambda: not termios.tcgetattr(self.program)[3] & termios.ICANON)
+
     def answers(self, num_lines: int) -> list[str]:
         """The lines of standard output, which is a file, when there are so many."""
         self.process.wait_until(lambda: self.process.out.read_bytes().count(b"\n") >= num_lines)
@@ -165,6 +172,7 @@ def test_lines_that_are_pasted_together_are_lines(tfm: Tfm) -> None:
         talk.read_until("> ")
         talk.type(b"\x1b[200~1 2 3\r4 5\x1b[201~\r")  # as terminals mark pasted text
         answers = talk.answers(2)
+        talk.wait_for_prompt()
         talk.type(b"\x04")
         assert talk.process.wait().exit_code == 0
     assert answers == tfm("translate", "1 2 3", "4 5").lines
