@@ -196,6 +196,8 @@ class _DrawnSplits(LanguageData):
     """For corpora that no disk holds: read the training pairs from the corpus while the model trains, in each epoch again, and keep no copy of them. They are shuffled, sorted by length and searched for duplicates among 50,000 pairs at a time, so the corpus should be in random order. Every corpus needs a split, and training.max_steps ends the run."""
     tokenizer_pairs: Count | None = None
     """With streaming: how many of the first training pairs the tokenizers are learned from; absent: 1,000,000."""
+    stream_parts: Annotated[int, Field(strict=True, ge=1, le=4096)] = 1
+    """With streaming and several processes: in how many parts the corpus is read. Each process reads, cleans and encodes its parts only, and the batches of an update come in turn from all parts. Best is the number of processes. The files of a corpus are dealt out if their number is a multiple of this one; else each process takes every n-th row of each file."""
     corpora: tuple[_Corpus, ...]
 
     def directions_of(self, corpus: int) -> tuple[Direction, ...]:

@@ -119,11 +119,18 @@ def _check_streaming(data: FilesData | HubData, training: TrainingConfig) -> Non
     if not data.streaming:
         if data.tokenizer_pairs is not None:
             raise ValueError("data.tokenizer_pairs has no effect without data.streaming: true")
+        if data.stream_parts > 1:
+            raise ValueError("data.stream_parts has no effect without data.streaming: true")
         return
     if data.temperature is not None:
         raise Contradiction(
             "data.temperature needs the sizes of the corpora, and data.streaming does not know them",
             hint="leave data.temperature out: data.streaming reads equal parts of all corpora",
+        )
+    if data.stream_parts > 1 and training.update_tokens is not None:
+        raise Contradiction(
+            "training.update_tokens needs the lengths of all batches of an update, but with data.stream_parts no process knows all of them",
+            hint="set training.accumulate instead of training.update_tokens",
         )
     for number in range(len(data.corpora)):
         _check_streamed_corpus(data, number)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 from transformer_cli.checkpoint.state_values import StateValues
 from transformer_cli.config import LOWER_IS_BETTER, TrainingConfig
 from transformer_cli.data.batches.updates import AnyPosition, Position, StreamPosition
+from transformer_cli.training.processes.process_group import Processes
 
 
 class Validated(NamedTuple):
@@ -90,6 +91,12 @@ class Progress:
         """How many of the remembered validations are at least as good."""
         return sum(one.rank >= validated.rank for one in self._best())
 
+    def known_to_all(self, processes: Processes) -> Self:
+        """This progress with the position in all parts of a stream; all processes call this together."""
+        if not isinstance(self.position, StreamPosition):
+            return self
+        return replace(self, position=self.position.known_to_all(processes.maxima))
+
     def to_json(self) -> dict[str, Any]:
         values = asdict(self)
         if isinstance(self.position, StreamPosition):
@@ -106,8 +113,8 @@ class Progress:
         state = values if isinstance(values, StateValues) else StateValues(values, "state.json")
         step = state.count("step")
         numbers = state.counts("position", least=2)
-        # A streamed corpus adds the number of a buffer and two numbers for each corpus.
-        if len(numbers) not in (2, *range(5, len(numbers) + 1, 2)):
+        # A streamed corpus adds the number of a buffer and two numbers for each corpus, for each of its parts.
+        if len(numbers) in (3, 4):
             raise state.refusal("position", f"has {len(numbers)} values instead of 2")
         epoch, batch, *stream = numbers
         if epoch > step or (batch and not step):

@@ -203,6 +203,7 @@ class TrainingSession:
 
     def _save(self, progress: Progress, meter: Meter) -> None:
         processes = self.experiment.worker.processes
+        progress = progress.known_to_all(processes)
         is_validated = self.validation.get("step") == progress.step
         one = self.experiment
         model, optimizer = tensors_to_save(one.model, one.optimizer, one.average)

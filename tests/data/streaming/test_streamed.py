@@ -13,7 +13,7 @@ from transformer_cli.data.batches.grouping import UpdateSize
 from transformer_cli.data.batches.order import epoch_order
 from transformer_cli.data.batches.updates import AnyPosition, Position, Share, StreamPosition
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.data.streaming import streamed
+from transformer_cli.data.streaming import buffers
 from transformer_cli.data.streaming.streamed import StreamedUpdates
 from transformer_cli.errors import DataError
 
@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path / "a-2.tsv", range(40, 61))
     write(tmp_path / "b.tsv", range(100, 130))
     write(tmp_path / "held-out.tsv", [7, 900, 901])
-    monkeypatch.setattr(streamed, "BUFFER_PAIRS", 16)
+    monkeypatch.setattr(buffers, "BUFFER_PAIRS", 16)
     return tmp_path
 
 

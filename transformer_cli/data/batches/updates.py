@@ -70,6 +70,14 @@ class StreamPosition(NamedTuple):
         """All numbers in one list."""
         return [self.epoch, self.batch, *self.stream]
 
+    def known_to_all(self, maxima: Callable[..., Sequence[int]]) -> "StreamPosition":
+        """The position in all parts of a stream, of which each process knows its own and has zeros for the others.
+
+        Args:
+            maxima: gives the largest value of each number, of all processes.
+        """
+        return self.of(maxima(*self.numbers()))
+
 
 AnyPosition = Position | StreamPosition
 

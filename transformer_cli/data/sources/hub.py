@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.config.data import HubCorpus, HubData
+from transformer_cli.data.corpus_part import WHOLE, CorpusPart
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.sources.commits import commit_of, is_format
 from transformer_cli.data.sources.decompression import beginning_digest, file_digest
@@ -30,9 +31,14 @@ COMMIT_OF = "commit of"
 
 
 def read_hub(
-    data: HubData, index: int, report: ReadingReport, *, first: int = 0
+    data: HubData,
+    index: int,
+    report: ReadingReport,
+    *,
+    first: int = 0,
+    part: CorpusPart = WHOLE,
 ) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of `data.corpora[index]`, in the order of the data set, from row `first` on.
+    """Yield the pairs of a part of `data.corpora[index]`, in the order of the data set, from row `first` of the part on.
 
     Raises:
         MissingInputError: the hub cannot be reached, or has no such data set.
@@ -41,7 +47,8 @@ def read_hub(
     corpus = data.corpora[index]
     name = " ".join(filter(None, (corpus.dataset, corpus.config)))
     num_rows_before = report.num_rows
-    yield from decode_pairs(_raw_pairs(data, index, name, first), (name, name), "error", report)
+    rows = _raw_pairs(data, index, name, first, part)
+    yield from decode_pairs(rows, (name, name), "error", report)
     if not first and report.num_rows == num_rows_before:
         raise DataError(f"{name}: its split {corpus.dataset_split} has no rows")
 
@@ -71,10 +78,12 @@ def hub_files(data: HubData, index: int) -> dict[str, Path]:
     return {name_under_root(path, data.root): path for path in paths}
 
 
-def _raw_pairs(data: HubData, index: int, name: str, first: int) -> Iterator[RawPair]:
+def _raw_pairs(
+    data: HubData, index: int, name: str, first: int, part: CorpusPart
+) -> Iterator[RawPair]:
     corpus = data.corpora[index]
-    rows = pairs_of(_rows(corpus, data, name, first), Fields.of(data, index), name)
-    pairs = islice(rows, corpus.max_pairs and max(0, corpus.max_pairs - first))
+    rows = pairs_of(_rows(corpus, data, name, first, part), Fields.of(data, index), name)
+    pairs = islice(rows, corpus.max_pairs and max(0, part.num_rows(corpus.max_pairs) - first))
     if not corpus.streamed:
         return pairs
     # The split and the weight decide nothing about the rows that are read.
@@ -83,7 +92,9 @@ def _raw_pairs(data: HubData, index: int, name: str, first: int) -> Iterator[Raw
     return read_once(name, f"{settings} {languages} {data.root}", pairs)
 
 
-def _rows(corpus: HubCorpus, data: HubData, name: str, first: int) -> Iterator[Mapping[str, Any]]:
+def _rows(
+    corpus: HubCorpus, data: HubData, name: str, first: int, part: CorpusPart
+) -> Iterator[Mapping[str, Any]]:
     import datasets
 
     if not sys.stderr.isatty():
@@ -92,7 +103,7 @@ def _rows(corpus: HubCorpus, data: HubData, name: str, first: int) -> Iterator[M
     folder = _local_folder(corpus, data)
     try:
         if folder is not None and saved_splits(folder) is not None:
-            yield from rows_of(load_saved(folder, corpus.dataset_split).skip(first))
+            yield from _rows_of_part(load_saved(folder, corpus.dataset_split), part, first)
             return
         rows = datasets.load_dataset(
             str(folder or corpus.dataset),
@@ -102,7 +113,7 @@ def _rows(corpus: HubCorpus, data: HubData, name: str, first: int) -> Iterator[M
             streaming=corpus.streamed or data.streaming,
             data_files=files or corpus.data_files,
         )
-        yield from rows_of(rows.skip(first))
+        yield from _rows_of_part(rows, part, first)
     except datasets.exceptions.DatasetNotFoundError as error:
         raise MissingInputError(
             f"{name}: the Hugging Face hub has no such data set, or restricts access to it: {_first_line(error)}",
@@ -119,6 +130,17 @@ def _rows(corpus: HubCorpus, data: HubData, name: str, first: int) -> Iterator[M
             f"{name}: the datasets library cannot read it: {_first_line(error)}",
             hint=f"check dataset, config and dataset_split ({corpus.dataset_split}) under data.corpora",
         ) from error
+
+
+def _rows_of_part(rows: Any, part: CorpusPart, first: int) -> Iterator[Mapping[str, Any]]:
+    """The rows of a part, from its row `first` on; a streamed data set is split by files if they can be dealt out equally."""
+    import datasets
+
+    is_stream = isinstance(rows, datasets.IterableDataset)
+    if is_stream and part.num_parts > 1 and rows.num_shards % part.num_parts == 0:
+        rows = rows.shard(num_shards=part.num_parts, index=part.number, contiguous=False)
+        return rows_of(rows.skip(first))
+    return islice(rows_of(rows.skip(part.row(first))), 0, None, part.num_parts)
 
 
 def _local_files(corpus: HubCorpus, data: HubData) -> list[Path]:

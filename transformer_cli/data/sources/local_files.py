@@ -1,11 +1,12 @@
 """Finds the local files of a corpus and reads their sentence pairs."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 from transformer_cli.config.data import FilesData, HubData
+from transformer_cli.data.corpus_part import WHOLE, CorpusPart
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.sources.decompression import COMPRESSIONS, beginning_digest, file_digest
 from transformer_cli.data.sources.fields import Fields
@@ -71,11 +72,17 @@ def read_files(data: FilesData, index: int, report: ReadingReport) -> Iterator[t
 
 
 def read_file(
-    files: CorpusFiles, data: FilesData, index: int, report: ReadingReport, *, first: int = 0
+    files: CorpusFiles,
+    data: FilesData,
+    index: int,
+    report: ReadingReport,
+    *,
+    first: int = 0,
+    part: CorpusPart = WHOLE,
 ) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of one of the files of `data.corpora[index]`, from row `first` on."""
+    """Yield the pairs of a part of one of the files of `data.corpora[index]`, from row `first` of the part on."""
     places = str(files.source), str(files.target)
-    rows = islice(raw_pairs(files, data, index), first, None)
+    rows = part.rows(raw_pairs(files, data, index), first=first)
     return decode_pairs(rows, places, data.undecodable, report)
 
 

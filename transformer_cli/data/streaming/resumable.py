@@ -5,6 +5,7 @@ from itertools import islice
 from typing import NamedTuple, TypeGuard
 
 from transformer_cli.config import DataConfig, FilesData, HubData
+from transformer_cli.data.corpus_part import WHOLE, CorpusPart
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.sources.corpus import direction_numbers, in_directions
 from transformer_cli.data.sources.hub import read_hub
@@ -17,19 +18,23 @@ class Place(NamedTuple):
     file: int = 0
     """The number of the file, in the order of reading; a data set of the hub counts as one file."""
     row: int = 0
-    """Rows of this file that were read already."""
+    """Rows of this file, or of the part of it that is read, that were read already."""
 
 
 class StreamedCorpora:
-    """The training corpora, each read once from its place to its end.
+    """A part of the training corpora, each read once from its place to its end.
 
     Args:
         data: a data section with `streaming`.
-        places: one for each training corpus.
+        places: one for each training corpus, within the part.
+        part: which of the `data.stream_parts` parts is read.
     """
 
-    def __init__(self, data: FilesData | HubData, places: list[Place]) -> None:
+    def __init__(
+        self, data: FilesData | HubData, places: list[Place], part: CorpusPart = WHOLE
+    ) -> None:
         self._data = data
+        self._part = part
         self._corpora = training_corpora(data)
         self.places = list(places)
         both = zip(self._corpora, places, strict=True)
@@ -50,17 +55,20 @@ class StreamedCorpora:
         return taken
 
     def _rows_from(self, index: int, start: Place) -> Iterator[tuple[tuple[str, str], Place]]:
-        data = self._data
+        data, part = self._data, self._part
         if isinstance(data, HubData):
             yield from _placed(
-                lambda report, first: read_hub(data, index, report, first=first), start
+                lambda report, first: read_hub(data, index, report, first=first, part=part), start
             )
             return
-        for number, files in enumerate(find_files(data, index)):
+        all_files = find_files(data, index)
+        own_files = part.files(all_files)
+        part_of_file = part if own_files is None else WHOLE
+        for number, files in enumerate(all_files if own_files is None else own_files):
             if number >= start.file:
                 yield from _placed(
                     lambda report, first, files=files: read_file(  # type: ignore[misc]
-                        files, data, index, report, first=first
+                        files, data, index, report, first=first, part=part_of_file
                     ),
                     start if number == start.file else Place(number),
                 )

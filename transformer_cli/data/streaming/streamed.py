@@ -4,41 +4,36 @@ The corpus is read in buffers. The pairs of a buffer are cleaned, encoded, shuff
 batches, as those of a pool of a stored corpus (order.py). A thread fills the next buffer while the batches of this one
 are used. The place where a buffer begins in the corpus is part of the position, so that a resumed run reads the same
 buffer again and goes on with the next batch. Duplicates are noticed inside a buffer only; held-out pairs everywhere.
+
+With `data.stream_parts: n` the corpus has n parts with buffers of their own, and batch i of an update comes from part
+i mod n. So the updates do not depend on the number of processes, but each process reads only the parts of its batches.
 """
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import chain, pairwise
-from typing import NamedTuple, Self
+from itertools import chain
+from typing import Self
 
 from transformer_cli.config import Config, FilesData, HubData
-from transformer_cli.data.batches.batch import Batch, collate_padded
-from transformer_cli.data.batches.encoded import EncodedPairs, encode_short_pairs
-from transformer_cli.data.batches.grouping import UpdateSize, update_batches
-from transformer_cli.data.batches.order import Budget, EpochOrder, Indices
+from transformer_cli.data.batches.batch import Batch
+from transformer_cli.data.batches.grouping import UpdateSize
+from transformer_cli.data.batches.order import EpochOrder
 from transformer_cli.data.batches.updates import (
     AnyPosition,
     Position,
-    Prefetcher,
     Share,
     StreamPosition,
     Updates,
 )
-from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.selection.cleaning import CleaningReport, clean
+from transformer_cli.data.corpus_part import CorpusPart
 from transformer_cli.data.selection.held_out import all_held_out_pairs, held_out_digests
-from transformer_cli.data.streaming.resumable import Place, StreamedCorpora, training_corpora
-from transformer_cli.errors import DataError
-from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.data.streaming.buffers import BufferStart, PartStream
+from transformer_cli.data.streaming.resumable import training_corpora
+from transformer_cli.errors import ConfigError, DataError
 from transformer_cli.text.tokenizer_pair import Tokenizers
 
 logger = logging.getLogger(__name__)
-
-BUFFER_PAIRS = 50_000
-"""Pairs that are shuffled and sorted together."""
-_MOST_BUFFERS = 1 << 32  # of an epoch; no two buffers of a run are shuffled alike
 
 
 class StreamedUpdates(Updates):
@@ -48,12 +43,13 @@ class StreamedUpdates(Updates):
         config: the corpora, the cleaning, the limits of a batch, and the seed.
         tokenizers: of source and target.
         order: that of the stored pairs, which are the first ones of the corpus; only for estimates.
-        size: how many batches make an update, over all processes; each process reads the whole stream.
+        size: how many batches make an update, over all processes.
         position: that of an earlier iterator, which this one continues.
         pin_memory: put batches in pinned memory, from which copies to a GPU are fast.
 
     Raises:
         DataError: the position is not one of these corpora.
+        ConfigError: the parts of the stream cannot be shared out.
     """
 
     def __init__(
@@ -68,7 +64,9 @@ class StreamedUpdates(Updates):
     ) -> None:
         assert isinstance(config.data, FilesData | HubData)
         stream = _Stream(config, config.data, tokenizers, order, size, pin_memory)
-        stream.buffer_at(position)  # an error about the position comes now, and not from the thread
+        stream.positions_at(
+            position
+        )  # an error about the position comes now, and not from the thread
         logger.info(
             "data.streaming: how many pairs an epoch has is not known; the figures given for an epoch count the first %s pairs only",
             f"{order.num_pairs():,}",
@@ -76,32 +74,6 @@ class StreamedUpdates(Updates):
         self._stream = stream
         self._position = position
         self._prefetcher = None
-
-
-class _Buffer(NamedTuple):
-    """Some pairs, and where the corpus goes on after them."""
-
-    start: "_Start"
-    pairs: EncodedPairs
-    after: "_Start"
-
-    @property
-    def number(self) -> int:
-        """Of the buffer, within the run."""
-        return self.start.epoch * _MOST_BUFFERS + self.start.number
-
-
-class _Start(NamedTuple):
-    """Where a buffer begins."""
-
-    epoch: int
-    number: int
-    """Of the buffer, within the epoch."""
-    places: tuple[Place, ...]
-
-    def position(self, num_batches: int) -> StreamPosition:
-        """The position after so many batches of this buffer."""
-        return StreamPosition(self.epoch, num_batches, (self.number, *chain(*self.places)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,69 +88,114 @@ class _Stream:
     pin_memory: bool
     share: Share = field(default=Share())
 
+    def __post_init__(self) -> None:
+        num_parts, num_batches = self.data.stream_parts, self.size.num_batches
+        if num_parts > 1 and num_batches % num_parts:
+            raise ConfigError(
+                f"data.stream_parts: an update has {num_batches} batches over all processes, and {num_parts} parts cannot give equally many",
+                hint="choose training.accumulate so that training.accumulate times the number of processes is a multiple of data.stream_parts",
+            )
+        num_processes = self.share.num_processes
+        if num_parts % num_processes and num_processes % num_parts:
+            raise ConfigError(
+                f"data.stream_parts: {num_parts} parts cannot be shared out among {num_processes} processes",
+                hint="one of the two numbers must be a multiple of the other",
+            )
+
     def shared(self, share: Share) -> Self:
+        if share.num_processes > self.data.stream_parts and share.rank == 0:
+            logger.info(
+                "data.stream_parts is %d, so each part of the stream is read by %d of the %d processes",
+                self.data.stream_parts,
+                share.num_processes // self.data.stream_parts,
+                share.num_processes,
+            )
         return replace(self, share=share)
 
     def updates(self, start: AnyPosition) -> Iterator[tuple[list[Batch], AnyPosition]]:
-        """Each update with the position after it."""
-        done = start.batch
-        for buffer in Prefetcher(self._buffers(self.buffer_at(start)), ahead=1):
-            collate = partial(self._collate, buffer.pairs)
-            groups = update_batches(self._order_of(buffer), self.size, buffer.number, first=done)
-            for group, next_group in pairwise(chain(groups, [None])):
-                assert group is not None
-                done += len(group)
-                position = buffer.start.position(done) if next_group else buffer.after.position(0)
-                yield self.share.collated(group, collate), position
-            done = 0
-
-    def buffer_at(self, position: AnyPosition) -> _Start:
-        """The buffer in which a position lies."""
-        num_corpora = len(training_corpora(self.data))
-        if isinstance(position, Position) or not position.stream:
-            return _Start(position.epoch, 0, (Place(),) * num_corpora)
-        number, *numbers = position.stream
-        if len(numbers) != 2 * num_corpora:
-            raise DataError(
-                f"the position in the data has {len(numbers)} numbers, where {num_corpora} corpora are streamed",
-                hint="undo the change of data.corpora, or start again, with another name or with --from-scratch",
-            )
-        places = zip(numbers[::2], numbers[1::2], strict=True)
-        return _Start(position.epoch, number, tuple(map(Place._make, places)))
-
-    def _buffers(self, start: _Start) -> Iterator[_Buffer]:
+        """Each update with the position after it, in which only the parts of this process are known."""
         held_out = held_out_digests(self.config, all_held_out_pairs(self.config))
+        starts = dict(enumerate(self.positions_at(start)))
+        positions: dict[int, StreamPosition] = {}
+        streams = {
+            part.number: self._part_stream(part).updates(
+                BufferStart.of(starts[part.number], self._num_corpora),
+                starts[part.number].batch,
+                held_out,
+            )
+            for part in self._own_parts()
+        }
         while True:
-            corpora = StreamedCorpora(self.data, list(start.places))
-            is_whole_epoch, num_kept = start.number == 0, 0
-            while pairs := corpora.take(BUFFER_PAIRS):
-                after = _Start(start.epoch, start.number + 1, tuple(corpora.places))
-                encoded = self._encode(pairs, held_out)
-                if len(encoded.corpora):
-                    yield _Buffer(start, encoded, after)
-                num_kept += len(encoded.corpora)
-                start = after
-            if is_whole_epoch and not num_kept:
-                raise DataError("the streamed corpora have no pair that cleaning keeps")
-            start = _Start(start.epoch + 1, 0, (Place(),) * len(start.places))
+            update: list[Batch] = []
+            for number, stream in streams.items():
+                batches, positions[number] = next(stream)
+                update += self._in_update(batches, CorpusPart(number, self.data.stream_parts))
+            yield sorted(update, key=lambda batch: batch.number), self._joined(positions)
 
-    def _order_of(self, buffer: _Buffer) -> EpochOrder:
-        """The order in which the pairs of a buffer are shuffled, as an epoch of its own."""
-        budget, num_pairs = Budget.of(self.config.training), len(buffer.pairs.corpora)
-        lengths, seed = buffer.pairs.lengths, self.config.seed
-        return EpochOrder(lengths, [num_pairs], [1.0], budget, seed, pool_size=num_pairs)
+    def positions_at(self, position: AnyPosition) -> list[StreamPosition]:
+        """The position in each part.
 
-    def _collate(self, pairs: EncodedPairs, indices: Indices) -> Batch:
-        batch = collate_padded(
-            *pairs.padded(indices, Tokenizer.pad_id),
-            sos_id=Tokenizer.sos_id,
-            pad_id=Tokenizer.pad_id,
-            sequence_format=SequenceFormat.of(self.data),
+        Raises:
+            DataError: the position is not one of these corpora and parts.
+        """
+        num_parts = self.data.stream_parts
+        if isinstance(position, Position) or not position.stream:
+            return [StreamPosition(position.epoch, 0, ())] * num_parts
+        numbers = position.numbers() if num_parts == 1 else list(position.stream)
+        length = 3 + 2 * self._num_corpora
+        if len(numbers) != num_parts * length:
+            raise DataError(
+                f"the position in the data has {len(numbers)} numbers, where {self._num_corpora} corpora are streamed in {num_parts} parts",
+                hint="undo the change of data.corpora or data.stream_parts, or start again, with another name or with --from-scratch",
+            )
+        return [
+            StreamPosition.of(numbers[at : at + length]) for at in range(0, len(numbers), length)
+        ]
+
+    def _joined(self, positions: Mapping[int, StreamPosition]) -> StreamPosition:
+        """One position of all parts, with zeros for those of other processes; epoch and batch are those of part 0."""
+        num_parts = self.data.stream_parts
+        if num_parts == 1:
+            return positions[0]
+        unknown = [0] * (3 + 2 * self._num_corpora)
+        numbers = [
+            positions[part].numbers() if part in positions else unknown for part in range(num_parts)
+        ]
+        epoch, batch, *_ = numbers[0]
+        return StreamPosition(epoch, batch, tuple(chain(*numbers)))
+
+    @property
+    def _num_corpora(self) -> int:
+        return len(training_corpora(self.data))
+
+    def _own_parts(self) -> list[CorpusPart]:
+        """Those from which the batches of this process come: batch i, of part i mod n, is of process i mod m."""
+        num_parts, (rank, num_processes) = self.data.stream_parts, self.share
+        own = range(rank % num_parts, num_parts, num_processes)
+        return [CorpusPart(number, num_parts) for number in own]
+
+    def _part_stream(self, part: CorpusPart) -> PartStream:
+        num_batches, target_tokens = self.size.num_batches, self.size.target_tokens
+        rank, num_processes = self.share
+        return PartStream(
+            self.config,
+            self.data,
+            self.tokenizers,
+            UpdateSize(num_batches // part.num_parts, target_tokens),
+            self.pin_memory,
+            part,
+            Share(rank // part.num_parts, -(-num_processes // part.num_parts)),
         )
-        return batch.pin_memory() if self.pin_memory else batch
 
-    def _encode(self, pairs: Sequence[SentencePair], held_out: Collection[bytes]) -> EncodedPairs:
-        rules = self.config.data.cleaning
-        kept = list(clean(pairs, rules, CleaningReport(), held_out=held_out))
-        sequence_format, max_length = SequenceFormat.of(self.data), self.config.model.max_length
-        return encode_short_pairs(kept, self.tokenizers, sequence_format, max_length)[0]
+    def _in_update(self, batches: list[Batch], part: CorpusPart) -> list[Batch]:
+        """The batches that a part gives to an update, with their numbers in it.
+
+        With several parts, batches without targets are added to the last ones of a buffer: then all processes make
+        equally many passes, without knowing of each other's buffers.
+        """
+        if part.num_parts == 1:
+            return batches
+        num_sharing = -(-self.share.num_processes // part.num_parts)
+        num_missing = -(-self.size.num_batches // (part.num_parts * num_sharing)) - len(batches)
+        batches = batches + [batches[0].without_targets()] * num_missing
+        return [replace(batch, number=part.row(batch.number)) for batch in batches]
