@@ -66,23 +66,26 @@ def write_streamed(folder: Path, text: str) -> None:
         (folder / f"{name}.tsv").write_text("".join(lines))
 
 
+@pytest.mark.parametrize(("num_parts", "length"), [(1, 5), (2, 2 + 2 * 5)])
 def test_two_processes_train_on_a_stream_as_one_does(
-    tfm: Tfm, launcher: Launcher, memory_folder: Path
+    tfm: Tfm, launcher: Launcher, memory_folder: Path, num_parts: int, length: int
 ) -> None:
     """Two stop at a signal in the second epoch, one goes on; with tags and both directions."""
-    lone = Tfm(launcher, memory_folder / "streamed")
+    lone = Tfm(launcher, memory_folder / f"streamed-{num_parts}")
     lone.folder.mkdir()
-    write_streamed(lone.folder, STREAMED)
+    streamed = STREAMED.replace("streaming: true", f"streaming: true\n  stream_parts: {num_parts}")
+    write_streamed(lone.folder, streamed)
     finished = lone("train", "--config", "tiny.yaml")
     assert finished.exit_code == 0, finished.talk
-    write_streamed(tfm.folder, STREAMED.replace("accumulate: 2", "accumulate: 1"))
+    write_streamed(tfm.folder, streamed.replace("accumulate: 2", "accumulate: 1"))
     stop = {1: [("at", "step", 7, "signal", "SIGTERM")]}
     main, other = run_ranks(tfm, "train", "--config", "tiny.yaml", faults=stop)
     assert (main.exit_code, other.exit_code) == (143, 143), main.talk + other.talk
     resumed = tfm("train", "--config", "tiny.yaml")
     assert resumed.exit_code == 0, resumed.talk
     run, expected = tfm.folder / "runs/tiny", lone.folder / "runs/tiny"
-    assert len(state_of(run)["progress"]["position"]) == 5, "a buffer, and a place in the corpus"
+    position = state_of(run)["progress"]["position"]
+    assert len(position) == length, "a buffer, and a place in the corpus, for each part"
     assert_close(run, expected)
     assert_same_reports(run, expected)
 

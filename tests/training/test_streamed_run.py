@@ -30,6 +30,7 @@ def config_of(name: str, *, max_steps: int, **data: Any) -> Config:
             "model": small | {"dropout": 0.1},
             "training": {
                 "batch_sentences": 3,
+                "accumulate": data.get("stream_parts", 1),
                 "max_steps": max_steps,
                 "validate_every": 100,
                 "save_every": 100,
@@ -46,10 +47,13 @@ def last_weights(run: Path) -> bytes:
     return (newest / "model.safetensors").read_bytes()
 
 
-def test_a_resumed_streamed_run_has_the_weights_of_the_uninterrupted_one(folder: Path) -> None:
-    train(config_of("whole", max_steps=19))
+@pytest.mark.parametrize("num_parts", [1, 3])
+def test_a_resumed_streamed_run_has_the_weights_of_the_uninterrupted_one(
+    folder: Path, num_parts: int
+) -> None:
+    train(config_of("whole", max_steps=19, stream_parts=num_parts))
     for max_steps in (2, 5, 14, 19):  # within a buffer, at its end, in the second epoch
-        run = train(config_of("parts", max_steps=max_steps))
+        run = train(config_of("parts", max_steps=max_steps, stream_parts=num_parts))
     assert last_weights(run.folder) == last_weights(folder / "runs/whole")
 
 
