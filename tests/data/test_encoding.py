@@ -13,7 +13,6 @@ import pytest
 from transformer_cli.config import Config
 from transformer_cli.data import encoding
 from transformer_cli.data.encoding import PairEncoder, number_of_workers
-from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.errors import TryAgainError
 
@@ -114,10 +113,11 @@ def test_a_process_that_is_killed_ends_the_preparation_with_a_hint(
 ) -> None:
     parent, encode = os.getpid(), PairEncoder.encode
 
-    def killed(self: PairEncoder, pairs: list[SentencePair], tokenizers: Any) -> Any:
-        if os.getpid() != parent and any(pair.source.startswith("300 ") for pair in pairs):
+    def killed(self: PairEncoder, rows: Any, tokenizers: Any) -> Any:
+        sources = rows.column("source").to_pylist()
+        if os.getpid() != parent and any(source.startswith("300 ") for source in sources):
             os.kill(os.getpid(), signal.SIGKILL)
-        return encode(self, pairs, tokenizers)
+        return encode(self, rows, tokenizers)
 
     monkeypatch.setattr(PairEncoder, "encode", killed)
     with pytest.raises(TryAgainError, match="was killed or not started") as raised:

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer_cli.data import text_file
-from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.text_file import StoredText, read_text, write_text
+from transformer_cli.data.pairs import SentencePair, pairs_of
+from transformer_cli.data.text_file import StoredText, read_rows, write_text
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
 PAIRS = st.lists(
@@ -23,7 +23,7 @@ def test_text_comes_back_whatever_is_in_it(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_file, "PAIRS_AT_ONCE", at_once)
         write_text(path, iter(pairs))
-    chunks = list(read_text(path))
+    chunks = list(map(pairs_of, read_rows(path)))
     assert [pair for chunk in chunks for pair in chunk] == pairs
     assert all(len(chunk) <= at_once for chunk in chunks)
     assert list(StoredText(path, ("source",))) == [pair.source for pair in pairs]
@@ -32,7 +32,7 @@ def test_text_comes_back_whatever_is_in_it(
 
 def test_a_file_can_be_deleted_while_it_is_read(tmp_path: Path) -> None:
     write_text(tmp_path / "a", [SentencePair("uno", "one")])
-    chunks = read_text(tmp_path / "a")
+    chunks = map(pairs_of, read_rows(tmp_path / "a"))
     assert next(chunks) == [SentencePair("uno", "one")]
     (tmp_path / "a").unlink()
     assert list(chunks) == []

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from transformer_cli.config import Config
 from transformer_cli.data.batches.encoded import EncodedPairs, encode_short_pairs
-from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.pairs import Rows, SentencePair, pairs_of
 from transformer_cli.data.report import DataReport
 from transformer_cli.data.selection.cleaning import excerpt
-from transformer_cli.data.text_file import PAIRS_AT_ONCE, pairs_of, read_batches, read_text
+from transformer_cli.data.text_file import PAIRS_AT_ONCE, read_rows
 from transformer_cli.errors import TryAgainError
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers, tokenizer_files
@@ -60,7 +60,7 @@ def encoded_text(
     if num_workers > 1:
         batches = _encoded_by_workers(text, num_batches, encoder, num_workers)
     else:
-        batches = (encoder.encode(pairs, tokenizers) for pairs in read_text(text))
+        batches = (encoder.encode(rows, tokenizers) for rows in read_rows(text))
     num_seen = 0
     for encoded, is_kept in batches:
         if not is_kept.all():
@@ -95,9 +95,9 @@ class PairEncoder:
     sequence_format: SequenceFormat
     max_length: int
 
-    def encode(self, pairs: list[SentencePair], tokenizers: Tokenizers) -> Batch:
+    def encode(self, rows: Rows, tokenizers: Tokenizers) -> Batch:
         """The ids of a batch."""
-        return encode_short_pairs(pairs, tokenizers, self.sequence_format, self.max_length)
+        return encode_short_pairs(rows, tokenizers, self.sequence_format, self.max_length)
 
 
 class _Worker:
@@ -108,13 +108,13 @@ class _Worker:
         self._tokenizers = load_tokenizers(
             files.__contains__, lambda name: Tokenizer.from_json(files[name])
         )
-        self._encoder, self._unread, self._num_passed = encoder, read_batches(text), 0
+        self._encoder, self._unread, self._num_passed = encoder, read_rows(text), 0
 
     def encoded(self, number: int) -> Batch:
         """The batch with this number; numbers never decrease, because processes take the next one that is left."""
         rows = next(islice(self._unread, number - self._num_passed, None))
         self._num_passed = number + 1
-        return self._encoder.encode(pairs_of(rows), self._tokenizers)
+        return self._encoder.encode(rows, self._tokenizers)
 
 
 _workers: list[_Worker] = []
@@ -167,5 +167,5 @@ def _encoded_by_workers(
 
 def _pair_at(text: Path, number: int) -> SentencePair:
     """The pair with this number, from 0, of a file of `write_text`."""
-    pairs = next(islice(read_text(text), number // PAIRS_AT_ONCE, None))
-    return pairs[number % PAIRS_AT_ONCE]
+    rows = next(islice(read_rows(text), number // PAIRS_AT_ONCE, None))
+    return pairs_of(rows.slice(number % PAIRS_AT_ONCE, 1))[0]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from transformer_cli.escaping import on_one_line
 from transformer_cli.text.normalization import compose
@@ -18,6 +18,28 @@ class SentencePair(NamedTuple):
     """Index into `data.corpora`."""
     direction: int = 0
     """Index into `data.directions`."""
+
+
+Rows = Any
+"""Pairs as a record batch of pyarrow, with a column for each field of `SentencePair`."""
+
+
+def rows_of(pairs: Sequence[SentencePair]) -> Rows:
+    """The pairs as rows. Their texts have no lone surrogates, which UTF-8 cannot express."""
+    import pyarrow as pa
+
+    numbers = {"corpus": pa.uint16(), "direction": pa.uint16()}
+    schema = pa.schema({"source": pa.string(), "target": pa.string(), **numbers})
+    columns = zip(*pairs, strict=True) if pairs else [()] * len(schema)
+    return pa.record_batch(
+        [pa.array(*one) for one in zip(columns, schema.types, strict=True)], schema=schema
+    )
+
+
+def pairs_of(rows: Rows) -> list[SentencePair]:
+    """The pairs of rows."""
+    columns = (column.to_pylist() for column in rows.columns)
+    return list(map(SentencePair._make, zip(*columns, strict=True)))
 
 
 def pair_digest(pair: SentencePair) -> bytes:

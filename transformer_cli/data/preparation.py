@@ -18,7 +18,7 @@ from transformer_cli.data.batches.encoded import (
 from transformer_cli.data.batches.order import epoch_order, padding_share
 from transformer_cli.data.encoding import encoded_text
 from transformer_cli.data.extended_tokenizers import are_extended, extended_tokenizers, require_tags
-from transformer_cli.data.pairs import ReadingReport, SentencePair
+from transformer_cli.data.pairs import ReadingReport, SentencePair, rows_of
 from transformer_cli.data.report import DataReport
 from transformer_cli.data.selection import clean
 from transformer_cli.data.selection.cleaning import CleaningReport, check_dropped_share
@@ -183,7 +183,8 @@ def _build(config: Config, folder: Path, tokenizers: Tokenizers | None, *, has_b
     report.num_pairs = {"train": report.source.train.num_sentences, **report.num_pairs}
     validation = held_out["validation"].pairs
     sequence_format = SequenceFormat.of(config.data)
-    report.count(encode_pairs(validation, *tokenizers, sequence_format), "validation")
+    encoded = encode_pairs(rows_of(validation), *tokenizers, sequence_format)
+    report.count(encoded, "validation")
     train = EncodedCorpus.open(folder / TRAIN, num_corpora=num_corpora(config))
     order = epoch_order(train.lengths, train.corpus_sizes, config)
     report.padding_share = padding_share(order)

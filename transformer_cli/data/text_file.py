@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.pairs import Rows, SentencePair, rows_of
 
 PAIRS_AT_ONCE = 10_000
 
@@ -20,27 +19,13 @@ def write_text(path: Path, pairs: Iterable[SentencePair]) -> int:
     """Write pairs to an Arrow file, 10,000 at a time; returns their number."""
     import pyarrow as pa
 
-    numbers = {"corpus": pa.uint16(), "direction": pa.uint16()}
-    schema = pa.schema({"source": pa.string(), "target": pa.string(), **numbers})
     remaining, num_pairs = iter(pairs), 0
+    schema = rows_of([]).schema
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
         while chunk := list(islice(remaining, PAIRS_AT_ONCE)):
-            columns = [list(column) for column in zip(*chunk, strict=True)]
-            writer.write_batch(pa.record_batch(columns, schema=schema))
+            writer.write_batch(rows_of(chunk))
             num_pairs += len(chunk)
     return num_pairs
-
-
-def read_text(path: Path) -> Iterator[list[SentencePair]]:
-    """The pairs of an Arrow file, 10,000 at a time."""
-    for batch in read_batches(path):
-        yield pairs_of(batch)
-
-
-def pairs_of(rows: Any) -> list[SentencePair]:
-    """The pairs of a table of Arrow, or of a batch of its rows."""
-    columns = (column.to_pylist() for column in rows.columns)
-    return list(map(SentencePair._make, zip(*columns, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +38,12 @@ class StoredText:
 
     def __iter__(self) -> Iterator[str]:
         for side in self.sides:
-            for batch in read_batches(self.path):
-                yield from batch.column(side).to_pylist()
+            for rows in read_rows(self.path):
+                yield from rows.column(side).to_pylist()
 
 
-def read_batches(path: Path) -> Iterator[Any]:
-    """The batches of an Arrow file, as record batches of pyarrow."""
+def read_rows(path: Path) -> Iterator[Rows]:
+    """The pairs of an Arrow file, 10,000 at a time."""
     import pyarrow as pa
 
     with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:

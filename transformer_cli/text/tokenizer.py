@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.errors import DataError
 from transformer_cli.text import tokenizer_file
+from transformer_cli.text.caching.word_cache import WordCache, as_bytes
 from transformer_cli.text.normalization import without_surrogates
 from transformer_cli.text.sentencepiece.listed_ids import ListedIds
 from transformer_cli.text.sentencepiece.piece_cache import PieceCache
@@ -15,7 +16,6 @@ from transformer_cli.text.sentencepiece.sentencepiece_layout import SentencePiec
 from transformer_cli.text.tokenizer_file import tokenizer_errors_explained
 from transformer_cli.text.tokenizer_layout import BYTE_TOKENS
 from transformer_cli.text.vocabulary import learn_model
-from transformer_cli.text.word_cache import WordCache, as_bytes
 from transformer_cli.text.word_split import SPECIALS, UNK, continues_word
 
 if (
@@ -67,16 +67,16 @@ class Tokenizer:
         """The ids of a text, without special tokens; the string `[EOS]` in a text is ordinary text."""
         return memoryview(self._words.encode(text)).cast("I").tolist()
 
-    def encode_batch(self, texts: Iterable[str], *, with_end: bool = False) -> "IdLists":
+    def encode_column(self, texts: Any, *, with_end: bool = False) -> "IdLists":
         """The ids of each text, as `encode` gives them.
 
         Args:
+            texts: an array of strings of pyarrow.
             with_end: whether [EOS] follows the ids of each text.
         """
-        from transformer_cli.text.id_lists import IdLists
+        from transformer_cli.text.caching.word_columns import encode_column
 
-        end = as_bytes([self.eos_id]) if with_end else b""
-        return IdLists.from_bytes(self._words.encode_batch(texts, end))
+        return encode_column(texts, self._words, as_bytes([self.eos_id]) if with_end else b"")
 
     def decode(self, ids: Iterable[int], for_unknown: Sequence[str] = ()) -> str:
         """The text of ids; [PAD], [SOS], [EOS] and tags are left out, [UNK] is shown.

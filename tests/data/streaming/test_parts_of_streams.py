@@ -130,9 +130,9 @@ def encoded_by(
     encoded: list[str] = []
     encode = buffers.encode_short_pairs
 
-    def noted(pairs: list[Any], *arguments: Any) -> Any:
-        encoded.extend(pair.source for pair in pairs)
-        return encode(pairs, *arguments)
+    def noted(rows: Any, *arguments: Any) -> Any:
+        encoded.extend(rows.column("source").to_pylist())
+        return encode(rows, *arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(buffers, "encode_short_pairs", noted)

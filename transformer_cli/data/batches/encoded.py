@@ -1,7 +1,6 @@
 """Sentence pairs as token ids, in a memory-mapped Arrow file."""
 
 from collections.abc import Iterable, Sequence
-from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer_cli.data.batches.order import Indices
-from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.pairs import Rows
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.id_lists import IdLists
 from transformer_cli.text.padding import Padded, gather_padded
@@ -183,20 +182,24 @@ def _list_array(lists: IdLists, id_type: Any) -> Any:
 
 
 def encode_pairs(
-    pairs: Sequence[SentencePair],
+    rows: Rows,
     source_tokenizer: Tokenizer,
     target_tokenizer: Tokenizer,
     sequence_format: SequenceFormat,
 ) -> EncodedPairs:
-    """The ids of pairs: each side ends with [EOS] if the format has one, and the source begins with its tags."""
+    """The ids of pairs: each side ends with [EOS] if the format has one, and the source begins with its tags.
+
+    Args:
+        rows: the pairs, as of `rows_of`.
+    """
     with_end = sequence_format.has_end
-    source = source_tokenizer.encode_batch([pair.source for pair in pairs], with_end=with_end)
-    target = target_tokenizer.encode_batch([pair.target for pair in pairs], with_end=with_end)
-    corpora = np.fromiter((pair.corpus for pair in pairs), np.uint16, len(pairs))
+    source = source_tokenizer.encode_column(rows.column("source"), with_end=with_end)
+    target = target_tokenizer.encode_column(rows.column("target"), with_end=with_end)
+    corpora: NDArray[np.uint16] = rows.column("corpus").to_numpy()
     if tags := sequence_format.tags:
         ids = np.array([source_tokenizer.tag_id(tag) for tag in tags], np.uint32)
-        first = ids[[pair.direction for pair in pairs]]
-        source = source.with_first(first, np.ones(len(pairs), bool))
+        first = ids[rows.column("direction").to_numpy()]
+        source = source.with_first(first, np.ones(len(first), bool))
     if corpus_tags := sequence_format.corpus_tags:
         unused = source_tokenizer.unk_id
         ids = np.array(
@@ -207,19 +210,21 @@ def encode_pairs(
 
 
 def encode_short_pairs(
-    pairs: Sequence[SentencePair],
+    rows: Rows,
     tokenizers: Tokenizers,
     sequence_format: SequenceFormat,
     max_length: int,
 ) -> tuple[EncodedPairs, NDArray[np.bool_]]:
-    """The pairs whose sides both have at most `max_length` ids, encoded; and a mask of `pairs`: True if kept."""
+    """The pairs whose sides both have at most `max_length` ids, encoded; and a mask of `rows`: True if kept."""
+    from pyarrow import compute
+
     # A line with more characters counts as too long, because encoding it would take seconds and gigabytes.
     max_characters = max(MAX_LEARNED_CHARACTERS, MAX_CHARACTERS_PER_TOKEN * max_length)
-    has_few = [max(len(pair.source), len(pair.target)) <= max_characters for pair in pairs]
-    is_kept = np.array(has_few, bool)
+    lengths = (compute.utf8_length(rows.column(side)) for side in ("source", "target"))
+    is_kept: NDArray[np.bool_] = np.maximum(*(one.to_numpy() for one in lengths)) <= max_characters
     if not is_kept.all():
-        pairs = list(compress(pairs, has_few))
-    encoded = encode_pairs(pairs, *tokenizers, sequence_format)
+        rows = rows.filter(is_kept)
+    encoded = encode_pairs(rows, *tokenizers, sequence_format)
     is_short = encoded.longest() <= max_length
     is_kept[is_kept] = is_short
     return encoded.select(is_short), is_kept

@@ -13,7 +13,7 @@ from transformer_cli.data.batches.grouping import UpdateSize, update_batches
 from transformer_cli.data.batches.order import Budget, EpochOrder, Indices
 from transformer_cli.data.batches.updates import Prefetcher, Share, StreamPosition
 from transformer_cli.data.corpus_part import CorpusPart
-from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.pairs import SentencePair, rows_of
 from transformer_cli.data.selection.cleaning import CleaningReport, clean
 from transformer_cli.data.streaming.resumable import Place, StreamedCorpora
 from transformer_cli.errors import DataError
@@ -144,4 +144,5 @@ class PartStream:
         rules = self.config.data.cleaning
         kept = list(clean(pairs, rules, CleaningReport(), held_out=held_out))
         sequence_format, max_length = SequenceFormat.of(self.data), self.config.model.max_length
-        return encode_short_pairs(kept, self.tokenizers, sequence_format, max_length)[0]
+        rows = rows_of(kept)
+        return encode_short_pairs(rows, self.tokenizers, sequence_format, max_length)[0]

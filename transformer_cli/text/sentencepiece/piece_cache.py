@@ -5,9 +5,9 @@ can change how the word beside it is normalised: such as a combining mark at its
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from transformer_cli.text.word_cache import MAX_CACHED_WORDS, as_bytes
+from transformer_cli.text.caching.word_cache import MAX_CACHED_WORDS, as_bytes
 
 # Letters, digits and common marks; combining marks and format characters are not among them.
 _PLAIN = re.compile(r"[\w!-/:-@\[-^`{-~«»¡¿°\u2010-\u2015\u2018-\u201e\u2026€£]{1,40}")
@@ -22,21 +22,17 @@ class PieceCache:
 
     def __init__(self, encode_text: Callable[[str], list[int]]) -> None:
         self._encode_text = encode_text
-        self._words = _Words(encode_text)
+        self.first_words = self.later_words = _Words(encode_text)
 
     def __len__(self) -> int:
-        return len(self._words)
+        return len(self.later_words)
 
     def encode(self, text: str) -> bytes:
         """The ids of a text."""
         try:
-            return b"".join(map(self._words.__getitem__, text.split(" ")))
+            return b"".join(map(self.later_words.__getitem__, text.split(" ")))
         except KeyError:
             return as_bytes(self._encode_text(text))
-
-    def encode_batch(self, texts: Iterable[str], end: bytes = b"") -> list[bytes]:
-        """The ids of each text, with the ids `end` after them."""
-        return [self.encode(text) + end for text in texts]
 
 
 class _Words(dict[str, bytes]):

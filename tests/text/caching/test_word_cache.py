@@ -3,13 +3,14 @@
 import re
 import unicodedata
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.text import word_cache
+from transformer_cli.text.caching import word_cache
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 LATIN = [
@@ -99,16 +100,28 @@ def test_every_letter_that_is_taken_for_plain_is_encoded_as_the_library_does(
         assert TRAINED[kind].encode(text) == ENGINES[kind].encode(text).ids
 
 
-def test_a_batch_has_the_ids_of_each_text_and_the_end_symbol_if_asked() -> None:
-    tokenizer = TRAINED["bpe of bytes"]
-    texts = [*LATIN, "", "x"]
-    alone = [tokenizer.encode(text) for text in texts]
-    batch = tokenizer.encode_batch(texts)
-    assert batch.ids.tolist() == [index for ids in alone for index in ids]
-    assert batch.lengths.tolist() == [len(ids) for ids in alone]
-    ended = tokenizer.encode_batch(texts, with_end=True)
-    assert ended.ids.tolist() == [index for ids in alone for index in (*ids, tokenizer.eos_id)]
-    assert tokenizer.encode_batch([]).ids.tolist() == []
+@settings(max_examples=200, deadline=None)
+@given(st.lists(TEXTS.map("".join), max_size=8), st.sampled_from(list(TRAINED)), st.booleans())
+@example(["", "states' laws", "12. ", "x x", "states' laws", "L'acqua"], "bpe of bytes", True)
+@example(["x", "' 's x"], "wordlevel", False)
+def test_a_column_has_the_ids_of_each_text_and_the_end_symbol_if_asked(
+    texts: list[str], kind: str, with_end: bool
+) -> None:
+    tokenizer, end = TRAINED[kind], [Tokenizer.eos_id] * with_end
+    alone = [ENGINES[kind].encode(text).ids + end for text in texts]
+    for _ in range(2):  # the second time all words are in the cache
+        found = tokenizer.encode_column(pa.array(texts, pa.string()), with_end=with_end)
+        assert found.ids.tolist() == [index for ids in alone for index in ids]
+        assert found.lengths.tolist() == [len(ids) for ids in alone]
+
+
+def test_a_part_of_a_column_has_the_ids_of_its_texts() -> None:
+    tokenizer, texts = TRAINED["bpe of bytes"], [*LATIN, "", "states' laws", "x"]
+    for start, length in ((0, 2), (1, 3), (3, 2), (2, 0)):
+        found = tokenizer.encode_column(pa.array(texts).slice(start, length))
+        alone = [tokenizer.encode(text) for text in texts[start : start + length]]
+        assert found.ids.tolist() == [index for ids in alone for index in ids]
+        assert found.lengths.tolist() == [len(ids) for ids in alone]
 
 
 def test_the_cache_is_bounded_and_a_full_one_gives_the_same_ids(

@@ -36,19 +36,19 @@ class WordCache:
     ) -> None:
         prefix = len(encode_text("a"))
         self._pieces = _Bounded(lambda piece: as_bytes(encode_piece(piece)))
-        self._later_words = _Words(
+        self.later_words = _Words(
             lambda word: self._plain(word) or as_bytes(encode_text(f"a {word}")[prefix:])
         )
-        self._first_words = _Words(
+        self.first_words = _Words(
             lambda word: (
-                self._later_words[word] if _PLAIN.fullmatch(word) else as_bytes(encode_text(word))
+                self.later_words[word] if _PLAIN.fullmatch(word) else as_bytes(encode_text(word))
             )
         )
         self._later_parts = _Bounded(lambda part: as_bytes(encode_text(f"a {part}")[prefix:]))
         self._first_parts = _Bounded(lambda part: as_bytes(encode_text(part)))
 
     def __len__(self) -> int:
-        words = self._later_words, self._first_words
+        words = self.later_words, self.first_words
         caches = *words, self._later_parts, self._first_parts, self._pieces
         return sum(map(len, caches))
 
@@ -57,15 +57,10 @@ class WordCache:
         words = text.split(" ")
         try:
             remaining = iter(words)
-            first = self._first_words[next(remaining)]
-            return first + b"".join(map(self._later_words.__getitem__, remaining))
+            first = self.first_words[next(remaining)]
+            return first + b"".join(map(self.later_words.__getitem__, remaining))
         except KeyError:
             return b"".join(self._of_parts(words))
-
-    def encode_batch(self, texts: Iterable[str], end: bytes = b"") -> list[bytes]:
-        """The ids of each text, with the ids `end` after them."""
-        encode = self.encode
-        return [encode(text) + end for text in texts]
 
     def _of_parts(self, words: list[str]) -> Iterator[bytes]:
         parts = _parts(words)
@@ -73,7 +68,7 @@ class WordCache:
         for part in parts:
             is_word = " " not in part and part and can_be_encoded_alone(part)
             if is_word and len(part) <= MAX_CACHED_CHARACTERS:
-                yield self._later_words[part]
+                yield self.later_words[part]
             else:
                 yield self._later_parts[part]
 
