@@ -11,7 +11,7 @@ from transformer_cli.errors import ConfigError, DataError
 from transformer_cli.interchange.hugging_face.embedding_tables import TableForm, Vocabularies
 from transformer_cli.interchange.hugging_face.from_hugging_face import (
     from_hugging_face,
-    restored_state,
+    restored_model,
     with_rows,
 )
 from transformer_cli.interchange.hugging_face.model_classes import fitting_class, obstacles
@@ -81,9 +81,38 @@ def test_an_exported_model_comes_back_bit_for_bit(
     state = model.state_dict()
     config = hugging_face_config(model.config, vocabularies)
     tensors = hugging_face_tensors(model.config, vocabularies, state)
-    back = restored_state(model.config, vocabularies, config, tensors)
+    restored = restored_model(model.config, vocabularies, config, tensors)
+    assert restored.config == model.config
+    back = restored.state
     assert back.keys() == state.keys()
     assert all(torch.equal(back[name], state[name]) for name in state)
+
+
+@SHAPE
+def test_positions_that_transformers_has_trained_come_back_as_learned_positions(
+    changes: dict[str, Any], vocabularies: Vocabularies, tmp_path: Path
+) -> None:
+    model = random_model(changes, vocabularies)
+    theirs = in_transformers(model, vocabularies, tmp_path)
+    with torch.no_grad():
+        for stack in (theirs.model.encoder, theirs.model.decoder):
+            stack.embed_positions.weight.add_(0.1 * torch.randn(stack.embed_positions.weight.shape))
+    saves_positions = fitting_class(model.config).saves_positions
+    if not saves_positions:  # Marian makes its sinusoids anew when it is loaded
+        theirs.save_pretrained(tmp_path / "saved")
+        theirs = type(theirs).from_pretrained(tmp_path / "saved").eval()
+    config, tensors = theirs.config.to_dict(), theirs.state_dict()
+    restored = restored_model(model.config, vocabularies, config, tensors)
+    assert restored.config.positions == ("learned" if saves_positions else model.config.positions)
+    assert restored.config.max_length == model.config.max_length
+    sizes = vocabularies.source_size, vocabularies.target_size
+    ours = Transformer(restored.config, *sizes).eval()
+    ours.load_state_dict(restored.state)
+    source_ids, mask, decoder_input_ids = random_batch(vocabularies)
+    offset = offset_of(model, vocabularies)
+    found = logits_of(theirs, source_ids + offset, mask, decoder_input_ids)
+    expected = ours(source_ids, mask, decoder_input_ids)
+    torch.testing.assert_close(found[..., : sizes[1]], expected, rtol=0.0, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["Marian", "Pegasus", "Bart", "MBart"])
@@ -220,4 +249,4 @@ def test_a_bias_that_another_program_has_trained_is_no_longer_left_out() -> None
     tensors = hugging_face_tensors(model.config, SHARED, model.state_dict())
     tensors["model.encoder.layers.0.self_attn.q_proj.bias"] += 0.1
     with pytest.raises(DataError, match=r"q_proj\.bias is not zero"):
-        restored_state(model.config, SHARED, config, tensors)
+        restored_model(model.config, SHARED, config, tensors)

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from transformer_cli.checkpoint import load_trained
+from transformer_cli.checkpoint import TrainedModel, load_trained
 from transformer_cli.errors import DataError, MissingInputError
-from transformer_cli.porting.exporting.export_run import export_run
 from transformer_cli.porting.exporting.hugging_face_format import HuggingFaceFormat
 from transformer_cli.porting.importing.import_folder import import_folder
 from transformer_cli.porting.importing.imported_model import Wishes
@@ -17,12 +16,18 @@ from ..exporting.test_hugging_face_export import BPE, RUNS
 from ..small_runs import ENGLISH, random_run
 
 
-@pytest.mark.parametrize("changes", RUNS.values(), ids=RUNS)
-def test_an_exported_run_comes_back_bit_for_bit(changes: dict[str, Any], tmp_path: Path) -> None:
-    trained = random_run(tmp_path / "run", **changes)
-    with torch.no_grad():  # with large weights, rounding alone changes the logits
+def run_with_small_weights(folder: Path, **changes: Any) -> TrainedModel:
+    """A random run; with large weights, rounding alone would change its logits."""
+    trained = random_run(folder, **changes)
+    with torch.no_grad():
         for parameter in trained.model.parameters():
             parameter.mul_(0.25)
+    return trained
+
+
+@pytest.mark.parametrize("changes", RUNS.values(), ids=RUNS)
+def test_an_exported_run_comes_back_bit_for_bit(changes: dict[str, Any], tmp_path: Path) -> None:
+    trained = run_with_small_weights(tmp_path / "run", **changes)
     (tmp_path / "out").mkdir()
     HuggingFaceFormat().write(trained, tmp_path / "out", quantization=None)
     _, run = import_folder(tmp_path / "out", "back", Wishes(), runs_folder=tmp_path / "runs")
@@ -40,8 +45,10 @@ def test_an_exported_run_comes_back_bit_for_bit(changes: dict[str, Any], tmp_pat
 def test_what_transformers_has_trained_further_comes_back(tmp_path: Path) -> None:
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-    trained = random_run(tmp_path / "run", tokenizer=BPE, dropout=0.0)
-    folder = export_run(trained, HuggingFaceFormat(), tmp_path / "out", lines=ENGLISH).path
+    trained = run_with_small_weights(tmp_path / "run", tokenizer=BPE, dropout=0.0)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    HuggingFaceFormat().write(trained, folder, quantization=None)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForSeq2SeqLM.from_pretrained(folder)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)

@@ -24,6 +24,7 @@ from transformer_cli.interchange.hugging_face.model_classes import (
     ModelClass,
     fitting_class,
 )
+from transformer_cli.interchange.hugging_face.to_hugging_face import position_table
 from transformer_cli.interchange.hugging_face.weight_names import (
     bias_in_order,
     column_order,
@@ -31,6 +32,12 @@ from transformer_cli.interchange.hugging_face.weight_names import (
     parts,
 )
 from transformer_cli.model.positions import sines_and_cosines
+
+_POSITIONS = (("encoder", "source"), ("decoder", "target"))
+_ROUNDING = 1e-3
+"""Largest difference of a table of sinusoids; checkpoints in float16 have an error of up to 2.5e-4."""
+_ROUNDING_OF_FLOAT32 = 1e-4
+"""The same in float32: programs compute sines and cosines in different ways."""
 
 
 class ForeignModel(NamedTuple):
@@ -61,13 +68,15 @@ def from_hugging_face(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) 
     return ForeignModel(ours, state, len(tables.source), len(tables.target))
 
 
-def restored_state(
+def restored_model(
     ours: ModelConfig,
     vocabularies: Vocabularies,
     config: Mapping[str, Any],
     tensors: Mapping[str, Tensor],
-) -> dict[str, Tensor]:
-    """The inverse of `hugging_face_tensors`: our weights, for the config that was exported.
+) -> ForeignModel:
+    """The inverse of `hugging_face_tensors`: our weights, with the config that was exported.
+
+    If transformers has trained the positions, too, the config says that they are learned.
 
     Args:
         ours: the config of the exported model.
@@ -81,10 +90,16 @@ def restored_state(
     model_class = fitting_class(ours)
     if _model_class(config) is not model_class:
         raise DataError(f"config.json: model_type is {config.get('model_type')!r}, but the settings of the model are those of {model_class.model_type!r}")  # fmt: skip
+    positions = _trained_positions(ours, model_class, tensors)
     tensors = {name: tensor.detach().to("cpu", torch.float32) for name, tensor in tensors.items()}
     tables = _read_tables(config, tensors, model_class)
     tables = our_tables(tables, vocabularies, TableForm.of(ours, vocabularies, model_class))
-    return _state(ours, model_class, tables, tensors)
+    state = _state(ours, model_class, tables, tensors)
+    if positions:
+        state |= positions
+        lengths = (len(table) for table in positions.values())
+        ours = ours.model_copy(update={"positions": "learned", "max_length": min(lengths)})
+    return ForeignModel(ours, state, len(tables.source), len(tables.target))
 
 
 def with_rows(model: ForeignModel, source_rows: list[int], target_rows: list[int]) -> ForeignModel:
@@ -178,7 +193,7 @@ def _position_kind(
     config: Mapping[str, Any], model_class: ModelClass, tensors: Mapping[str, Tensor]
 ) -> tuple[str, int]:
     """The kind of positions, and the number of them."""
-    names = [f"model.{stack}.embed_positions.weight" for stack in ("encoder", "decoder")]
+    names = [f"model.{stack}.embed_positions.weight" for stack, _ in _POSITIONS]
     found = [tensors[name] for name in names if name in tensors]
     num_positions = config.get("max_position_embeddings", 1024)
     if model_class.has_own_sinusoids and all(map(_are_sinusoids, found)):
@@ -192,8 +207,7 @@ def _position_kind(
 
 def _are_sinusoids(table: Tensor) -> bool:
     sines, cosines = sines_and_cosines(len(table), table.size(1), table.dtype, table.device)
-    # Checkpoints in float16 have sinusoids with an error of up to 2.5e-4.
-    return torch.allclose(table, torch.cat([sines, cosines], dim=-1), rtol=0.0, atol=1e-3)
+    return torch.allclose(table, torch.cat([sines, cosines], dim=-1), rtol=0.0, atol=_ROUNDING)
 
 
 def _state(
@@ -234,8 +248,35 @@ def _learned_positions(
         f"{side}_positions.weight": _tensor(tensors, f"model.{stack}.embed_positions.weight")[
             first : first + config.max_length
         ]
-        for stack, side in (("encoder", "source"), ("decoder", "target"))
+        for stack, side in _POSITIONS
     }
+
+
+def _trained_positions(
+    ours: ModelConfig, model_class: ModelClass, tensors: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Tables of positions that were written as sinusoids or zeros, and are others now; empty if they are the same.
+
+    BART and mBART have tables that are trained; transformers 5.24 trains the sinusoids of Pegasus, too.
+    """
+    if ours.positions == "learned" or not model_class.saves_positions:
+        return {}
+    written, first = position_table(ours, model_class), model_class.position_offset
+    found = [_tensor(tensors, f"model.{stack}.embed_positions.weight") for stack, _ in _POSITIONS]
+    is_exact = all(table.dtype == torch.float32 for table in found)
+    rounding = _ROUNDING_OF_FLOAT32 if is_exact else _ROUNDING
+    if all(_is_beginning(table, written, rounding) for table in found):
+        return {}
+    order = column_order(ours, model_class).argsort()
+    return {
+        f"{side}_positions.weight": table[first : first + ours.max_length, order].float()
+        for table, (_, side) in zip(found, _POSITIONS, strict=True)
+    }
+
+
+def _is_beginning(table: Tensor, written: Tensor, rounding: float) -> bool:
+    length = min(len(table), len(written))
+    return torch.allclose(table[:length].float(), written[:length], rtol=0.0, atol=rounding)
 
 
 def _bias(tensors: Mapping[str, Tensor], name: str, *, is_used: bool) -> Tensor | None:

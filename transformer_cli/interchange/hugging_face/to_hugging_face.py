@@ -101,7 +101,7 @@ def hugging_face_tensors(
         tensors[f"{part.theirs}.weight"] = in_order(state[f"{part.ours}.weight"], part.kind, order)
         tensors[f"{part.theirs}.bias"] = _bias(part, state, order)
     for stack, side in (("encoder", "source"), ("decoder", "target")):
-        table = _positions(config, state.get(f"{side}_positions.weight"), model_class)
+        table = position_table(config, model_class, state.get(f"{side}_positions.weight"))
         tensors[f"model.{stack}.embed_positions.weight"] = table
     return {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
 
@@ -124,8 +124,14 @@ def _bias(part: Part, state: Mapping[str, Tensor], order: Tensor) -> Tensor:
     return bias_in_order(state[f"{part.ours}.bias"], part.kind, order)
 
 
-def _positions(config: ModelConfig, learned: Tensor | None, model_class: ModelClass) -> Tensor:
-    """The table of positions; its first rows are zeros where the class skips them."""
+def position_table(
+    config: ModelConfig, model_class: ModelClass, learned: Tensor | None = None
+) -> Tensor:
+    """The table of positions; its first rows are zeros where the class skips them.
+
+    Args:
+        learned: the positions of one side, if they are learned.
+    """
     if learned is not None:
         table = learned
     elif config.positions == "none":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE
 from transformer_cli.checkpoint.state_values import MOST
-from transformer_cli.config import Config
+from transformer_cli.config import Config, ModelConfig
 from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings
 from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.errors import DataError, UsageError
@@ -30,6 +30,7 @@ from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from transformer_cli.interchange.hugging_face.from_hugging_face import ForeignModel
     from transformer_cli.model import Transformer
 
 
@@ -62,10 +63,11 @@ def import_exported(
     tokenizers = _tokenizers(own)
     wanted = _format(folder)
     if wanted is None:
-        state, comparison = _from_transformers(folder, config, tokenizers)
+        model, comparison = _from_transformers(folder, config, tokenizers)
+        state, config = model.state, config.model_copy(update={"model": model.config})
     else:
         path = origin or folder.path
-        expected = _expected(config, tokenizers)
+        expected = _expected(config.model, tokenizers)
         state = read_exported_weights(own, lambda: wanted.stored_tensors(path), expected, path)
         comparison = _equal_to_the_run
     return ImportedModel(
@@ -95,10 +97,10 @@ def _equal_to_the_run(model: "Transformer") -> list[str]:
 
 def _from_transformers(
     folder: ModelFolder, config: Config, tokenizers: Tokenizers
-) -> "tuple[Mapping[str, Tensor], Comparison]":
-    """The weights in a folder for transformers, which may have trained them further, and the comparison with it."""
+) -> "tuple[ForeignModel, Comparison]":
+    """The model in a folder for transformers, which may have trained it further, and the comparison with it."""
     from transformer_cli.interchange.hugging_face.embedding_tables import TableForm, Vocabularies
-    from transformer_cli.interchange.hugging_face.from_hugging_face import restored_state
+    from transformer_cli.interchange.hugging_face.from_hugging_face import restored_model
     from transformer_cli.interchange.hugging_face.model_classes import fitting_class
     from transformer_cli.interchange.hugging_face.tokenizer_json import num_unlisted
     from transformer_cli.porting.importing.comparison_with_transformers import compare
@@ -109,18 +111,18 @@ def _from_transformers(
     vocabularies = Vocabularies(*sizes, are_shared=source is target, num_unlisted=unlisted)
     settings, tensors = folder.json("config.json"), folder.tensors()
     try:
-        state = restored_state(config.model, vocabularies, settings, tensors)
-        _check_shapes(_expected(config, tokenizers), state)
+        model = restored_model(config.model, vocabularies, settings, tensors)
+        _check_shapes(_expected(model.config, tokenizers), model.state)
     except DataError as error:
         raise DataError(f"{folder}: {error.message}", hint=error.hint) from error
     form = TableForm.of(config.model, vocabularies, fitting_class(config.model))
     first = form.source_offset(vocabularies)
     their_rows = [first + index for index in range(sizes[0])], [*range(sizes[1])]
     foreign = ForeignTokenizers(source, target, *their_rows, are_shared=config.tokenizer.shared)
-    return state, functools.partial(compare, folder.path, foreign)
+    return model, functools.partial(compare, folder.path, foreign)
 
 
-def _expected(config: Config, tokenizers: Tokenizers) -> "dict[str, Tensor]":
+def _expected(config: ModelConfig, tokenizers: Tokenizers) -> "dict[str, Tensor]":
     """Tensors without values that have the names and the shapes of the model."""
     import torch
 
@@ -128,7 +130,7 @@ def _expected(config: Config, tokenizers: Tokenizers) -> "dict[str, Tensor]":
 
     source, target = tokenizers
     with torch.device("meta"):
-        return Transformer(config.model, source.vocab_size, target.vocab_size).state_dict()
+        return Transformer(config, source.vocab_size, target.vocab_size).state_dict()
 
 
 def _check_shapes(expected: "Mapping[str, Tensor]", state: "Mapping[str, Tensor]") -> None:
