@@ -121,7 +121,7 @@ class TrainingSession:
         experiment = Experiment(
             model=model,
             optimizer=optimizer,
-            objective=build_objective(config.training, machine),
+            objective=build_objective(config.training, machine, is_compiled=config.runtime.compile),
             updates=updates_of(config, data, progress, machine, processes),
             training=config.training,
             machine=machine,

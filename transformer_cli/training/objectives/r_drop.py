@@ -7,13 +7,13 @@ from torch import Tensor, nn
 
 from transformer_cli.config.training import SmoothedOver
 from transformer_cli.data.batches.batch import Batch
-from transformer_cli.model import LossSums, sum_loss
+from transformer_cli.model import LossSums
 from transformer_cli.model.cpu import trains_on_cpu
 from transformer_cli.model.cpu.fused_twins import sum_twin_loss_on_cpu
 from transformer_cli.model.loss import SmoothedLabels
 from transformer_cli.model.prediction import logits
 from transformer_cli.runtime import Machine
-from transformer_cli.training.objectives.divergence import symmetric_divergence
+from transformer_cli.training.objectives.losses import PLAIN, Losses
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,18 @@ class RDrop:
     label_smoothing: float
     smoothed_over: SmoothedOver
     machine: Machine
+    losses: Losses
 
     def __call__(self, model: nn.Module, batch: Batch) -> LossSums:
         """See `Objective`."""
         mask = batch.padding_mask
         head = TwinLossHead(
-            batch.target_ids, batch.pad_id, self.label_smoothing, self.smoothed_over, self.alpha
+            batch.target_ids,
+            batch.pad_id,
+            self.label_smoothing,
+            self.smoothed_over,
+            self.alpha,
+            self.losses,
         )
         with self.machine.autocast():
             sums: LossSums = model(
@@ -57,6 +63,7 @@ class TwinLossHead:
     label_smoothing: float
     smoothed_over: SmoothedOver
     alpha: float
+    losses: Losses = PLAIN
 
     def __call__(self, output: nn.Linear, x: Tensor) -> LossSums:
         """See `Head`; x is (2 B, T, D), the rows of the first prediction before those of the second."""
@@ -66,7 +73,7 @@ class TwinLossHead:
             )
             return sum_twin_loss_on_cpu(output, x, self.target_ids, labels, self.alpha)
         scores = logits(output, x)  # (2 B, T, V)
-        sums = sum_loss(
+        sums = self.losses.sum_loss(
             scores,
             _twice(self.target_ids),
             pad_id=self.pad_id,
@@ -74,7 +81,7 @@ class TwinLossHead:
             smoothed_over=self.smoothed_over,
         )
         first, second = scores.chunk(2)
-        divergence = symmetric_divergence(first, second, self.target_ids != self.pad_id)
+        divergence = self.losses.symmetric_divergence(first, second, self.target_ids != self.pad_id)
         return LossSums(
             sums.objective + 0.5 * self.alpha * divergence, 0.5 * sums.negative_log_likelihood
         )
