@@ -45,6 +45,7 @@ def test_a_signal_gives_its_own_code(number: int, code: int) -> None:
         MemoryError(),
         RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 8 bytes"),
         RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
         RuntimeError("std::bad_alloc"),
         RuntimeError("can't start new thread"),
         type("PanicException", (BaseException,), {})("ThreadPoolBuildError { kind: IOError }"),

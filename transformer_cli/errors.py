@@ -81,6 +81,6 @@ class InterruptedBySignal(TfmError):
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an exception says that memory (of Python, the CPU or a GPU) was not enough."""
-    marks = ("MemoryError", "OutOfMemory", "out of memory", "allocate memory", "bad_alloc", "new thread", "ThreadPool")  # fmt: skip
+    marks = ("MemoryError", "OutOfMemory", "out of memory", "ALLOC_FAILED", "allocate memory", "bad_alloc", "new thread", "ThreadPool")  # fmt: skip
     text = f"{type(error).__name__}: {error}"
     return any(mark in text for mark in marks)

@@ -55,7 +55,7 @@ def test_ratios_are_after_to_before(tmp_path: Path) -> None:
     assert ratios["target tokens per second"] == pytest.approx(1.5)
     assert ratios["target tokens per CPU-second"] == 1.0
     assert ratios["backward, ms"] == 1.0
-    assert ratios["loss, ms"] is None, "it was 0"
+    assert ratios["output and loss, ms"] is None, "it was 0"
     assert "peak memory, device, bytes" not in ratios, "there is no such memory"
 
 

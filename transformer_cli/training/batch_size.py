@@ -226,7 +226,7 @@ def _trial(config: Config, data: PreparedData, machine: Machine) -> Iterator[_Tr
         try:
             yield trial
         finally:
-            del trial
+            del trial.model, trial.optimizer  # the caller still has the trial itself
             gc.collect()
             torch.cuda.empty_cache()
 

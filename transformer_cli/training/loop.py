@@ -103,10 +103,12 @@ def run_loop(
     )
     meter.start_lap()
     while True:
-        with meter.paused():
-            is_at_end = reaches_limit(state.progress, training)
-            state.save_if(state.progress.step % training.save_every == 0 or is_at_end)
-            state.validate_if(is_validation_due(state.progress, training))
+        is_at_end = reaches_limit(state.progress, training)
+        is_save_due = state.progress.step % training.save_every == 0 or is_at_end
+        must_validate = is_validation_due(state.progress, training)
+        with meter.paused(is_long=is_save_due or must_validate):
+            state.save_if(is_save_due)
+            state.validate_if(must_validate)
             state.save_if(state.ends_here())
         if state.is_saved and state.ends_here():
             return state.progress

@@ -40,6 +40,7 @@ class Meter:
     FIELDS = (*LOSSES, "num_target_tokens", "num_skipped", "num_skipped_in_a_row")
 
     def __init__(self, device: torch.device) -> None:
+        self._device = device
         # float64, because float32 rounds sums over many steps; Apple GPUs have no float64.
         dtype = torch.float32 if device.type == "mps" else torch.float64
         self.sums: dict[str, Tensor] = {
@@ -85,8 +86,15 @@ class Meter:
         return self.num_source_tokens_seen / seconds, self.num_target_tokens_seen / seconds
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Leave out the time of the block, such as a validation or a save."""
+    def paused(self, *, is_long: bool) -> Iterator[None]:
+        """Leave out the time of the block, such as a validation or a save.
+
+        Args:
+            is_long: whether the block will take time; a GPU then first finishes the updates that are queued, because
+                their time counts.
+        """
+        if is_long and self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
         pause_started_at = time.perf_counter()
         yield
         self._lap_started_at += time.perf_counter() - pause_started_at

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -22,7 +22,7 @@ from transformer_cli.memory import return_freed_memory
 from transformer_cli.model import Transformer
 from transformer_cli.runtime import Machine
 from transformer_cli.training.callbacks import Callbacks
-from transformer_cli.training.compiled_layers import compile_layers
+from transformer_cli.training.compiled_layers import compilation_errors_explained, compile_layers
 from transformer_cli.training.fitting import (
     DeviceMemory,
     require_memory_for_training,
@@ -135,7 +135,10 @@ class TrainingSession:
     def run(self, callbacks: Callbacks) -> Progress:
         """Train until the run is finished or a callback asks to stop; the state is saved then."""
         self.callbacks = callbacks
-        with callbacks.running(self.progress.step, self._num_steps()), self.experiment.updates:
+        compiles = self.config.runtime.compile
+        explained = compilation_errors_explained() if compiles else nullcontext()
+        is_running = callbacks.running(self.progress.step, self._num_steps())
+        with explained, is_running, self.experiment.updates:
             self.progress = run_loop(
                 self.experiment,
                 self.progress,

@@ -1,17 +1,20 @@
 """Joining other processes: what is refused, with a message that says what to do."""
 
+import signal
 import subprocess
 import sys
 
 import pytest
 import torch
+from torch import distributed as dist
 
 from transformer_cli.config import RuntimeConfig
-from transformer_cli.errors import ConfigError, TryAgainError
+from transformer_cli.errors import ConfigError, InterruptedBySignal, TryAgainError
 from transformer_cli.runtime import Machine
 from transformer_cli.torchrun import Launch
 from transformer_cli.training.processes import joining
 from transformer_cli.training.processes.joining import joined, place_on_device
+from transformer_cli.training.processes.process_group import ALONE, Processes
 
 from ...ranks import free_port
 
@@ -60,6 +63,46 @@ def test_processes_that_cannot_be_reached_are_named_with_their_address(
         joined(EIGHT, CPU),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("device", "error", "disconnects"),
+    [
+        ("cuda", None, True),
+        ("cuda", InterruptedBySignal(15, "stopped"), True),
+        ("cuda", TryAgainError("rank 1 has ended"), False),
+        ("cpu", TryAgainError("rank 1 has ended"), True),
+    ],
+)
+def test_after_an_error_with_gpus_no_process_waits_for_the_others(
+    device: str, error: Exception | None, disconnects: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(dist, "destroy_process_group", lambda: calls.append("disconnected"))
+    monkeypatch.setattr(joining, "_end_within", lambda seconds: calls.append("ends soon"))
+    joining._leave(torch.device(device), error)
+    assert calls == ["disconnected" if disconnects else "ends soon"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "alarm"), reason="the system has no alarm")
+def test_a_process_that_does_not_end_by_itself_is_ended() -> None:
+    code = "import time; from transformer_cli.training.processes import joining; joining._end_within(1); time.sleep(60)"
+    ended = subprocess.run([sys.executable, "-c", code], timeout=50)
+    assert ended.returncode == -signal.SIGALRM
+
+
+def test_one_process_needs_no_torch_distributed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(dist, "ReduceOp")
+    assert ALONE.sums(1, 2) == [1, 2]
+    assert ALONE.any_of(True, False) == [True, False]
+
+
+def test_memory_that_is_too_small_for_a_sum_is_no_lost_process() -> None:
+    def fails() -> None:
+        raise RuntimeError("CUDA out of memory. Tried to allocate 20 MiB")
+
+    with pytest.raises(RuntimeError, match="out of memory"):
+        Processes(0, 2).together(fails)
 
 
 def test_training_with_one_process_imports_nothing_of_sharding() -> None:

@@ -21,7 +21,8 @@ from transformer_cli.interchange.ctranslate2_files import ctranslate2_files, num
 logger = logging.getLogger(__name__)
 
 OTHER = "ctranslate2"
-OF_PYTORCH = {"cpu": ("float32", "bfloat16", "int8"), "cuda": ("float32", "bfloat16")}
+OF_PYTORCH = {"cpu": ("float32", "bfloat16", "int8"), "cuda": ("float32", "auto")}
+"""The precisions by device. On a GPU, `auto` is the one in which this card is fast."""
 OF_OTHER = ("float32", "int8")
 
 Translate = Callable[[Sequence[Request], DecodingConfig], int]
@@ -140,10 +141,13 @@ def _contestants(subject: Subject) -> tuple[list[Contestant], list[str]]:
     device = subject.machine.device.type
     for precision in OF_PYTORCH.get(device, ()):
         try:
-            engine = subject.changed([f"runtime.precision={precision}"]).translator(1).engine
+            changed = subject.changed([f"runtime.precision={precision}"])
+            engine = changed.translator(1).engine
         except TfmError as error:
             left_out.append(f"torch, {precision}: {error.message}")
         else:
+            if precision == "auto":
+                precision = str(changed.machine.precision).removeprefix("torch.")
             found.append(Contestant("torch", precision, _counting(engine)))
     if device != "cpu":
         left_out.append(f"{OTHER}: it is measured on a CPU only; add --set runtime.device=cpu")

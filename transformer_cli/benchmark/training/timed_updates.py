@@ -2,13 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import torch
-from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from transformer_cli.benchmark.measuring.model_flop import Work, work_of
@@ -18,20 +17,28 @@ from transformer_cli.config import Config
 from transformer_cli.data.batches.batch import Batch
 from transformer_cli.data.batches.updates import Updates
 from transformer_cli.data.preparation import PreparedData
-from transformer_cli.model import LossSums
+from transformer_cli.model import Transformer
 from transformer_cli.runtime import prepare_machine
 from transformer_cli.training.batch_size import with_fitting_batches
 from transformer_cli.training.callbacks import Callback, Callbacks
-from transformer_cli.training.loop import Experiment, run_loop
-from transformer_cli.training.objectives import Objective
+from transformer_cli.training.compiled_layers import (
+    compilation_errors_explained,
+    num_compiled_graphs,
+)
+from transformer_cli.training.loop import run_loop
 from transformer_cli.training.processes.process_group import ALONE
 from transformer_cli.training.session import TrainingSession
 from transformer_cli.training.step import StepReport
 
-PHASES = ("waiting for data", "forward", "loss", "backward", "optimizer", "other")
-"""The phases of an update, in their order. The optimizer's contains the clipping of the gradient."""
+PHASES = ("waiting for data", "forward", "output and loss", "backward", "optimizer", "other")
+"""The phases of an update, in their order.
+
+"forward" ends with the decoder. "output and loss" has the output layer too, and on a CPU also their gradients. The
+optimizer's contains the clipping of the gradient.
+"""
 DATA, FORWARD, LOSS, BACKWARD, OPTIMIZER, OTHER = PHASES
 NEVER = 10**9
+MOST_ROUNDS_OF_COMPILATION = 10
 
 
 @dataclass(slots=True)
@@ -86,6 +93,16 @@ class Trainee:
         self.session = TrainingSession.open(place, self.config, data, self.machine, ALONE)
         self.progress = self.session.progress
 
+    def compile_everything(self) -> None:
+        """With `runtime.compile`: train until no batch needs a compilation any more, because one takes many seconds."""
+        if not self.config.runtime.compile:
+            return
+        for _ in range(MOST_ROUNDS_OF_COMPILATION):
+            before = num_compiled_graphs()
+            self.train(0.0, at_least=20)
+            if num_compiled_graphs() == before:
+                return
+
     def close(self) -> None:
         """Stop the thread that prepares batches."""
         self.session.experiment.updates.__exit__()
@@ -110,9 +127,12 @@ class Trainee:
         watched = replace(
             experiment, updates=cast(Updates, WatchedUpdates(experiment.updates, timed, mark))
         )
-        with _phases_marked(watched, stopwatch) if phases else _unmarked(watched) as marked:
+        marked = _phases_marked(experiment.model, stopwatch) if phases else nullcontext()
+        compiles = self.config.runtime.compile
+        explained = compilation_errors_explained() if compiles else nullcontext()
+        with marked, explained:
             self.progress = run_loop(
-                marked,
+                watched,
                 self.progress,
                 self.session.meter,
                 validate=lambda *_: None,
@@ -154,21 +174,6 @@ class WatchedUpdates:
         return getattr(self._updates, name)
 
 
-@dataclass(frozen=True, slots=True)
-class TimedObjective:
-    """An objective that marks its own time, without that of the model."""
-
-    objective: Objective
-    mark: Callable[[str], None]
-
-    def __call__(self, model: nn.Module, batch: Batch) -> LossSums:
-        """See `Objective`."""
-        self.mark(OTHER)
-        sums = self.objective(model, batch)
-        self.mark(LOSS)
-        return sums
-
-
 class _Limit(Callback):
     """Ends each lap with its update, and the training after the given time."""
 
@@ -199,12 +204,7 @@ class _Limit(Callback):
 
 
 @contextmanager
-def _unmarked(experiment: Experiment) -> Iterator[Experiment]:
-    yield experiment
-
-
-@contextmanager
-def _phases_marked(experiment: Experiment, stopwatch: Stopwatch) -> Iterator[Experiment]:
+def _phases_marked(model: Transformer, stopwatch: Stopwatch) -> Iterator[None]:
     """Mark the phases by hooks of PyTorch; they are removed at the end.
 
     After the last parameter has its gradient, the backward pass has ended, so each parameter marks it.
@@ -213,13 +213,13 @@ def _phases_marked(experiment: Experiment, stopwatch: Stopwatch) -> Iterator[Exp
     def marks(phase: str) -> Callable[..., None]:
         return lambda *_: stopwatch.mark(phase)
 
-    model = experiment.model
     with ExitStack() as hooks:
-        hooks.callback(model.register_forward_pre_hook(marks(LOSS)).remove)
-        hooks.callback(model.register_forward_hook(marks(FORWARD)).remove)
+        hooks.callback(model.register_forward_pre_hook(marks(OTHER)).remove)
+        hooks.callback(model.decoder.register_forward_hook(marks(FORWARD)).remove)
+        hooks.callback(model.register_forward_hook(marks(LOSS)).remove)
         for parameter in model.parameters():
             if parameter.requires_grad:
                 handle = parameter.register_post_accumulate_grad_hook(marks(BACKWARD))
                 hooks.callback(handle.remove)
         hooks.callback(register_optimizer_step_post_hook(marks(OPTIMIZER)).remove)
-        yield replace(experiment, objective=TimedObjective(experiment.objective, stopwatch.mark))
+        yield

@@ -92,6 +92,7 @@ def _measured(trainee: Trainee, pacing: Pacing) -> TrainingFigures:
     at_least = at_most or 3
     model = trainee.config.model
     logger.info("warming up")
+    trainee.compile_everything()
     warm_up = trainee.train(pacing.warm_up_seconds, at_least=3)
     logger.info("measuring the speed of matrix products")
     num_rows = warm_up[-1].num_cells // 2
@@ -177,7 +178,10 @@ def _tried(
         partial(_tokens_per, unit, one, pacing.turn_seconds) for one in (trainee, other)
     )
     try:
+        other.compile_everything()
         return tried(suggestion, before, after, num_turns=pacing.num_turns, unit=unit)
+    except TfmError as error:
+        return Trial(suggestion, None, unit=unit, failure=error.message)
     finally:
         other.close()
 

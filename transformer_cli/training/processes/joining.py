@@ -2,6 +2,8 @@
 
 import logging
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -12,7 +14,7 @@ import torch
 from torch import distributed as dist
 
 from transformer_cli.config import RuntimeConfig
-from transformer_cli.errors import ConfigError, TryAgainError
+from transformer_cli.errors import ConfigError, InterruptedBySignal, TryAgainError
 from transformer_cli.runtime import Machine
 from transformer_cli.torchrun import Launch
 from transformer_cli.training.processes.heartbeats import Heartbeats
@@ -27,6 +29,8 @@ CONNECT_SECONDS = 60.0
 """How long a process tries to reach the others before it gives up."""
 _LONGEST_WAIT = timedelta(days=7)
 """How long the other processes wait for rank 0, which prepares the data or saves; heartbeats notice a dead process."""
+_SECONDS_TO_END = 30
+"""After an error with GPUs: how long a process may take to end."""
 
 
 def place_on_device(machine: Machine, launch: Launch, runtime: RuntimeConfig) -> Machine:
@@ -86,6 +90,9 @@ def joined(launch: Launch, device: torch.device) -> Iterator[Processes]:
             world_size=launch.size,
             timeout=_LONGEST_WAIT,
         )
+        if device.type == "cuda":
+            # NCCL connects the GPUs at the first sum; a mistake of the network shall show now.
+            dist.all_reduce(torch.zeros(1, device=device))
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0][:200]
         raise TryAgainError(
@@ -98,9 +105,27 @@ def joined(launch: Launch, device: torch.device) -> Iterator[Processes]:
             processes = Processes(launch.rank, launch.size, heartbeats)
             yield processes
             processes.sums(0)  # no process leaves while another may still need the store
-    finally:
-        with suppress(RuntimeError):  # after an error the others may be gone
-            dist.destroy_process_group()
+    except BaseException as error:
+        _leave(device, error)
+        raise
+    _leave(device)
+
+
+def _leave(device: torch.device, error: BaseException | None = None) -> None:
+    # After an error, a sum may still wait on the GPU for a process that is gone, and to disconnect would wait for this
+    # sum. A signal stops all processes at the same step.
+    if device.type == "cuda" and not (error is None or isinstance(error, InterruptedBySignal)):
+        _end_within(_SECONDS_TO_END)
+        return
+    with suppress(RuntimeError):  # after an error the others may be gone
+        dist.destroy_process_group()
+
+
+def _end_within(seconds: int) -> None:
+    """Let the system end this process, if it has not ended by itself with a message; Windows has no such alarm."""
+    if hasattr(signal, "alarm") and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(seconds)
 
 
 def _store(launch: Launch) -> "Store":

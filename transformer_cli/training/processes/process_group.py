@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from transformer_cli.errors import TryAgainError
+from transformer_cli.errors import TryAgainError, is_out_of_memory
 
 
 class Witness(Protocol):
@@ -49,11 +49,11 @@ class Processes:
 
     def sums(self, *numbers: int) -> list[int]:
         """Each number, summed over all processes."""
-        return self._reduced(numbers, dist.ReduceOp.SUM)
+        return self._reduced(numbers, "SUM")
 
     def maxima(self, *numbers: int) -> list[int]:
         """Each number, the largest of all processes."""
-        return self._reduced(numbers, dist.ReduceOp.MAX)
+        return self._reduced(numbers, "MAX")
 
     def any_of(self, *claims: bool) -> list[bool]:
         """For each claim, whether it is true in at least one process."""
@@ -85,20 +85,23 @@ class Processes:
 
         Raises:
             TryAgainError: a process has ended or does not answer; the message names its rank.
+            RuntimeError: memory is too small.
         """
         try:
             call()
         except RuntimeError as error:
+            if is_out_of_memory(error):
+                raise
             raise TryAgainError(
                 f"{self.witness.lost_ranks()} has ended or cannot be reached, so all processes end",
                 hint="a message of that process, if there is one, is above; the same command goes on from the last checkpoint",
             ) from error
 
-    def _reduced(self, numbers: Sequence[int], operation: Any) -> list[int]:
-        if self.is_alone:
+    def _reduced(self, numbers: Sequence[int], operation: str) -> list[int]:
+        if self.is_alone:  # perhaps with a build of PyTorch that has no torch.distributed
             return list(numbers)
         values = torch.tensor(numbers, dtype=torch.int64)  # on the CPU: gloo
-        self.together(lambda: dist.all_reduce(values, operation))
+        self.together(lambda: dist.all_reduce(values, getattr(dist.ReduceOp, operation)))
         return values.tolist()
 
 
