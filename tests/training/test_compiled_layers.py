@@ -110,7 +110,9 @@ def test_every_case_of_a_frozen_and_validated_model_is_compiled() -> None:
 def test_a_failed_compilation_is_an_error_of_the_config() -> None:
     reason = "InvalidCxxCompiler: No working C++ compiler found"
     with (
-        pytest.raises(ConfigError, match=rf"runtime\.compile: .* has failed: {re.escape(reason)}") as raised,
+        pytest.raises(
+            ConfigError, match=rf"runtime\.compile: .* has failed: {re.escape(reason)}"
+        ) as raised,
         compilation_errors_explained(),
     ):
         raise TorchDynamoException(f"{reason}\n\nSet TORCHDYNAMO_VERBOSE=1")

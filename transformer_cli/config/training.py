@@ -82,7 +82,7 @@ class TrainingConfig(Section):
     batch_sentences: Count | None = None
     """Number of sentence pairs of a batch; instead of batch_tokens."""
     accumulate: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1
-    """Number of batches whose gradients are added up for one update."""
+    """Number of batches that each process computes for one update; the gradients of all of them are added up."""
     update_tokens: Count | None = None
     """Size of an update in target tokens, padding excluded; instead of accumulate. An update takes as many batches as bring it closest to this number, so it has about the same size with any batch_tokens, and on any machine."""
     word_dropout: Annotated[float, Field(strict=True, gt=0.0, lt=1.0)] | None = None
@@ -114,13 +114,13 @@ class TrainingConfig(Section):
     smoothed_over: SmoothedOver = "vocabulary"
     """The tokens that get it. vocabulary: all V tokens, so the true one has 1 - label_smoothing + label_smoothing / V (Szegedy et al. 2016; PyTorch); others: the V - 2 tokens that are neither the true one nor padding (The Annotated Transformer)."""
     r_drop: Positive | None = None
-    """Weight alpha of R-Drop (Liang et al. 2021): each batch runs twice with different dropout, and alpha / 2 times the symmetric KL divergence of both predictions is added to the loss; an update takes twice the time and memory. Absent: no R-Drop."""
+    """Weight alpha of R-Drop (Liang et al. 2021): each batch runs twice with different dropout, the losses of both runs are added up, and alpha / 2 times the symmetric KL divergence of both predictions is added to them; an update takes twice the time and memory. Absent: no R-Drop."""
     clip_norm: Positive | None = 1.0
     """Gradient clipping: the largest norm of the gradient over all parameters; null: no clipping."""
     ema_decay: Annotated[float, Field(strict=True, gt=0.0, lt=1.0)] | None = None
     """Exponential moving average of the weights, such as 0.999: each update keeps this share of the average (less in the first updates). Validation, checkpoints and translation use the average; absent: none."""
     max_skipped_in_a_row: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 10
-    """Updates whose gradient is NaN or infinite are skipped; stop after this many in a row. On an accelerator, the number is checked only once in this many updates."""
+    """Updates whose gradient is NaN or infinite are skipped; stop after this many in a row. On a GPU the count is read only at steps that are a multiple of this number. In float16, updates that were skipped because the scale was too large do not count."""
     log_every: Count = 50
     """Updates between two reports of the loss."""
     validate_every: Count = 1000

@@ -1,6 +1,7 @@
 """The largest batch that this machine can train on, found by trial: `training.batch_tokens: auto`.
 
-A second model, which is deleted afterwards, trains on batches of the longest sentences. Each trial doubles their size.
+A second model, which is deleted afterwards, trains on random ids; each sentence is as long as the longest one of the
+corpus. Each trial doubles the size of the batch.
 On a GPU the size is doubled until memory is too small; then bisection finds the limit. On a CPU it is doubled until
 larger batches are not faster, or until the next batch would not fit into free memory: Linux kills a process that uses
 too much memory, without an error that could be caught.
@@ -155,7 +156,7 @@ def _largest_between(
 
 @dataclass(slots=True)
 class _Trial:
-    """A second model, which trains on batches of the longest sentences only."""
+    """A second model, which trains on random sentences that are as long as the longest one of the corpus."""
 
     model: Transformer
     optimizer: Optimizer

@@ -25,7 +25,8 @@ One update, in the order in which it happens:
 If a save and a validation are due at the same step, the save comes first: a validation may take long, and a
 process that is killed during it has lost nothing. The resumed run then does the validation again, with the same
 result. If the validation is among the best, a checkpoint with its result replaces the one of this step. If it is
-not, only the next checkpoint has its result; a run that is killed before it repeats the validation.
+not, only the next checkpoint has its result; if the run is killed before that checkpoint, the resumed run does the
+validation again.
 """
 
 from collections.abc import Callable

@@ -28,7 +28,7 @@ class Callback:
         """An update is done. Do not read its tensors here: the CPU waits for the GPU."""
 
     def on_report(self, report: TrainingReport) -> None:
-        """Loss and speed since the last report: every `training.log_every` steps and at the end."""
+        """Loss and speed since the last report: every `training.log_every` steps, and at max_steps or max_epochs."""
 
     def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
         """A validation is done; `translator` uses the weights of this step, and only during this call."""
