@@ -220,6 +220,14 @@ def test_any_text_is_a_value_or_a_clean_refusal(text: str) -> None:
     [
         (["name=junk", "model.tie_embeddings=all"], "(with --set model.tie_embeddings=all)"),
         (["seed=2", "model.num_heads=5"], "(with --set model.num_heads=5)"),
+        (
+            ["data.streaming=true"],
+            "data.streaming is a setting of data.source: files or hub, but data.source is phrasebook",
+        ),
+        (
+            ["tokenizer.min_frequency=null"],
+            "a whole number is expected, in digits, such as 1000, found null",
+        ),
         (["modle.positions=rotary"], "--set modle.positions=rotary: modle is not a setting"),
         (["model.d_model=: :"], "--set model.d_model=: :: expected"),
         (["model.d_model=1e3"], "a whole number is expected, in digits"),

@@ -217,7 +217,7 @@ def test_the_pieces_of_an_added_subword_are_old_entries() -> None:
         ({"model": {"d_model": 32}}, ["model.d_model: 16 in the run, 32 in the config"]),
         ({"model": {"num_kv_heads": 1, "norm": "rmsnorm"}}, ["model.num_kv_heads: 2 in the run, 1", "model.norm: layernorm in"]),
         ({"tokenizer": {"kind": "bpe"}}, ["tokenizer.kind: wordlevel in the run, bpe in the config"]),
-        ({"tokenizer": {"vocab_size": 500}}, ["tokenizer.vocab_size: None in the run, 500"]),
+        ({"tokenizer": {"vocab_size": 500}}, ["tokenizer.vocab_size: absent in the run, 500"]),
     ],
 )  # fmt: skip
 def test_another_architecture_is_refused_with_each_difference(

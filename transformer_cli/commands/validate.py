@@ -134,13 +134,15 @@ def _table_of_directions(reports: Sequence[DirectionReport]) -> list[str]:
     """One row for each direction; nothing if there is only one."""
     if not reports:
         return []
-    names = [score.name for score in reports[0].scores]
-    lines = [
-        "",
-        f"{'direction':<12}{'sentences':>10}{'loss':>10}" + "".join(f"{n:>10}" for n in names),
-    ]
+    names = ["loss", *(score.name for score in reports[0].scores)]
+    widths = [max(10, len(name) + 2) for name in names]
+    titles = "".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))
+    lines = ["", f"{'direction':<12}{'sentences':>10}{titles}"]
     for report in reports:
         values = [report.loss, *(score.value for score in report.scores)]
-        numbers = "".join(f"{value:>10.{2 if i else 4}f}" for i, value in enumerate(values))
+        numbers = "".join(
+            f"{value:>{width}.{4 if name == 'loss' else 2}f}"
+            for name, value, width in zip(names, values, widths, strict=True)
+        )
         lines.append(f"{report.direction!s:<12}{report.num_sentences:>10,}{numbers}")
     return lines

@@ -88,7 +88,7 @@ class _Corpus(Section):
     split: SplitName | None = None
     """The split of these pairs; absent: a hash of each pair decides its split."""
     weight: Weight = 1.0
-    """How often the model reads each training pair of this corpus per epoch; with 0.5, each epoch reads a half of the pairs, drawn anew in each epoch. Or a list of [epoch, weight]: this weight counts from this epoch on; the first epoch is 0, and weight 0 leaves the corpus out."""
+    """How often the model reads each training pair of this corpus per epoch; with 0.5, each epoch reads a half of the pairs, drawn anew in each epoch. Or a list of [epoch, weight]: this weight counts from this epoch on; the first epoch is 0, and weight 0 leaves the corpus out. Not with data.streaming."""
     source_language: Language | None = None
     """Language of the source text of this corpus; absent: data.source_language. Corpora of several target languages give a model that translates into each of them."""
     target_language: Language | None = None
@@ -197,7 +197,7 @@ class _DrawnSplits(LanguageData):
     tokenizer_pairs: Count | None = None
     """With streaming: how many of the first training pairs the tokenizers are learned from; absent: 1,000,000."""
     stream_parts: Annotated[int, Field(strict=True, ge=1, le=4096)] = 1
-    """With streaming and several processes: in how many parts the corpus is read. Each process reads, cleans and encodes its parts only, and the batches of an update come in turn from all parts. Best is the number of processes; with more processes than parts, several of them read the same part. If the number of files is a multiple of stream_parts, each part has whole files; else each part has every n-th row of each file."""
+    """With streaming and several processes: in how many parts the corpus is read. Each process reads, cleans and encodes its parts only, and the batches of an update come in turn from all parts. Best is the number of processes; with more processes than parts, several of them read the same part. training.accumulate times the number of processes must be a multiple of it. Where the files can be dealt out to the parts so that these differ by less than a tenth in bytes, each part has whole files; else each part has every n-th row of each file."""
     corpora: tuple[_Corpus, ...]
 
     def directions_of(self, corpus: int) -> tuple[Direction, ...]:

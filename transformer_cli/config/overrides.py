@@ -89,7 +89,8 @@ def _parse(override: str) -> _Override:
         raise shown.refusal(problem) from error
     if value is None and not _NULL.match(text.strip()):
         raise shown.refusal(
-            "no value after the =", hint=f"to remove a setting, write --set {key.strip()}=null"
+            "no value after the =",
+            hint=f"write a value after the =; --set {key.strip()}=null removes a setting that may be absent",
         )
     return _Override(override, tuple(names), value)
 

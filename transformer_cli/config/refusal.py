@@ -1,6 +1,7 @@
 """Messages for invalid settings: the place, the problem, and the setting that was probably meant."""
 
 import difflib
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -25,7 +26,7 @@ _SOURCES: dict[str, type[BaseModel]] = {
     "hub": HubData,
 }
 _PLAIN_REASONS = {
-    "string_pattern_mismatch": "it must begin with a letter; then letters, digits, '_' and '-' may follow, and in the name of a run '.' too",
+    "string_pattern_mismatch": "letters, digits, '_' and '-' are expected, in the name of a run '.' too; the first one is a letter or a digit",
     "model_type": "a section of settings is expected",
     "dict_type": "a section of settings is expected",
     "model_attributes_type": "a section of settings is expected",
@@ -55,9 +56,15 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
         where = ".".join(map(str, problem.location))
         text = f"{_place_of(settings, problem.location, origin)}: "
         if problem.kind == "extra_forbidden":
-            text += f"{where} is not a setting"
-            if suggestion := similar_setting(
-                problem.location, list(setting_paths(settings.get("data")))
+            source = settings.get("data", {}).get("source")
+            if owners := _sources_with(where):
+                text += f"{where} is a setting of data.source: {' or '.join(owners)}, but data.source is {source}"
+            else:
+                text += f"{where} is not a setting"
+            if not owners and (
+                suggestion := similar_setting(
+                    problem.location, list(setting_paths(settings.get("data")))
+                )
             ):
                 text += f"; did you mean {suggestion}?"
         elif problem.kind == "missing":
@@ -72,6 +79,11 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
         lines.append(text)
     shown = lines[:10] + ([f"... and {len(lines) - 10} more"] if len(lines) > 10 else [])
     return ConfigError("\n".join(shown), hint=hint)
+
+
+def _sources_with(path: str) -> list[str]:
+    """The data sources that have this setting."""
+    return [name for name, section in _SOURCES.items() if path in set(_paths("data", section))]
 
 
 def _problems(error: ValidationError, settings: Any) -> list[_Problem]:
@@ -180,4 +192,6 @@ def _paths(prefix: str, annotation: Any) -> Iterable[str]:
 
 
 def _shorten(value: Any) -> str:
-    return shortened(repr(value), 60)
+    # As YAML writes it, where Python writes None, True or False.
+    is_word = value is None or isinstance(value, bool)
+    return shortened(json.dumps(value) if is_word else repr(value), 60)

@@ -78,7 +78,7 @@ class TrainingConfig(Section):
     max_minutes: Positive | None = None
     """Time limit: the training saves and stops this many minutes after the start of the command, and the same command continues it with a new limit. Preparing the data counts too. The limit is checked between updates: at least one update is made, and a validation or a save that has begun is finished first. Absent: no limit."""
     batch_tokens: Count | Literal["auto"] | None = None
-    """Largest number of tokens of a batch, padding included, counted on its longer side. auto: before the first update, find the number that fits the memory of this machine, and write it into config.yaml of the run; needs update_tokens, and runtime.sharding: none."""
+    """Largest number of tokens of a batch, padding included, counted on its longer side. auto: before the first update, find a number and write it into config.yaml of the run: the largest that fits into memory, on a CPU the one after which larger batches are not faster, and never more than an update needs. It needs update_tokens and runtime.sharding: none, and is not for data.streaming."""
     batch_sentences: Count | None = None
     """Number of sentence pairs of a batch; instead of batch_tokens."""
     accumulate: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1

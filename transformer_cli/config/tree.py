@@ -49,7 +49,7 @@ class Config(Section):
         sources, targets = map(set, zip(*self.data.directions, strict=True))
         if len(targets) > 1 and not self.tokenizer.shared and (both := sorted(sources & targets)):
             raise Contradiction(
-                f"the corpora translate from {both[0]} and into {both[0]}, so source and target need one vocabulary",
+                f"{both[0]} is a source language and also a target language, so both sides need one vocabulary",
                 hint="set tokenizer.shared: true",
             )
         self._check_regularisation()

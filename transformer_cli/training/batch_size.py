@@ -76,9 +76,8 @@ def with_fitting_batches(
     num_batches = processes.size * math.ceil(most / fitting / processes.size)
     batch_tokens = math.ceil(most / num_batches)
     logger.info(
-        "training.batch_tokens: auto is %s on this machine, where at most %s would fit: an update of %s "
-        "target tokens has about %d batches of this size",
-        f"{batch_tokens:,}", f"{fitting:,}", f"{training.update_tokens:,}", num_batches,
+        "training.batch_tokens: auto is %s on this machine: an update of %s target tokens has about %d %s of this size",
+        f"{batch_tokens:,}", f"{training.update_tokens:,}", num_batches, "batch" if num_batches == 1 else "batches",
     )  # fmt: skip
     return _with_batch_tokens(config, batch_tokens)
 

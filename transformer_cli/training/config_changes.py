@@ -177,10 +177,10 @@ def _given_places(corpus: dict[str, Any]) -> list[str]:
 
 
 def _was_and_is(old: Any, new: Any) -> str:
-    return f"was {_as_written(old)}, now {_as_written(new)}"
+    return f"was {as_written(old)}, now {as_written(new)}"
 
 
-def _as_written(value: Any) -> str:
+def as_written(value: Any) -> str:
     """A value as config text."""
     if value is None:
         return "absent"

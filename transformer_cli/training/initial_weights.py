@@ -30,6 +30,7 @@ from transformer_cli.runtime import derive_seed, seed_everything
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.tokenizer_pair import Tokenizers
 from transformer_cli.text.word_split import SPECIALS, is_corpus_tag
+from transformer_cli.training.config_changes import as_written
 from transformer_cli.training.frozen_parts import freeze, frozen_names
 
 logger = logging.getLogger(__name__)
@@ -205,7 +206,7 @@ def _require_equal_settings(name: str, was: Config, is_now: Config) -> None:
         for one in (was, is_now)
     )
     lines = "".join(
-        f"\n    {key}: {old[key]} in the run, {new[key]} in the config"
+        f"\n    {key}: {as_written(old[key])} in the run, {as_written(new[key])} in the config"
         for key in old
         if old[key] != new[key]
     )

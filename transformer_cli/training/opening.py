@@ -12,6 +12,8 @@ from transformer_cli.checkpoint.stored import IMPORTED
 from transformer_cli.config import Config, load_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.data.shared_data import take_over
+from transformer_cli.data.streaming.resumable import is_streaming
+from transformer_cli.data.streaming.streamed import require_shareable
 from transformer_cli.errors import ConfigError
 from transformer_cli.runtime import Machine, environment
 from transformer_cli.storage import replace_file
@@ -60,18 +62,21 @@ def open_run(
             for change in accept_changes(
                 before, config, step=newest.step, accept_data_change=accept_data_change
             ):
-                logger.info("changed since the run began: %s", change)
+                logger.info("changed since the last command: %s", change)
     if not has_begun:
+        if is_streaming(config.data):  # before the corpus is read
+            num_batches = config.training.accumulate * processes.size
+            require_shareable(config.data, num_batches, processes.size)
         initial = initial or load_initial_model(config, folder.path)
     origin = initial.origin if initial else checked_origin(newest)
     prepare = partial(_prepared_data, folder, config, newest, initial, accept_data_change)
     data = data_of_main(prepare, config, folder, processes)
     config = with_fitting_batches(config, data, machine, processes)
-    if processes.is_main:
-        replace_file(folder.config_file, to_yaml(config).encode())
-        _describe(folder, data, machine, processes.size, origin)
     session = TrainingSession.open(folder, config, data, machine, processes, initial=initial)
     session.origin = origin
+    if processes.is_main:  # nothing was refused, so the files of the run may change
+        replace_file(folder.config_file, to_yaml(config).encode())
+        _describe(folder, data, machine, processes.size, origin)
     return session
 
 

@@ -1,7 +1,7 @@
 """`data.stream_parts`: the updates of a stream in parts, for any number of processes."""
 
 import threading
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -146,12 +146,26 @@ def encoded_by(
 def test_a_process_encodes_the_pairs_of_its_parts_only(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    write(folder / "a-1.tsv", range(10, 50))
+    write(folder / "a-2.tsv", range(50, 90))
     config = config_of(folder, stream_parts=2)
     data = prepare_data(config, folder / "data")
     found = [set(encoded_by(rank, config, data, monkeypatch)) for rank in range(2)]
     # The first corpus has two files, one for each part; of the single file of the second, each part has every other row.
-    assert found[0] == {sentence(n) for n in (*range(40), *range(100, 130, 2)) if n != 7}
-    assert found[1] == {sentence(n) for n in (*range(40, 61), *range(101, 130, 2))}
+    assert found[0] == {sentence(n) for n in (*range(10, 50), *range(100, 130, 2))}
+    assert found[1] == {sentence(n) for n in (*range(50, 90), *range(101, 130, 2))}
+
+
+def test_of_files_that_differ_in_size_each_part_has_every_other_row(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part with less text would be read more often than the others."""
+    config = config_of(folder, stream_parts=2)
+    data = prepare_data(config, folder / "data")
+    found = [set(encoded_by(rank, config, data, monkeypatch)) for rank in range(2)]
+    for part in range(2):
+        rows = (range(n + part, end, 2) for n, end in ((0, 40), (40, 61), (100, 130)))
+        assert found[part] == {sentence(n) for n in chain(*rows) if n != 7}
 
 
 @pytest.mark.parametrize(("num_files", "max_pairs"), [(4, None), (3, None), (3, 17), (4, 17)])
@@ -206,7 +220,8 @@ def test_a_position_of_another_number_of_parts_is_refused(folder: Path) -> None:
 
 
 def test_a_part_without_pairs_is_an_error_that_names_it(folder: Path) -> None:
-    (folder / "a-2.tsv").write_text("same\tsame\n")
+    half = "same" * ((folder / "a-1.tsv").stat().st_size // 8)
+    (folder / "a-2.tsv").write_text(f"{half}\t{half}\n")
     (folder / "b.tsv").write_text("same\tsame\n")
     config = config_of(folder, stream_parts=2)
     data = prepare_data(config, folder / "data")

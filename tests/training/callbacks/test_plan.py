@@ -168,7 +168,7 @@ def test_the_config_that_the_readme_shows_fits_spreadsheets_of_any_size(num_pair
         ({"schedule": "plateau", "plateau_patience": 9}, None),
         ({"average_last": 11}, "10 saves: the average has only 10 checkpoints; lower training.average_last, or set training.save_every to 34 or less"),
         ({"average_last": 11, "save_every": 34}, None),
-        ({"average_last": 2, "save_every": 400}, "1 save: there is no average"),
+        ({"average_last": 2, "save_every": 400}, "1 save: there is no average; set training.save_every to"),
         ({"average_last": 11, "average_of": "best"}, "set training.validate_every to 34 or less"),
         ({"average_last": 10}, None),
         ({"num_validation_sentences": 19}, "validation uses 19 sentences"),

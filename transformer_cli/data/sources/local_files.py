@@ -54,6 +54,11 @@ class CorpusFiles(NamedTuple):
     source: Path
     target: Path
 
+    @property
+    def num_bytes(self) -> int:
+        """The size on disk of both sides."""
+        return sum(path.stat().st_size for path in {self.source, self.target})
+
 
 def read_files(data: FilesData, index: int, report: ReadingReport) -> Iterator[tuple[str, str]]:
     """Yield the pairs of `data.corpora[index]`, file by file.

@@ -62,7 +62,7 @@ class StreamedCorpora:
             )
             return
         all_files = find_files(data, index)
-        own_files = part.files(all_files)
+        own_files = part.files(all_files, [files.num_bytes for files in all_files])
         part_of_file = part if own_files is None else WHOLE
         for number, files in enumerate(all_files if own_files is None else own_files):
             if number >= start.file:

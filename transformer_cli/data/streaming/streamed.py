@@ -68,12 +68,34 @@ class StreamedUpdates(Updates):
             position
         )  # an error about the position comes now, and not from the thread
         logger.info(
-            "data.streaming: how many pairs an epoch has is not known; the figures given for an epoch count the first %s pairs only",
+            "data.streaming: the length of an epoch is not known; the plan counts only the first %s pairs, from which the tokenizers were learned",
             f"{order.num_pairs():,}",
         )
         self._stream = stream
         self._position = position
         self._prefetcher = None
+
+
+def require_shareable(data: FilesData | HubData, num_batches: int, num_processes: int) -> None:
+    """Raise ConfigError if the parts of a stream cannot be shared out.
+
+    Args:
+        data: a data section with `streaming`.
+        num_batches: of an update, over all processes.
+        num_processes: which train together.
+    """
+    num_parts = data.stream_parts
+    if num_parts > 1 and num_batches % num_parts:
+        noun = "batch" if num_batches == 1 else "batches"
+        raise ConfigError(
+            f"data.stream_parts: an update has {num_batches} {noun} over all processes, and {num_parts} parts cannot give equally many",
+            hint="choose training.accumulate so that training.accumulate times the number of processes is a multiple of data.stream_parts",
+        )
+    if num_parts % num_processes and num_processes % num_parts:
+        raise ConfigError(
+            f"data.stream_parts: {num_parts} parts cannot be shared out among {num_processes} processes",
+            hint="one of the two numbers must be a multiple of the other",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +111,7 @@ class _Stream:
     share: Share = field(default=Share())
 
     def __post_init__(self) -> None:
-        num_parts, num_batches = self.data.stream_parts, self.size.num_batches
-        if num_parts > 1 and num_batches % num_parts:
-            raise ConfigError(
-                f"data.stream_parts: an update has {num_batches} batches over all processes, and {num_parts} parts cannot give equally many",
-                hint="choose training.accumulate so that training.accumulate times the number of processes is a multiple of data.stream_parts",
-            )
-        num_processes = self.share.num_processes
-        if num_parts % num_processes and num_processes % num_parts:
-            raise ConfigError(
-                f"data.stream_parts: {num_parts} parts cannot be shared out among {num_processes} processes",
-                hint="one of the two numbers must be a multiple of the other",
-            )
+        require_shareable(self.data, self.size.num_batches, self.share.num_processes)
 
     def shared(self, share: Share) -> Self:
         if share.num_processes > self.data.stream_parts and share.rank == 0:

@@ -174,11 +174,11 @@ def _of_the_average(plan: Plan, training: TrainingConfig) -> list[str]:
     if wanted is None or wanted <= number:
         return []
     result = "there is no average" if number < 2 else f"the average has only {number:,} checkpoints"
-    advice = "lower training.average_last"
+    advice = [] if number < 2 else ["lower training.average_last"]
     if wanted <= plan.num_steps:
-        advice += f", or set training.{interval} to {plan.num_steps // wanted:,} or less"
+        advice += [f"set training.{interval} to {plan.num_steps // wanted:,} or less"]
     return [
-        f"training.average_last is {wanted:,} and the run has {_counted(number, noun)}: {result}; {advice}"
+        f"training.average_last is {wanted:,} and the run has {_counted(number, noun)}: {result}; {', or '.join(advice) or 'train longer'}"
     ]
 
 

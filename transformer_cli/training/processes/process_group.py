@@ -94,7 +94,7 @@ class Processes:
                 raise
             raise TryAgainError(
                 f"{self.witness.lost_ranks()} has ended or cannot be reached, so all processes end",
-                hint="a message of that process, if there is one, is above; the same command goes on from the last checkpoint",
+                hint="a message of that process, if there is one, is above; the same command goes on from the last checkpoint, or starts again if there is none",
             ) from error
 
     def _reduced(self, numbers: Sequence[int], operation: str) -> list[int]:

@@ -65,7 +65,7 @@ def micro_batches_of_an_update(
         raise ConfigError(
             f"each update of this run is made of {recorded} batches, which {processes.size} processes cannot share out "
             "equally",
-            hint=f"go on with a number of processes out of {', '.join(fitting[:20])}; or start a new run: "
+            hint=f"go on with a number of processes out of {', '.join(fitting[:20])}, and with training.accumulate as it was; or start a new run: "
             "--set name=..., or --from-scratch",
         )
     return recorded
