@@ -9,18 +9,7 @@ from transformer_cli.model.gpu.compilation import compiled
 
 
 def compiled_symmetric_divergence(logits: Tensor, other_logits: Tensor, is_real: Tensor) -> Tensor:
-    """KL(P || Q) + KL(Q || P) of softmax(logits) and softmax(other_logits), summed over real positions, in nats.
-
-    Args:
-        logits: (B, T, V).
-        other_logits: (B, T, V).
-        is_real: (B, T) bool, True where there is a target token.
-
-    Returns:
-        (), in float32 at least; with a gradient for both logits.
-
-    Source: Kullback and Leibler 1951, equation 2.6.
-    """
+    """The same as `symmetric_divergence` of `training/objectives/divergence.py`, with the same arguments."""
     divergence: Any = _CompiledDivergence.apply
     return divergence(logits.flatten(0, 1), other_logits.flatten(0, 1), is_real.flatten())
 
