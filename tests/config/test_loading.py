@@ -222,7 +222,7 @@ def test_any_text_is_a_value_or_a_clean_refusal(text: str) -> None:
         (["seed=2", "model.num_heads=5"], "(with --set model.num_heads=5)"),
         (
             ["data.streaming=true"],
-            "data.streaming is a setting of data.source: files or hub, but data.source is phrasebook",
+            "data.streaming is a setting of data.source: files or hub, but data.source is sequences",
         ),
         (
             ["tokenizer.min_frequency=null"],
