@@ -43,8 +43,7 @@ def train_step(
     """Sum the gradients of all micro-batches, of all processes; divide once by their target tokens; update once.
 
     Target tokens include [EOS], not padding. If the gradient is not finite (NaN or infinity), the weights stay as
-    they are; after `training.max_skipped_in_a_row` such updates the loop stops. In float16, updates that are skipped
-    because the scale is still too large do not count.
+    they are; `training.max_skipped_in_a_row` says after how many such updates the loop stops.
 
     Args:
         model: in training mode, on the device of `worker`.
