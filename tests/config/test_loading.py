@@ -165,6 +165,9 @@ def test_only_true_false_and_null_are_special_words(text: str) -> None:
         ("1: 2\n", "a key must be text"),
         ("a: " + "[" * 50 + "]" * 50, "nested deeper"),
         ("a: ${HOME}\n", "is not a setting"),
+        ("data:\nmodle: 1\n", "modle is not a setting"),
+        ("data: 5\nmodle: 1\n", "modle is not a setting"),
+        ("data: {streaming: true}\n", "data.source is missing"),
         ("_target_: os.system\n", "is not a setting"),
     ],
 )

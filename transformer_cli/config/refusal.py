@@ -56,8 +56,8 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
         where = ".".join(map(str, problem.location))
         text = f"{_place_of(settings, problem.location, origin)}: "
         if problem.kind == "extra_forbidden":
-            source = settings.get("data", {}).get("source")
             if owners := _sources_with(where):
+                source = settings["data"]["source"]  # settings of data are judged only if it is known
                 text += f"{where} is a setting of data.source: {' or '.join(owners)}, but data.source is {source}"
             else:
                 text += f"{where} is not a setting"
