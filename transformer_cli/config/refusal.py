@@ -57,9 +57,8 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
         text = f"{_place_of(settings, problem.location, origin)}: "
         if problem.kind == "extra_forbidden":
             if owners := _sources_with(where):
-                source = settings["data"][
-                    "source"
-                ]  # settings of data are judged only if it is known
+                # Settings of data are judged only if their source is known.
+                source = settings["data"]["source"]
                 text += f"{where} is a setting of data.source: {' or '.join(owners)}, but data.source is {source}"
             else:
                 text += f"{where} is not a setting"
