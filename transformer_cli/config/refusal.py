@@ -56,18 +56,7 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
         where = ".".join(map(str, problem.location))
         text = f"{_place_of(settings, problem.location, origin)}: "
         if problem.kind == "extra_forbidden":
-            if owners := _sources_with(where):
-                # Settings of data are judged only if their source is known.
-                source = settings["data"]["source"]
-                text += f"{where} is a setting of data.source: {' or '.join(owners)}, but data.source is {source}"
-            else:
-                text += f"{where} is not a setting"
-            if not owners and (
-                suggestion := similar_setting(
-                    problem.location, list(setting_paths(settings.get("data")))
-                )
-            ):
-                text += f"; did you mean {suggestion}?"
+            text += _unknown(problem.location, settings)
         elif problem.kind == "missing":
             text += f"{where} is missing"
             hint = hint or f"add {where}; tfm info --config en-it.yaml shows a complete config"
@@ -80,6 +69,21 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
         lines.append(text)
     shown = lines[:10] + ([f"... and {len(lines) - 10} more"] if len(lines) > 10 else [])
     return ConfigError("\n".join(shown), hint=hint)
+
+
+def _unknown(location: Location, settings: dict[str, Any]) -> str:
+    """What is wrong with a name that is not a setting, and which one was probably meant."""
+    where, known = ".".join(map(str, location)), list(setting_paths(settings.get("data")))
+    # Only --set joins the names of sections by dots; a file nests them.
+    if "." in str(location[-1]) and where in known:
+        *sections, name = where.split(".")
+        return f"{where} as one name is not a setting; in a file, write {name} below {'.'.join(sections)}:"
+    # Settings of data are judged only if their source is known.
+    if location[0] == "data" and (owners := _sources_with(where)):
+        source = settings["data"]["source"]
+        return f"{where} is a setting of data.source: {' or '.join(owners)}, but data.source is {source}"
+    suggestion = similar_setting(location, known)
+    return f"{where} is not a setting" + (f"; did you mean {suggestion}?" if suggestion else "")
 
 
 def _sources_with(path: str) -> list[str]:
