@@ -27,6 +27,7 @@ from ..decoding.chains import (
     SPECIAL_IDS,
     MarkovChain,
     alphas,
+    assume_different,
     best_by_plain_beam,
     found,
     log_probability,
@@ -79,8 +80,10 @@ def plain_states(table: Tensor, max_length: int, alpha: float, beam_size: int) -
             for token in range(len(table))
             if token not in (PAD, SOS)
         ]
+        assume_different([total for total, _ in candidates])
         candidates = sorted(candidates, reverse=True)[:beam_size]
         scored = [(total / penalty(length, alpha), tokens) for total, tokens in candidates]
+        assume_different([*finished, *(score for score, _ in scored)])
         limit = sorted([*finished, *(score for score, _ in scored)], reverse=True)[:beam_size][-1]
         still_open = []
         for (total, tokens), (score, _) in zip(candidates, scored, strict=True):

@@ -26,6 +26,7 @@ from ..chains import (
     MarkovChain,
     alphas,
     assert_scores_are_of_the_tokens,
+    assume_different,
     found,
     log_probability,
     penalty,
@@ -75,9 +76,11 @@ class PlainGroup:
             for token in range(len(table))
             if token not in (PAD, SOS)
         ]
+        assume_different([score for score, _ in candidates])
         candidates = sorted(candidates, key=lambda pair: -pair[0])[: self.size]
         rivals: list[tuple[float, tuple[int, ...] | None]] = [(s, None) for s, _ in self.finished]
         rivals += [(total / penalty(length, self.alpha), tokens) for total, tokens in candidates]
+        assume_different([score for score, _ in rivals])
         rivals.sort(key=lambda pair: -pair[0])
         in_beam = {tokens for score, tokens in rivals[: self.size] if score > -math.inf}
         kept = [pair for pair in candidates if pair[1] in in_beam]

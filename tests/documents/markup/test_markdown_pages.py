@@ -1,7 +1,9 @@
 """Markdown: what is translated, what stays, and where the markup goes."""
 
+import re
+
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -10,6 +12,8 @@ from transformer_cli.documents.markup.markdown_pages import read_markdown
 from transformer_cli.text.protected.spans import find_spans, masked
 
 from ..fake_translators import REVERSED, Identity, WordByWord, done, translated
+
+ABBREVIATION = re.compile(r"^ {0,3}\*\[[^\]]+\]:", re.MULTILINE)
 
 
 def upper(text: str) -> str:
@@ -59,6 +63,7 @@ def test_a_translation_has_the_structure_of_its_source(parts: list[str]) -> None
 @given(PARTS)
 def test_every_text_is_found(parts: list[str]) -> None:
     text = "".join(parts).replace("\udc80", "").replace("\0", "")
+    assume(not ABBREVIATION.search(text))  # is not translated
     found = done(read_markdown(text.encode()), WordByWord(str.upper)).data.decode()
     for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(found):
         for child in token.children or []:
