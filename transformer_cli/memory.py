@@ -134,7 +134,9 @@ def keep_freed_memory() -> None:
 
 
 def return_freed_memory() -> None:
-    """Give freed memory back to the system, after work with tensors of other sizes, such as decoding."""
+    """Give freed memory back to the system, after work with objects of other sizes, such as decoding or reading a corpus."""
+    if pyarrow := sys.modules.get("pyarrow"):
+        pyarrow.default_memory_pool().release_unused()
     if _has_glibc():
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -6,6 +6,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from transformer_cli.escaping import on_one_line
+from transformer_cli.storage.arrow_columns import number_column, text_column
 from transformer_cli.text.normalization import compose
 
 
@@ -28,12 +29,12 @@ def rows_of(pairs: Sequence[SentencePair]) -> Rows:
     """The pairs as rows. Their texts have no lone surrogates, which UTF-8 cannot express."""
     import pyarrow as pa
 
-    numbers = {"corpus": pa.uint16(), "direction": pa.uint16()}
-    schema = pa.schema({"source": pa.string(), "target": pa.string(), **numbers})
-    columns = zip(*pairs, strict=True) if pairs else [()] * len(schema)
-    return pa.record_batch(
-        [pa.array(*one) for one in zip(columns, schema.types, strict=True)], schema=schema
-    )
+    sources, targets, *numbers = zip(*pairs, strict=True) if pairs else [()] * 4
+    columns = [
+        *map(text_column, (sources, targets)),
+        *(number_column(column, pa.uint16()) for column in numbers),
+    ]
+    return pa.record_batch(columns, names=list(SentencePair._fields))
 
 
 def pairs_of(rows: Rows) -> list[SentencePair]:

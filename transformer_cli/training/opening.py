@@ -15,6 +15,7 @@ from transformer_cli.data.shared_data import take_over
 from transformer_cli.data.streaming.resumable import is_streaming
 from transformer_cli.data.streaming.streamed import require_shareable
 from transformer_cli.errors import ConfigError
+from transformer_cli.memory import return_freed_memory
 from transformer_cli.runtime import Machine, environment
 from transformer_cli.storage import replace_file
 from transformer_cli.training.batch_size import with_fitting_batches, with_recorded_batches
@@ -71,6 +72,7 @@ def open_run(
     origin = initial.origin if initial else checked_origin(newest)
     prepare = partial(_prepared_data, folder, config, newest, initial, accept_data_change)
     data = data_of_main(prepare, config, folder, processes)
+    return_freed_memory()
     config = with_fitting_batches(config, data, machine, processes)
     session = TrainingSession.open(folder, config, data, machine, processes, initial=initial)
     session.origin = origin

@@ -57,6 +57,7 @@ def structure(text: str) -> list[str]:
 @given(PARTS)
 def test_a_translation_has_the_structure_of_its_source(parts: list[str]) -> None:
     text = "".join(parts).replace("\udc80", "").replace("\0", "")
+    assume(not text.startswith("---"))  # front matter, which CommonMark does not know
     assert structure(upper(text)) == structure(text)
 
 

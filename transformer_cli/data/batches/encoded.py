@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from transformer_cli.data.batches.order import Indices
 from transformer_cli.data.pairs import Rows
+from transformer_cli.storage.arrow_columns import number_column, numbers_of
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.id_lists import IdLists
 from transformer_cli.text.padding import Padded, gather_padded
@@ -72,8 +73,10 @@ class EncodedCorpus:
             table = reader.read_all()
         self._source_ids = _Lists(table.column("source_ids"), content)
         self._target_ids = _Lists(table.column("target_ids"), content)
-        corpora = table.column("corpus").to_numpy()
-        self.corpus_sizes: list[int] = np.bincount(corpora, minlength=num_corpora).tolist()
+        sizes = np.zeros(num_corpora, np.int64)
+        for chunk in table.column("corpus").chunks:
+            sizes += np.bincount(numbers_of(chunk), minlength=num_corpora)
+        self.corpus_sizes: list[int] = sizes.tolist()
 
     @classmethod
     def open(cls, path: Path, *, num_corpora: int = 1) -> "EncodedCorpus":
@@ -169,16 +172,15 @@ def write_encoded(path: Path, chunks: Iterable[EncodedPairs], *, vocab_size: int
                 raise ValueError("pairs of different corpora are mixed")
             last_corpus = int(chunk.corpora[-1])
             sides = (_list_array(side, id_type) for side in (chunk.source, chunk.target))
-            writer.write_batch(
-                pa.record_batch([*sides, pa.array(chunk.corpora, pa.uint16())], schema=schema)
-            )
+            columns = [*sides, number_column(chunk.corpora, pa.uint16())]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
 
 
 def _list_array(lists: IdLists, id_type: Any) -> Any:
     import pyarrow as pa
 
-    offsets = np.concatenate([[0], np.cumsum(lists.lengths)]).astype(np.int32)
-    return pa.ListArray.from_arrays(offsets, lists.ids.astype(id_type.to_pandas_dtype()))
+    offsets = number_column(np.concatenate([[0], np.cumsum(lists.lengths)]), pa.int32())
+    return pa.ListArray.from_arrays(offsets, number_column(lists.ids, id_type))
 
 
 def encode_pairs(
@@ -195,10 +197,10 @@ def encode_pairs(
     with_end = sequence_format.has_end
     source = source_tokenizer.encode_column(rows.column("source"), with_end=with_end)
     target = target_tokenizer.encode_column(rows.column("target"), with_end=with_end)
-    corpora: NDArray[np.uint16] = rows.column("corpus").to_numpy()
+    corpora: NDArray[np.uint16] = numbers_of(rows.column("corpus"))
     if tags := sequence_format.tags:
         ids = np.array([source_tokenizer.tag_id(tag) for tag in tags], np.uint32)
-        first = ids[rows.column("direction").to_numpy()]
+        first = ids[numbers_of(rows.column("direction"))]
         source = source.with_first(first, np.ones(len(first), bool))
     if corpus_tags := sequence_format.corpus_tags:
         unused = source_tokenizer.unk_id
@@ -216,14 +218,15 @@ def encode_short_pairs(
     max_length: int,
 ) -> tuple[EncodedPairs, NDArray[np.bool_]]:
     """The pairs whose sides both have at most `max_length` ids, encoded; and a mask of `rows`: True if kept."""
+    import pyarrow as pa
     from pyarrow import compute
 
     # A line with more characters counts as too long, because encoding it would take seconds and gigabytes.
     max_characters = max(MAX_LEARNED_CHARACTERS, MAX_CHARACTERS_PER_TOKEN * max_length)
     lengths = (compute.utf8_length(rows.column(side)) for side in ("source", "target"))
-    is_kept: NDArray[np.bool_] = np.maximum(*(one.to_numpy() for one in lengths)) <= max_characters
+    is_kept: NDArray[np.bool_] = np.maximum(*map(numbers_of, lengths)) <= max_characters
     if not is_kept.all():
-        rows = rows.filter(is_kept)
+        rows = rows.take(number_column(np.flatnonzero(is_kept), pa.int64()))
     encoded = encode_pairs(rows, *tokenizers, sequence_format)
     is_short = encoded.longest() <= max_length
     is_kept[is_kept] = is_short

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer_cli.storage.arrow_columns import number_column, numbers_of
 from transformer_cli.text.id_lists import IdLists
 
 
@@ -31,23 +32,25 @@ def encode_column(texts: Any, words: Words, end: bytes = b"") -> IdLists:
         texts: an array of strings of pyarrow.
         words: the cache.
     """
+    import pyarrow as pa
     from pyarrow import compute
 
     if not len(texts):
         return IdLists.from_bytes([])
     lists = compute.split_pattern(texts, " ")  # a text has one word at least, which may be empty
-    counts = np.diff(lists.offsets.to_numpy()).astype(np.int64)
+    counts = np.diff(numbers_of(lists.offsets)).astype(np.int64)
     starts = np.cumsum(counts) - counts
     later, first = (
-        column.dictionary_encode() for column in (lists.values, lists.values.take(starts))
+        column.dictionary_encode()
+        for column in (lists.values, lists.values.take(number_column(starts, pa.int64())))
     )
     # An entry for each different word; `numbers` has the number of its entry for each word of the column.
     entries = [
         *_looked_up(later.dictionary.to_pylist(), words.later_words),
         *_looked_up(first.dictionary.to_pylist(), words.first_words),
     ]
-    numbers = later.indices.to_numpy().astype(np.int64)
-    numbers[starts] = first.indices.to_numpy() + len(later.dictionary)
+    numbers = numbers_of(later.indices).astype(np.int64)
+    numbers[starts] = numbers_of(first.indices) + len(later.dictionary)
     is_missing = np.array([entry is None for entry in entries])
     # These texts are encoded by themselves, and each becomes a single entry.
     is_whole = np.logical_or.reduceat(is_missing[numbers], starts)
