@@ -18,12 +18,14 @@ def text_column(texts: Sequence[str]) -> Any:
     """
     import pyarrow as pa
 
-    encoded = [text.encode() for text in texts]
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    if ends[-1] > np.iinfo(np.int32).max:
-        raise ValueError(f"{ends[-1]:,} bytes of text do not fit in one column")
-    offsets, data = pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(encoded))
-    return pa.Array.from_buffers(pa.string(), len(encoded), [None, offsets, data])
+    encoded = list(map(str.encode, texts))
+    data = b"".join(encoded)
+    if len(data) > np.iinfo(np.int32).max:
+        raise ValueError(f"{len(data):,} bytes of text do not fit in one column")
+    offsets = np.zeros(len(encoded) + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, encoded), np.int32, len(encoded)), out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
 
 
 def number_column(numbers: Sequence[int] | NDArray[Any], number_type: Any) -> Any:
