@@ -78,6 +78,15 @@ def test_the_report_is_on_standard_output_and_the_progress_on_standard_error(
     assert list((tmp_path / "temporary").glob("tfm-*")) == []
 
 
+def test_parts_of_a_stream_that_cannot_be_shared_out_are_refused_before_the_corpus_is_read() -> (
+    None
+):
+    stream = ["data.root=nowhere", "data.streaming=true", "data.stream_parts=3"]
+    options = [option for setting in stream for option in ("--set", setting)]
+    with pytest.raises(ConfigError, match="3 parts cannot give equally many"):
+        run("--config", "multi30k-en-de.yaml", *options)
+
+
 def test_json_is_one_object_and_two_of_them_are_compared(tmp_path: Path) -> None:
     for name in ("before.json", "after.json"):
         result = run("--config", "copy.yaml", *SETTINGS, "--json")

@@ -23,6 +23,8 @@ from transformer_cli.config import Config, load_config
 from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data
 from transformer_cli.data.selection import held_out_pairs
 from transformer_cli.data.shared_data import take_over
+from transformer_cli.data.streaming.resumable import is_streaming
+from transformer_cli.data.streaming.streamed import require_shareable
 from transformer_cli.inference import load_run
 from transformer_cli.runtime import prepare_machine, require_training_precision
 from transformer_cli.signals import cleaned_up
@@ -38,7 +40,10 @@ def measure_training(
     """Measure the training of a config; nothing stays on the disk, and no run changes."""
     config = load_config(config_path, overrides)
     require_training_precision(config.runtime)
-    prepare_machine(config.runtime)  # a missing device is an error before the corpus is read
+    # A missing device, and a stream that cannot be shared out, are errors before the corpus is read.
+    prepare_machine(config.runtime)
+    if is_streaming(config.data):
+        require_shareable(config.data, config.training.accumulate, 1)
     with _temporary_folder() as folder:
         data = _prepared(config, folder / "data")
         pacing = Pacing(num_updates=num_updates)
