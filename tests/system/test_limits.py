@@ -115,8 +115,8 @@ def test_too_few_open_files_are_told_plainly(tfm: Tfm, num_files: int) -> None:
     assert tfm(*TRAIN).exit_code == 0
 
 
-WIDE = ("--set", "model.d_ff=8192")
-"""Two megabytes of weights."""
+WIDE = ("--set", "model.d_ff=65536", "--set", "training.batch_sentences=40")
+"""An update needs ten times as much memory as the weights, and so more than the process has freed before."""
 
 
 @pytest.fixture(scope="module")
