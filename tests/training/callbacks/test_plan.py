@@ -22,7 +22,7 @@ from transformer_cli.training.meter import TrainingReport
 SIZES = {
     "annotated-multi30k-de-en": (29_000, 12, 8_000, 1_014),
     "en-it": (60_000, 8, 1_700, 600),
-    "europarl-en-it": (53_849, 14, 8_000, 1_500),
+    "europarl-en-it": (53_849, 14, 6_000, 1_500),
     "iwslt14-de-en": (160_000, 24, 10_000, 7_283),
     "manythings-en-fr": (161_759, 9, 8_000, 2_000),
     "multi30k-en-de": (29_000, 14, 6_000, 1_014),
