@@ -1,7 +1,10 @@
 """Fixtures for all tests: `tfm` as a process, a folder in memory, an uninterrupted run."""
 
+import functools
+import importlib
 import logging
 import os
+import pkgutil
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +13,8 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import transformer_cli
 
 from .experiments import essence, write_tiny
 from .launcher import Launcher, Tfm
@@ -27,6 +32,20 @@ settings.load_profile("steady")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture(autouse=True)
+def _examples_do_not_depend_on_earlier_tests(request: pytest.FixtureRequest) -> None:
+    """Hypothesis also tries constants of all modules that are imported: each random test starts with the same ones."""
+    if request.node.get_closest_marker("hypothesis"):
+        _import_whole_package()
+
+
+@functools.cache
+def _import_whole_package() -> None:
+    for module in pkgutil.walk_packages(transformer_cli.__path__, "transformer_cli."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
 
 
 @pytest.fixture(autouse=True)
