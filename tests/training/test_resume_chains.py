@@ -185,4 +185,7 @@ def test_compiled_and_plain_layers_continue_each_other(halves: tuple[bool, bool]
     assert list(found[0]) == list(found[1])
     assert not any("_orig_mod" in name for name in found[0])
     for name, value in found[0].items():
-        torch.testing.assert_close(found[1][name], value, rtol=1e-4, atol=1e-5)
+        # The same number added to all keys changes no attention weight: the gradient of a key's bias is nothing but
+        # rounding, and Adam scales it up.
+        if "key.bias" not in name:
+            torch.testing.assert_close(found[1][name], value, rtol=1e-4, atol=1e-5)
