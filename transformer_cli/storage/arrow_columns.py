@@ -4,10 +4,10 @@ pyarrow's own conversions import pandas, if it is installed, and with it 30 MB a
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # to import numpy takes longer than to translate a sentence
+    from numpy.typing import NDArray
 
 
 def text_column(texts: Sequence[str]) -> Any:
@@ -16,6 +16,7 @@ def text_column(texts: Sequence[str]) -> Any:
     Args:
         texts: without lone surrogates; at most 2 GiB of UTF-8 together.
     """
+    import numpy as np
     import pyarrow as pa
 
     encoded = list(map(str.encode, texts))
@@ -28,18 +29,21 @@ def text_column(texts: Sequence[str]) -> Any:
     return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
 
 
-def number_column(numbers: Sequence[int] | NDArray[Any], number_type: Any) -> Any:
+def number_column(numbers: "Sequence[int] | NDArray[Any]", number_type: Any) -> Any:
     """The numbers as an array of a type of pyarrow, such as `pyarrow.uint16()`.
 
     Args:
         numbers: they fit in the type.
     """
+    import numpy as np
     import pyarrow as pa
 
     values = np.ascontiguousarray(numbers, dtype=number_type.to_pandas_dtype())
     return pa.Array.from_buffers(number_type, len(values), [None, pa.py_buffer(values)])
 
 
-def numbers_of(column: Any) -> NDArray[Any]:
+def numbers_of(column: Any) -> "NDArray[Any]":
     """The numbers of an array of pyarrow without missing values, not copied."""
+    import numpy as np
+
     return np.from_dlpack(column)
