@@ -5,6 +5,7 @@ The process applies its faults itself before `tfm` starts; the package contains 
 
 import atexit
 import errno
+import functools
 import importlib
 import os
 import resource
@@ -308,6 +309,18 @@ NETWORK_EVENTS = frozenset(
 def without_module(name: str) -> None:
     """Let the import of a module fail, as on a system that does not have it."""
     sys.modules[name] = None  # type: ignore[assignment]
+
+
+def signal_before_key(name: str) -> None:
+    """Let a signal come after the prompt is shown and just before the readline library waits for a key.
+
+    The hook of the library is a function in C, so no step of Python follows in which the signal would be handled.
+    """
+    import ctypes
+    import readline
+
+    send = getattr(ctypes.CDLL(None), "raise")
+    readline.set_pre_input_hook(functools.partial(send, int(signal.Signals[name])))
 
 
 def ascii_streams() -> None:

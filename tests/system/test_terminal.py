@@ -191,6 +191,12 @@ def test_a_signal_at_the_prompt_leaves_the_terminal_as_it_was(
         talk.read_until(f"tfm: ended by {name}")
 
 
+def test_a_signal_just_before_the_wait_for_a_key_takes_effect_without_a_key(tfm: Tfm) -> None:
+    with conversation(tfm, faults=[("signal_before_key", "SIGTERM")]) as talk:
+        assert talk.process.wait().exit_code == 143
+        talk.read_until("tfm: ended by SIGTERM")
+
+
 @pytest.mark.parametrize("end", ["Ctrl-D", "exit", "quit", "SIGINT", "SIGHUP"])
 @pytest.mark.parametrize("name", ["out.txt", "out.txt.gz"])
 def test_an_output_file_keeps_each_answer_that_the_terminal_showed(

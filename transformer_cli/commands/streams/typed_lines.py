@@ -19,6 +19,7 @@ from transformer_cli.messages import fitted, terminal_width
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 _KEYS_TO_END = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
 _WORDS_TO_END = (b"exit", b"quit")
+_MAX_DELAY_SECONDS = 0.5  # between a signal at the prompt and its effect
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +88,7 @@ class Conversation:
             importlib.import_module("readline")
         sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
         try:
-            with _signals_raised(), _standard_output_at_the_terminal():
+            with _signals_raised(), _woken_regularly(), _standard_output_at_the_terminal():
                 return input(self._prompt).encode("utf-8", "surrogateescape")
         except EOFError:
             sys.stderr.write("\n")  # the cursor stands behind the prompt
@@ -125,6 +126,25 @@ def _signals_raised() -> Iterator[None]:
     if came is not None:
         sys.stderr.write("\n")
         signal.raise_signal(came)
+
+
+@contextmanager
+def _woken_regularly() -> Iterator[None]:
+    """Interrupt the wait for a key at regular times, so that Python looks whether a signal came.
+
+    Python looks after each wait that a signal interrupts. A signal that comes just before the wait, while the
+    readline library shows a key, interrupts nothing: without this, it would have no effect until the next key.
+    """
+    if not hasattr(signal, "setitimer"):  # Windows
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, _MAX_DELAY_SECONDS, _MAX_DELAY_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager
