@@ -53,7 +53,7 @@ LEVERS: dict[str, tuple[str, ...]] = {
     "constant": ("training.schedule=constant",),
     "linear": ("training.schedule=linear",),
     "plateau": ("training.schedule=plateau", "training.plateau_patience=1"),
-    "warm-up-stable-decay": ("training.schedule=warmup_stable_decay", "training.decay_steps=1300"),
+    "warm-up-stable-decay": ("training.schedule=warmup_stable_decay",),
     "both directions": ("data.both_directions=true",),
     "vocabulary 4,000": ("tokenizer.vocab_size=4000",),
     "vocabulary 10,000": ("tokenizer.vocab_size=10000",),
@@ -107,7 +107,7 @@ def settings_of(
     lever: str, seed: int, data_root: str | Path, shared: Sequence[str] = ()
 ) -> list[str]:
     """All settings in which a run differs from the config, as `--set` takes them; `shared` are those of all levers."""
-    return [
+    settings = [
         f"name={run_of(lever, seed)}",
         f"seed={seed}",
         f"data.root={Path(data_root).resolve()}",
@@ -117,6 +117,11 @@ def settings_of(
         *shared,
         *LEVERS[lever],
     ]
+    if "training.schedule=warmup_stable_decay" in settings:
+        max_steps = load_config(CONFIG, shared).training.max_steps
+        assert max_steps is not None
+        settings.append(f"training.decay_steps={max_steps // 5}")
+    return settings
 
 
 def _result(arguments: argparse.Namespace, lever: str, seed: int) -> Result:

@@ -43,10 +43,11 @@ def test_a_setting_of_all_runs_gives_way_to_that_of_a_lever() -> None:
     shared = ["training.max_steps=1500", "model.dropout=0.2"]
     configs = [
         load_config(quality_levers.CONFIG, quality_levers.settings_of(lever, 1, ".", shared))
-        for lever in ("baseline", "dropout 0.3")
+        for lever in ("baseline", "dropout 0.3", "warm-up-stable-decay")
     ]
-    assert [config.training.max_steps for config in configs] == [1500, 1500]
-    assert [config.model.dropout for config in configs] == [0.2, 0.3]
+    assert [config.training.max_steps for config in configs] == [1500, 1500, 1500]
+    assert [config.model.dropout for config in configs] == [0.2, 0.3, 0.2]
+    assert [config.training.decay_steps for config in configs] == [None, None, 300]
 
 
 def test_each_lever_has_a_run_of_its_own() -> None:
