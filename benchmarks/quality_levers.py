@@ -117,7 +117,7 @@ def settings_of(
         *shared,
         *LEVERS[lever],
     ]
-    if "training.schedule=warmup_stable_decay" in settings:
+    if "training.schedule=warmup_stable_decay" in LEVERS[lever]:
         max_steps = load_config(CONFIG, shared).training.max_steps
         assert max_steps is not None
         settings.append(f"training.decay_steps={max_steps // 5}")
