@@ -26,6 +26,7 @@ from faults import WRITING
 POINTS = {
     "config": "transformer_cli.commands.train:load_config",
     "data": "transformer_cli.training.opening:prepare_data",
+    "connection": "transformer_cli.training.processes.joining:_wait_for_address",
     "step": "transformer_cli.training.loop:train_step",
     "forward": "transformer_cli.model.transformer:Transformer.forward",
     "validation": "transformer_cli.training.session:validate",

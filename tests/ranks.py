@@ -19,13 +19,18 @@ def free_port() -> int:
 
 
 def start_ranks(
-    tfm: Tfm, *arguments: str, size: int = 2, faults: dict[int, Sequence[Any]] | None = None
+    tfm: Tfm,
+    *arguments: str,
+    size: int = 2,
+    faults: dict[int, Sequence[Any]] | None = None,
+    further: dict[int, Sequence[str]] | None = None,
 ) -> list[Process]:
-    """Start `tfm` once per rank, all in one folder; `faults` has those of each rank."""
+    """Start `tfm` once per rank, all in one folder; `faults` and `further` arguments are those of single ranks."""
     port = free_port()
     return [
         tfm.start(
             *arguments,
+            *(further or {}).get(rank, ()),
             faults=(faults or {}).get(rank, ()),
             environment={
                 "RANK": str(rank),

@@ -1,13 +1,14 @@
 """Several processes train one model as one process does (B14, C10, C12)."""
 
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from ..experiments import SPEEDS, TINY, essence, metrics_of, newest_checkpoint, state_of, write_tiny
 from ..launcher import Launcher, Tfm
-from ..ranks import assert_close, run_ranks
+from ..ranks import assert_close, free_port, run_ranks
 
 ONE_EACH = TINY.replace("accumulate: 2", "accumulate: 1")
 STREAMED = TINY.replace(
@@ -237,3 +238,53 @@ def test_two_processes_train_as_one_with_other_options_too(
     assert (main.exit_code, other.exit_code) == (0, 0), main.talk + other.talk
     assert_close(tfm.folder / "runs/tiny", one.folder / "runs/tiny", within=1e-5)
     assert_same_reports(tfm.folder / "runs/tiny", one.folder / "runs/tiny")
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        (("training.learning_rate=0.5",), "training.learning_rate: 0.005 in rank 0, 0.5 in rank 1"),
+        (("training.max_steps=5",), "training.max_steps: 13 in rank 0, 5 in rank 1"),
+        (("training.clip_norm=null",), "training.clip_norm: 0.5 in rank 0, absent in rank 1"),
+        (("model.d_model=64", "seed=9"), "seed: 3 in rank 0, 9 in rank 1"),
+        (("name=other",), "name: tiny in rank 0, other in rank 1"),
+    ],
+)
+def test_different_settings_of_two_processes_are_refused_by_name(
+    settings: tuple[str, ...], shown: str, tfm: Tfm
+) -> None:
+    write_tiny(tfm.folder, ONE_EACH)
+    further = {1: [part for one in settings for part in ("--set", one)]}
+    finished = run_ranks(tfm, "train", "--config", "tiny.yaml", further=further)
+    for one in finished:
+        assert one.exit_code == 78, one.talk
+        assert "the processes were started with different settings" in one.talk
+        assert shown in one.talk
+        assert "start all processes with the same command" in one.talk
+    assert not (tfm.folder / "runs/tiny/checkpoints").exists()
+
+
+def test_settings_of_one_machine_may_differ(tfm: Tfm, alone: Path) -> None:
+    write_tiny(tfm.folder, ONE_EACH)
+    further = {1: ("--set", "runtime.threads=2", "--set", "runtime.workers=2")}
+    main, other = run_ranks(tfm, "train", "--config", "tiny.yaml", further=further)
+    assert (main.exit_code, other.exit_code) == (0, 0), main.talk + other.talk
+    assert_close(tfm.folder / "runs/tiny", alone)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_process_that_waits_for_the_others_at_the_start_ends_at_the_first_signal(
+    rank: int, tfm: Tfm
+) -> None:
+    """Rank 0 waits for rank 1; rank 1 for the store of rank 0."""
+    write_tiny(tfm.folder, ONE_EACH)
+    here = {"WORLD_SIZE": "2", "RANK": str(rank), "MASTER_ADDR": "127.0.0.1"}
+    place = here | {"MASTER_PORT": str(free_port())}
+    waits = ("each", "connection", "note", str(tfm.folder / "connects"), "now")
+    process = tfm.start("train", "--config", "tiny.yaml", environment=place, faults=[waits])
+    process.wait_until((tfm.folder / "connects").exists)
+    time.sleep(0.5)  # it is inside the connection now
+    process.send(signal.SIGTERM)
+    started_at = time.monotonic()
+    assert process.wait().exit_code == 143
+    assert time.monotonic() - started_at < 20

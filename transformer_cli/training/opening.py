@@ -27,6 +27,7 @@ from transformer_cli.training.initial_weights import (
     load_initial_model,
 )
 from transformer_cli.training.processes.process_group import Processes
+from transformer_cli.training.processes.same_settings import require_same_settings
 from transformer_cli.training.processes.sharing import data_of_main
 from transformer_cli.training.progress import Progress, is_finished
 from transformer_cli.training.session import TrainingSession
@@ -46,9 +47,11 @@ def open_run(
     """The session of a run that starts or goes on; rank 0 writes the files of the run.
 
     Raises:
-        ConfigError: a setting has changed, so that this would be another experiment.
+        ConfigError: a setting has changed, so that this would be another experiment; or the processes have
+            different settings.
         DataError: the corpus cannot be used, or has changed.
     """
+    require_same_settings(config, processes, from_scratch=from_scratch)
     # Before the earlier checkpoints are moved away: without the other run, this one cannot start again.
     initial = load_initial_model(config, folder.path) if from_scratch else None
     _require_learnable_tokenizers(folder, config, is_new=from_scratch or not folder.is_begun())

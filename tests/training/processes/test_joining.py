@@ -65,6 +65,23 @@ def test_processes_that_cannot_be_reached_are_named_with_their_address(
         pass
 
 
+def test_a_process_that_does_not_come_is_named(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    monkeypatch.setenv("MASTER_PORT", str(free_port()))
+    monkeypatch.setattr(joining, "MEET_SECONDS", 0.5)
+    monkeypatch.setattr(joining, "_TELL_SECONDS", 0.1)
+    caplog.set_level("INFO")
+    three = Launch(rank=0, size=3, local_size=3, store_holder="rank 0")
+    with (
+        pytest.raises(TryAgainError, match=r"rank 0 of 3 has waited .* seconds for rank 1, 2\n"),
+        joined(three, CPU),
+    ):
+        pass
+    assert "waiting for rank 1, 2 of 3 processes" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("device", "error", "disconnects"),
     [

@@ -3,7 +3,9 @@
 import logging
 import os
 import signal
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -26,9 +28,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 60.0
-"""How long a process tries to reach the others before it gives up."""
+"""How long a process tries to reach the key-value store before it gives up."""
+MEET_SECONDS = 600.0
+"""How long a process waits until all others have reached the store; some machines start slowly."""
+_TELL_SECONDS = 10.0
+"""After this time, rank 0 says for whom it waits."""
 _LONGEST_WAIT = timedelta(days=7)
 """How long the other processes wait for rank 0, which prepares the data or saves; heartbeats notice a dead process."""
+_MOST_NAMED = 8
 _SECONDS_TO_END = 30
 """After an error with GPUs: how long a process may take to end."""
 
@@ -82,10 +89,12 @@ def joined(launch: Launch, device: torch.device) -> Iterator[Processes]:
     address = f"{os.environ['MASTER_ADDR']}:{os.environ.get('MASTER_PORT', '29500')}"
     logger.debug("rank %d of %d connects to %s", launch.rank, launch.size, address)
     try:
+        store = _store(launch)
+        _wait_for_all(store, launch)
         dist.init_process_group(
             # gloo for small numbers on the CPU, NCCL for gradients on GPUs.
             "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
-            store=_store(launch),
+            store=store,
             rank=launch.rank,
             world_size=launch.size,
             timeout=_LONGEST_WAIT,
@@ -93,7 +102,7 @@ def joined(launch: Launch, device: torch.device) -> Iterator[Processes]:
         if device.type == "cuda":
             # NCCL connects the GPUs at the first sum; a mistake of the network shall show now.
             dist.all_reduce(torch.zeros(1, device=device))
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, OSError) as error:
         reason = str(error).partition("\n")[0][:200]
         raise TryAgainError(
             f"rank {launch.rank} of {launch.size} cannot reach the other processes at {address}: {reason}",
@@ -128,16 +137,72 @@ def _end_within(seconds: int) -> None:
         signal.alarm(seconds)
 
 
+def _wait_for_all(store: "Store", launch: Launch) -> None:
+    """Wait until all processes have reached the store.
+
+    `init_process_group` would wait inside a function in C++, where no signal ends the process, and would not say who is missing.
+
+    Raises:
+        TryAgainError: a process did not come.
+    """
+    store.set(f"here/{launch.rank}", "")
+    store.add("num_here", 1)
+    started_at, is_told = time.monotonic(), launch.rank != 0
+    while store.add("num_here", 0) < launch.size:
+        waited = time.monotonic() - started_at
+        if waited > MEET_SECONDS:
+            raise TryAgainError(
+                f"rank {launch.rank} of {launch.size} has waited {MEET_SECONDS:.0f} seconds for {_missing(store, launch)}",
+                hint="see what these processes say, then start all of them again",
+            )
+        if waited > _TELL_SECONDS and not is_told:
+            is_told = True
+            logger.info("waiting for %s of %d processes", _missing(store, launch), launch.size)
+        time.sleep(0.05)
+
+
+def _missing(store: "Store", launch: Launch) -> str:
+    ranks = [str(rank) for rank in range(launch.size) if not store.check([f"here/{rank}"])]
+    more = f" and {len(ranks) - _MOST_NAMED} more" if len(ranks) > _MOST_NAMED else ""
+    return f"rank {', '.join(ranks[:_MOST_NAMED])}{more}"
+
+
 def _store(launch: Launch) -> "Store":
     """A connection of its own to the key-value store of torchrun; without torchrun, rank 0 holds the store."""
     from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
+    host, port = os.environ["MASTER_ADDR"], int(os.environ.get("MASTER_PORT", "29500"))
+    holds_store = launch.rank == 0 and launch.store_holder == "rank 0"
+    _wait_for_address(host, port, is_open=not holds_store)
     store = TCPStore(
-        os.environ["MASTER_ADDR"],
-        int(os.environ.get("MASTER_PORT", "29500")),
-        is_master=launch.rank == 0 and launch.store_holder == "rank 0",
+        host,
+        port,
+        is_master=holds_store,
         timeout=timedelta(seconds=CONNECT_SECONDS),
         multi_tenant=True,
         wait_for_workers=False,
     )
     return PrefixStore(f"tfm/{launch.attempt}", store)
+
+
+def _wait_for_address(host: str, port: int, *, is_open: bool) -> None:
+    """Wait until the name of the machine is known and, if `is_open`, a program answers at the port.
+
+    `TCPStore` would try this longer than its time limit, and no signal would end the process meanwhile.
+
+    Raises:
+        OSError: it is still not so after `CONNECT_SECONDS`.
+    """
+    stop_at = time.monotonic() + CONNECT_SECONDS
+    while True:
+        try:
+            if is_open:
+                socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
+            else:
+                socket.getaddrinfo(host, port)
+        except OSError:
+            if time.monotonic() > stop_at:
+                raise
+            time.sleep(0.1)
+        else:
+            return
