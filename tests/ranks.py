@@ -1,7 +1,7 @@
 """Several `tfm` processes that train one model: as torchrun starts them, but forked, which saves their imports."""
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ def start_ranks(
     size: int = 2,
     faults: dict[int, Sequence[Any]] | None = None,
     further: dict[int, Sequence[str]] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> list[Process]:
     """Start `tfm` once per rank, all in one folder; `faults` and `further` arguments are those of single ranks."""
     port = free_port()
@@ -39,6 +40,7 @@ def start_ranks(
                 "LOCAL_WORLD_SIZE": str(size),
                 "MASTER_ADDR": "127.0.0.1",
                 "MASTER_PORT": str(port),
+                **(environment or {}),
             },
         )
         for rank in range(size)

@@ -166,6 +166,24 @@ def test_the_second_signal_ends_the_process(tmp_path: Path, second: signal.Signa
     assert run_with_talk(work, tmp_path / "talk")[0] == 128 + second
 
 
+def test_under_torchrun_the_same_signal_soon_after_is_no_second_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ends: list[int] = []
+    now = 100.0
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    monkeypatch.setattr(os, "_exit", ends.append)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with signals_as_requests() as requests:
+        signal.raise_signal(signal.SIGTERM)
+        now += signals.PASSED_ON_SECONDS - 0.5
+        signal.raise_signal(signal.SIGTERM)
+        assert (requests.signal_number, ends) == (signal.SIGTERM, [])
+        now += 0.5
+        signal.raise_signal(signal.SIGTERM)
+        assert ends == [143]
+
+
 def test_the_signals_of_a_terminal_that_closes_are_one_request(tmp_path: Path) -> None:
     """SIGHUP comes from the shell and from the system; a service manager sends it beside SIGTERM."""
 

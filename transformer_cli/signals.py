@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the module `typing` itself is not needed here
@@ -29,6 +30,11 @@ SIGUSR1 = getattr(signal, "SIGUSR1", None)
 
 MAX_ENDING_SECONDS = 2.0
 """After this time a process ends, even if the reader of its output or a disk does not answer."""
+
+
+PASSED_ON_SECONDS = 5.0
+"""Under torchrun, a further signal within this time of the first is not a second one: torchrun passes on to each process a signal that the
+system has sent to it and to all processes."""
 
 
 class _Ending:
@@ -123,7 +129,8 @@ class SignalRequests:
         """The first signal that asked to stop."""
         self.wants_save = False
         """Whether SIGUSR1 has asked for a checkpoint."""
-        self._is_stop_asked = False  # by another signal than SIGHUP
+        self._stop_asked_at: float | None = None  # by another signal than SIGHUP
+        self._passed_on_seconds = PASSED_ON_SECONDS if "TORCHELASTIC_RUN_ID" in os.environ else 0.0
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> SignalRequests:
@@ -148,19 +155,26 @@ class SignalRequests:
             signal.signal(number, handler)
 
     def _note_stop(self, signal_number: int, frame: FrameType | None) -> None:
-        """The first signal is a request; the second ends the process at once.
+        """The first signal is a request; the second ends the process at once, but for one that torchrun passes on.
 
         SIGHUP never counts as the second: when a terminal closes, it comes two or three times, from the
         shell and from the system, and service managers send it beside SIGTERM.
         """
         if signal_number != SIGHUP:
-            if self._is_stop_asked:
+            now = time.monotonic()
+            if self._stop_asked_at is None:
+                self._stop_asked_at = now
+            elif now - self._stop_asked_at >= self._passed_on_seconds:
                 os._exit(128 + signal_number)
-            self._is_stop_asked = True
         if self.signal_number is None:
             self.signal_number = signal_number
             name = signal.Signals(signal_number).name
-            _tell(f"\ntfm: {name}: finishing the step and saving; a second signal ends the run at once\n")  # fmt: skip
+            later = (
+                f", {self._passed_on_seconds:.0f} seconds later or more,"
+                if self._passed_on_seconds
+                else ""
+            )
+            _tell(f"\ntfm: {name}: finishing the step and saving; a second signal{later} ends the run at once\n")  # fmt: skip
 
     def _note_save(self, signal_number: int, frame: FrameType | None) -> None:
         self.wants_save = True

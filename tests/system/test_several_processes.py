@@ -111,6 +111,24 @@ def test_a_signal_to_one_rank_stops_all_at_the_same_step_and_they_resume_on_anot
     assert_same_reports(tfm.folder / "runs/tiny", alone)
 
 
+def test_a_signal_that_torchrun_passes_on_as_well_saves_all_the_same(tfm: Tfm) -> None:
+    """A service manager signals torchrun and its processes; each process gets the signal twice."""
+    write_tiny(tfm.folder, ONE_EACH)
+    twice = ("at", "step", 5, "signal", "SIGTERM", 2)
+    started_by = {"TORCHELASTIC_RUN_ID": "none"}
+    main, other = run_ranks(
+        tfm,
+        "train",
+        "--config",
+        "tiny.yaml",
+        faults={0: [twice], 1: [twice]},
+        environment=started_by,
+    )
+    assert (main.exit_code, other.exit_code) == (143, 143), main.talk + other.talk
+    assert "a second signal, 5 seconds later or more, ends the run at once" in main.talk
+    assert newest_checkpoint(tfm.folder / "runs/tiny").name == "step-00000005"
+
+
 def test_a_resumed_run_of_two_processes_equals_the_uninterrupted_one_bit_for_bit(
     tfm: Tfm, launcher: Launcher, memory_folder: Path
 ) -> None:
