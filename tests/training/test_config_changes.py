@@ -260,3 +260,16 @@ def test_another_number_of_built_in_pairs_names_the_option_too() -> None:
 
 def test_a_copy_of_a_run_under_another_name_is_the_same_experiment() -> None:
     assert accept_changes(config(), config(name="other")) == ["name: was this, now other"]
+
+
+def test_another_number_of_parts_of_a_stream_cannot_be_accepted() -> None:
+    """The position in the data has a place in each part."""
+    corpora = [A | {"split": "train"}, B | {"split": "validation"}]
+    before, now = (
+        config(data__corpora=corpora, data__streaming=True, data__stream_parts=number)
+        for number in (2, 1)
+    )
+    for is_accepted in (False, True):
+        with pytest.raises(ConfigError, match=r"data\.stream_parts: was 2, now 1") as refused:
+            accept_changes(before, now, accept_data_change=is_accepted)
+        assert str(refused.value.hint).startswith("undo the change, give the new experiment")

@@ -31,6 +31,8 @@ HARMLESS = (
     "data.root",
     "data.cleaning.max_dropped_share",
 )
+# The position in a stream has a part for each of these, so it has no meaning after a change.
+_FIXED = ("data.stream_parts",)
 # With some schedules, past learning rates depend on these.
 _SETTINGS_OF_RATES = ("training.max_steps", "training.decay_steps")
 # The fields that say where a corpus lies.
@@ -70,6 +72,8 @@ def _hint(harmful: Sequence[str]) -> str:
         "give the new experiment its own name (--set name=...), "
         "or start this run again with --from-scratch"
     )
+    if any(key in _FIXED for key in harmful):
+        return f"undo the change, {new_run}"
     if all(about_data):
         return f"undo the change, continue with the changed data (--accept-data-change), {new_run}"
     others = "; --accept-data-change is for the changes under data alone" if any(about_data) else ""
@@ -96,7 +100,7 @@ def _changes(before: Config, now: Config) -> dict[str, str]:
 def _is_harmless(key: str, past: "_PastRates", harmless: Sequence[str]) -> bool:
     if key in _SETTINGS_OF_RATES and past.is_of_stable_phase():
         return True
-    if past.reason(key):
+    if past.reason(key) or key in _FIXED:
         return False
     return any(key == prefix or key.startswith(prefix + ".") for prefix in harmless)
 
