@@ -68,7 +68,7 @@ class StreamedUpdates(Updates):
             position
         )  # an error about the position comes now, and not from the thread
         logger.info(
-            "data.streaming: the length of an epoch is not known; the plan counts only the first %s pairs, from which the tokenizers were learned",
+            "data.streaming: nobody has counted the pairs of the stream, so the plan takes the first %s pairs for an epoch (the tokenizers were learned from them)",
             f"{order.num_pairs():,}",
         )
         self._stream = stream
@@ -116,8 +116,10 @@ class _Stream:
     def shared(self, share: Share) -> Self:
         if share.num_processes > self.data.stream_parts and share.rank == 0:
             logger.info(
-                "data.stream_parts is %d, so each part of the stream is read by %d of the %d processes",
+                "the stream has %d %s for %d processes, so %d processes read the same part, and each trains on its share; data.stream_parts: %d would let each process read a part of its own (a new run needs it from its start)",
                 self.data.stream_parts,
+                "part" if self.data.stream_parts == 1 else "parts",
+                share.num_processes,
                 share.num_processes // self.data.stream_parts,
                 share.num_processes,
             )

@@ -56,8 +56,10 @@ class Announcer(Callback):
 
 
 def _duration(seconds: float) -> str:
+    if seconds < 1.5:
+        return "a second"
     if seconds < 90:
-        return f"{max(1, round(seconds))} seconds"
+        return f"{round(seconds)} seconds"
     if seconds < 90 * 60:
         return f"{round(seconds / 60)} minutes"
     hours = seconds / 3600
