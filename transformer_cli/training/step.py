@@ -11,7 +11,7 @@ from transformer_cli.model import LossSums
 from transformer_cli.runtime import seed_everything
 from transformer_cli.training.objectives import Objective
 from transformer_cli.training.optimization.optimizers import Optimizer
-from transformer_cli.training.processes.gradients import add_up_gradients
+from transformer_cli.training.processes.gradients import GradientSums
 from transformer_cli.training.processes.sharded_model import whole
 from transformer_cli.training.processes.worker import Worker
 
@@ -60,22 +60,25 @@ def train_step(
         sum(batch.num_target_tokens for batch in micro_batches),
     )
     seed_of_update = torch.initial_seed()
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    gradients = GradientSums(parameters, worker.processes)
 
     def sum_gradients(batches: Sequence[Batch]) -> list[Tensor]:
         sums_of_batches: list[LossSums] = []
         optimizer.zero_grad()
+        gradients.begin()
         for before, batch in zip([None, *batches], batches, strict=False):
             if before is None or batch.number != before.number:
                 _seed_dropout(seed_of_update, batch.number)
             sums = objective(model, batch.to(worker.memory.device))
             # Divide by the tokens of the whole update: a mean of means would overweight short batches.
-            optimizer.scale.scaled(sums.objective / max(num_target_tokens, 1)).backward()
+            mean = optimizer.scale.scaled(sums.objective / max(num_target_tokens, 1))
+            gradients.backward(mean, is_last=len(sums_of_batches) == len(batches) - 1)
             sums_of_batches.append(LossSums(*(one.detach() for one in sums)))
         return [torch.stack(parts).sum() for parts in zip(*sums_of_batches, strict=True)]
 
     own_losses, num_halvings = worker.memory.in_parts_that_fit(sum_gradients, micro_batches)
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    losses = LossSums(*add_up_gradients(parameters, own_losses, worker.processes))
+    losses = LossSums(*gradients.finish(own_losses))
     optimizer.unscale()
     gradient_norm = whole(nn.utils.clip_grad_norm_(parameters, clip_norm or float("inf")))
     is_finite = torch.isfinite(gradient_norm)

@@ -1,6 +1,7 @@
-"""Gradients and losses, summed over all processes."""
+"""Gradients and losses, summed over all processes while the last backward pass still runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -8,41 +9,125 @@ from torch import Tensor, nn
 from transformer_cli.training.processes.process_group import Processes
 from transformer_cli.training.processes.sharded_model import is_sharded
 
-BUCKET_BYTES = 2**26
-"""Gradients are sent in buckets of about this size: enough for the full speed of a network, and little more memory."""
+MOST_BUCKET_BYTES = 25 * 2**20
+"""Gradients are sent in buckets of at most this size, except for a parameter that is larger: enough for the full speed of a network."""
+LEAST_BUCKET_BYTES = 2**20
+NUM_BUCKETS = 8
+"""A small model has about so many buckets, so that it, too, can send the first ones before the backward pass has ended."""
 
 
-def add_up_gradients(
-    parameters: Sequence[nn.Parameter], losses: Sequence[Tensor], processes: Processes
-) -> list[Tensor]:
-    """Sum the gradients over all processes, in place; return the sums of the losses.
+class GradientSums:
+    """The sums of one update over all processes; each bucket of gradients is sent as soon as it is complete.
 
-    A parameter that a process did not use has gradient 0 there; one that no process used keeps no gradient. The
-    buckets of an update are the same after a resume, so that sums are rounded in the same way (decision 0011).
+    A backward pass computes the gradients of the last layers first. So the buckets hold the parameters from the last
+    to the first, and travel while the earlier layers are computed. All processes send the buckets in this order. They
+    are the same in every update and after a resume, so that sums are rounded in the same way (decision 0011).
 
     Args:
-        parameters: those that are trained.
-        losses: of this process, () each; they travel with the last bucket.
+        parameters: those that are trained. Those of a sharded model are left out: FSDP2 adds them up.
         processes: those that take part.
     """
-    if processes.is_alone:
-        return list(losses)
-    sums = [loss.to(parameters[-1].dtype, copy=True) for loss in losses]
-    # Those of a sharded model are added up during the backward pass.
-    parameters = [parameter for parameter in parameters if not is_sharded(parameter)]
-    are_used = processes.any_of(*(parameter.grad is not None for parameter in parameters))
-    gradients = [
-        _gradient(parameter)
-        for parameter, is_used in zip(parameters, are_used, strict=True)
-        if is_used
-    ]
-    for bucket in _buckets([*gradients, *sums]):
-        flat = torch.cat([tensor.flatten() for tensor in bucket])
-        processes.add_up([flat])
-        parts = flat.split([tensor.numel() for tensor in bucket])
-        for tensor, part in zip(bucket, parts, strict=True):
-            tensor.copy_(part.view_as(tensor))
-    return sums
+
+    def __init__(self, parameters: Sequence[nn.Parameter], processes: Processes) -> None:
+        self.processes = processes
+        # From the last to the first, as a backward pass computes them.
+        self.parameters = [one for one in reversed(parameters) if not is_sharded(one)]
+        self.buckets = list(_buckets(self.parameters)) or [[]]
+        self._dtype = parameters[-1].dtype
+        self._sent: list[_Sent] = []
+        self._is_outdated = False
+
+    def begin(self) -> None:
+        """Begin to compute the gradients; again if memory was too small for the attempt before."""
+        self._is_outdated |= bool(self._sent)
+
+    def backward(self, objective: Tensor, *, is_last: bool) -> None:
+        """The backward pass of a micro-batch; that of the last one completes the gradients.
+
+        Args:
+            objective: () of the micro-batch.
+            is_last: whether this process has no further micro-batch in this update.
+        """
+        if self.processes.is_alone or self._is_outdated or not is_last:
+            objective.backward()
+            return
+        num_missing = [len(bucket) for bucket in self.buckets]
+
+        def note(number: int, _: Tensor) -> None:
+            num_missing[number] -= 1
+            # The last bucket waits for the losses.
+            while len(self._sent) < len(self.buckets) - 1 and not num_missing[len(self._sent)]:
+                self._send_next()
+
+        hooks = [
+            parameter.register_post_accumulate_grad_hook(partial(note, number))
+            for number, bucket in enumerate(self.buckets)
+            for parameter in bucket
+        ]
+        try:
+            objective.backward()
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def finish(self, losses: Sequence[Tensor]) -> list[Tensor]:
+        """Replace each gradient by its sum, and return the sums of the losses.
+
+        A parameter that a process did not use has gradient 0 there; one that no process used keeps no gradient.
+
+        Args:
+            losses: of this process, () each; they travel with the last bucket.
+        """
+        if self.processes.is_alone:
+            return list(losses)
+        self._send_rest(losses)
+        *are_used, is_outdated = self.processes.any_of(
+            *(parameter.grad is not None for parameter in self.parameters), self._is_outdated
+        )
+        if (
+            is_outdated
+        ):  # a process had to compute the gradients again after it had sent some of them
+            for sent in self._sent:
+                sent.wait()
+            self._sent = []
+            self._send_rest(losses)
+        used = iter(are_used)
+        for bucket, sent in zip(self.buckets, self._sent, strict=True):
+            parts = sent.wait()
+            for parameter, part in zip(bucket, parts, strict=False):
+                if next(used):
+                    _gradient(parameter).copy_(part.view_as(parameter))
+        return [part.clone().view(()) for part in parts[len(bucket) :]]
+
+    def _send_rest(self, losses: Sequence[Tensor]) -> None:
+        while len(self._sent) < len(self.buckets) - 1:
+            self._send_next()
+        self._send_next(losses)
+
+    def _send_next(self, losses: Sequence[Tensor] = ()) -> None:
+        bucket = self.buckets[len(self._sent)]
+        gradients = [
+            torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            for parameter in bucket
+        ]
+        self._sent.append(
+            _Sent([*gradients, *(loss.to(self._dtype) for loss in losses)], self.processes)
+        )
+
+
+class _Sent:
+    """Tensors that are on their way to become sums; they themselves stay as they are."""
+
+    def __init__(self, tensors: Sequence[Tensor], processes: Processes) -> None:
+        self._sizes = [tensor.numel() for tensor in tensors]
+        self._flat = torch.cat([tensor.flatten() for tensor in tensors])
+        self._wait: Callable[[], None] = processes.begin_sum(self._flat)
+
+    def wait(self) -> Sequence[Tensor]:
+        """The sums, each with one dimension."""
+        self._wait()
+        sums: Sequence[Tensor] = self._flat.split(self._sizes)
+        return sums
 
 
 def _gradient(parameter: nn.Parameter) -> Tensor:
@@ -51,13 +136,15 @@ def _gradient(parameter: nn.Parameter) -> Tensor:
     return parameter.grad
 
 
-def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
-    """Neighbours in one list, as many as fit; a larger tensor is a bucket of its own."""
-    bucket: list[Tensor] = []
-    for tensor in tensors:
-        if bucket and sum(one.nbytes for one in bucket) + tensor.nbytes > BUCKET_BYTES:
+def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
+    """Neighbours in one list, as many as fit; a larger parameter is a bucket of its own."""
+    total = sum(parameter.nbytes for parameter in parameters)
+    most_bytes = min(MOST_BUCKET_BYTES, max(LEAST_BUCKET_BYTES, total // NUM_BUCKETS))
+    bucket: list[nn.Parameter] = []
+    for parameter in parameters:
+        if bucket and sum(one.nbytes for one in bucket) + parameter.nbytes > most_bytes:
             yield bucket
             bucket = []
-        bucket.append(tensor)
+        bucket.append(parameter)
     if bucket:
         yield bucket

@@ -75,10 +75,18 @@ class Processes:
         value = work() if self.is_main else None
         return self.gathered(value)[0]
 
-    def add_up(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor by its sum over all processes; the tensors lie on the device of the model."""
-        for tensor in () if self.is_alone else tensors:
-            self.together(partial(dist.all_reduce, tensor))
+    def begin_sum(self, tensor: Tensor) -> Callable[[], None]:
+        """Begin to replace a tensor by its sum over all processes, while this process goes on.
+
+        Args:
+            tensor: on the device of the model.
+
+        Returns:
+            A function that waits for the sum; on a GPU, its later work waits, and not the CPU.
+        """
+        works: list[Any] = []
+        self.together(lambda: works.append(dist.all_reduce(tensor, async_op=True)))
+        return partial(self.together, works[0].wait)
 
     def together(self, call: Callable[[], Any]) -> None:
         """Call a function of `torch.distributed`.

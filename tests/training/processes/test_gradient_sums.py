@@ -1,0 +1,162 @@
+"""Gradients are summed over all processes, and the first of them while the backward pass still runs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from transformer_cli.training.processes import gradients as module
+from transformer_cli.training.processes.gradients import GradientSums
+from transformer_cli.training.processes.process_group import ALONE, Processes
+
+WIDTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Doubles(Processes):
+    """This process and another one that has the same gradients; a sum arrives when somebody waits for it."""
+
+    size: int = 2
+    is_other_outdated: bool = False
+    events: list[str] = field(default_factory=list)
+
+    def begin_sum(self, tensor: Tensor) -> Callable[[], None]:
+        self.events.append("sent")
+        return partial(tensor.mul_, 2)
+
+    def any_of(self, *claims: bool) -> list[bool]:
+        self.events.append("agreed")
+        return [*claims[:-1], claims[-1] or self.is_other_outdated]
+
+
+@pytest.fixture(autouse=True)
+def _small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    # One linear layer fills a bucket.
+    monkeypatch.setattr(module, "LEAST_BUCKET_BYTES", 4 * (WIDTH * WIDTH + WIDTH))
+    monkeypatch.setattr(module, "NUM_BUCKETS", 1000)
+
+
+def model_of(num_layers: int = 3) -> nn.Sequential:
+    torch.manual_seed(1)
+    return nn.Sequential(*(nn.Linear(WIDTH, WIDTH) for _ in range(num_layers)))
+
+
+def loss_of(model: nn.Module, seed: int) -> Tensor:
+    x = torch.randn(5, WIDTH, generator=torch.Generator().manual_seed(seed))
+    return (model(x) ** 2).sum()
+
+
+def gradients_of(model: nn.Module) -> list[Tensor | None]:
+    return [parameter.grad for parameter in model.parameters()]
+
+
+def plain(model: nn.Module, *seeds: int) -> list[Tensor]:
+    """The gradients of the sum of the losses, by PyTorch alone."""
+    total = torch.stack([loss_of(model, seed) for seed in seeds]).sum()
+    return list(torch.autograd.grad(total, list(model.parameters())))
+
+
+def test_gradients_and_losses_are_sums() -> None:
+    model = model_of()
+    sums = GradientSums(list(model.parameters()), Doubles())
+    sums.begin()
+    sums.backward(loss_of(model, 1), is_last=False)
+    sums.backward(loss_of(model, 2), is_last=True)
+    losses = sums.finish([torch.tensor(3.0), torch.tensor(0.5)])
+    for found, expected in zip(gradients_of(model), plain(model, 1, 2), strict=True):
+        torch.testing.assert_close(found, 2 * expected)
+    assert [loss.tolist() for loss in losses] == [6.0, 1.0]
+
+
+def test_buckets_leave_while_the_last_backward_pass_runs() -> None:
+    model, processes = model_of(), Doubles()
+    sums = GradientSums(list(model.parameters()), processes)
+    assert len(sums.buckets) == 3
+    for number, layer in enumerate(model):
+        assert isinstance(layer, nn.Linear)
+        layer.bias.register_hook(
+            lambda _, number=number: processes.events.append(f"layer {number}")
+        )
+    sums.begin()
+    sums.backward(loss_of(model, 1), is_last=False)
+    assert "sent" not in processes.events
+    processes.events.clear()
+    sums.backward(loss_of(model, 2), is_last=True)
+    during = processes.events.copy()
+    assert during.count("sent") == 2  # the last bucket waits for the losses
+    assert during.index("sent") < during.index("layer 0")
+    sums.finish([torch.tensor(1.0)])
+    assert processes.events[len(during) :] == ["sent", "agreed"]
+
+
+@pytest.mark.parametrize("who", ["this process", "another one"])
+def test_gradients_that_were_computed_again_are_sent_again(who: str) -> None:
+    model = model_of()
+    processes = Doubles(is_other_outdated=who == "another one")
+    sums = GradientSums(list(model.parameters()), processes)
+    if who == "this process":
+        sums.begin()
+        out_of_memory = model[0].register_full_backward_pre_hook(_raise)
+        with pytest.raises(MemoryError):
+            sums.backward(loss_of(model, 1), is_last=True)
+        assert "sent" in processes.events
+        out_of_memory.remove()
+        model.zero_grad()
+    sums.begin()
+    for seed, is_last in ((2, False), (3, True)):
+        sums.backward(loss_of(model, seed), is_last=is_last)
+    [loss] = sums.finish([torch.tensor(5.0)])
+    assert processes.events[-4:] == ["agreed", "sent", "sent", "sent"]
+    for found, expected in zip(gradients_of(model), plain(model, 2, 3), strict=True):
+        torch.testing.assert_close(found, 2 * expected)
+    assert loss.item() == 10.0
+
+
+def _raise(*_: Any) -> None:
+    raise MemoryError
+
+
+def test_a_parameter_that_no_process_used_keeps_no_gradient() -> None:
+    model = model_of()
+    extra = nn.Parameter(torch.ones(3))
+    for place in (0, 3, 6):
+        parameters = list(model.parameters())
+        parameters.insert(place, extra)
+        model.zero_grad()
+        sums = GradientSums(parameters, Doubles())
+        sums.begin()
+        sums.backward(loss_of(model, 1), is_last=True)
+        sums.finish([])
+        assert extra.grad is None
+        for found, expected in zip(gradients_of(model), plain(model, 1), strict=True):
+            torch.testing.assert_close(found, 2 * expected)
+
+
+def test_a_parameter_that_only_another_process_used_gets_its_gradient() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Uses(Doubles):
+        def any_of(self, *claims: bool) -> list[bool]:
+            return [True] * (len(claims) - 1) + [False]
+
+    model, extra = model_of(), nn.Parameter(torch.ones(3))
+    sums = GradientSums([*model.parameters(), extra], Uses())
+    sums.begin()
+    sums.backward(loss_of(model, 1), is_last=True)
+    sums.finish([])
+    assert extra.grad is not None
+    assert extra.grad.tolist() == [0, 0, 0]  # this process sent zeros, and so did the other one
+
+
+def test_a_process_that_is_alone_sends_nothing() -> None:
+    model = model_of()
+    sums = GradientSums(list(model.parameters()), ALONE)
+    sums.begin()
+    sums.backward(loss_of(model, 1), is_last=True)
+    [loss] = sums.finish([torch.tensor(3.0)])
+    assert loss.item() == 3.0
+    for found, expected in zip(gradients_of(model), plain(model, 1), strict=True):
+        torch.testing.assert_close(found, expected)
