@@ -9,6 +9,7 @@ import shutil
 import socket
 import time
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from transformer_cli.checkpoint import (
     list_checkpoints,
     open_checkpoint,
 )
+from transformer_cli.config.training import Metric
 from transformer_cli.errors import DataError, StorageError, TrainingStoppedError
 from transformer_cli.storage import MANIFEST_NAME, Manifest
 from transformer_cli.storage.manifest import FORMAT_VERSION, parse_manifest
@@ -213,6 +215,32 @@ def test_from_scratch_keeps_the_old_checkpoints_elsewhere(tmp_path: Path) -> Non
     assert checkpoints.move_away() == tmp_path / "checkpoints-old-2"
     assert open_checkpoint(tmp_path / "checkpoints-old-1" / "step-00000020").step == 20
     assert checkpoints.move_away() is None
+
+
+@pytest.mark.parametrize("metric", get_args(Metric))
+def test_a_checkpoint_can_be_scored_by_every_metric(tmp_path: Path, metric: Metric) -> None:
+    checkpoints = Checkpoints(tmp_path, Retention(metric=metric))
+    for step, score in ((10, 1.5), (20, 2.5)):
+        checkpoints.save(snapshot(step), score)
+    best = Checkpoints(tmp_path, Retention(metric=metric)).best()
+    assert best is not None
+    is_loss = metric in ("loss", "perplexity", "ter", "cer", "wer")
+    assert (best.manifest.metric, best.step) == (metric, 10 if is_loss else 20)
+
+
+def test_checkpoints_that_were_moved_away_can_be_moved_back(tmp_path: Path) -> None:
+    saved(tmp_path, 10)
+    (tmp_path / "metrics.jsonl").write_text("first")
+    (tmp_path / "data").mkdir()
+    checkpoints = Checkpoints(tmp_path)
+    place = checkpoints.move_away(along=("metrics.jsonl", "data"))
+    assert place is not None
+    (tmp_path / "metrics.jsonl").write_text("second")  # a new run has begun to write
+    checkpoints.move_back(place)
+    assert newest_step(tmp_path) == 10
+    assert (tmp_path / "metrics.jsonl").read_text() == "first"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoints", "data", "metrics.jsonl"]  # fmt: skip
+    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {"last", "step-00000010"}
 
 
 def test_what_goes_along_with_old_checkpoints_is_renamed_and_flushed(tmp_path: Path) -> None:

@@ -209,6 +209,21 @@ def test_from_scratch_puts_the_earlier_run_aside(tfm: Tfm) -> None:
     assert tfm("info", "--json").text.count('"d_model": 32') == 1
 
 
+@pytest.mark.parametrize("refused", ["data.corpora.0.source_path=none.en", "model.max_length=1"])
+def test_an_earlier_run_stays_if_from_scratch_is_refused(tfm: Tfm, refused: str) -> None:
+    config = write_config(tfm.folder, as_two_text_files(tfm.folder))
+    tfm("train", "--config", config)
+    run = tfm.folder / "runs/mine"
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    again = tfm("train", "--config", config, "--set", refused, "--from-scratch")
+    assert again.exit_code != 0
+    assert "no new run has started, so the earlier one is back in runs/mine" in again.talk
+    after = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    changed = {path.name for path in before.keys() | after.keys() if before.get(path) != after.get(path)}  # fmt: skip
+    assert changed == {"train.log"}
+    assert tfm("translate", "a b").exit_code == 0
+
+
 def test_several_files_of_one_language_pair_may_be_a_folder(tfm: Tfm) -> None:
     place = tfm.folder / "corpus"
     place.mkdir()

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_cli.checkpoint.replacing import place_aside
+from transformer_cli.checkpoint.renaming.replacing import place_aside
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE
 from transformer_cli.checkpoint.stored import (
     MODEL_FILE,

@@ -1,11 +1,9 @@
 """The checkpoints of one run: saving, finding the newest and the best, deleting old ones."""
 
 import hashlib
-import itertools
 import json
 import logging
 import math
-import os
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +18,13 @@ from transformer_cli.checkpoint.listing import (
     list_run,
     ranked,
 )
-from transformer_cli.checkpoint.replacing import finish_replacements, place_aside
+from transformer_cli.checkpoint.renaming.replacing import finish_replacements, place_aside
+from transformer_cli.checkpoint.renaming.setting_aside import (
+    finish_moves,
+    put_back,
+    set_aside,
+    unused_path,
+)
 from transformer_cli.checkpoint.rotation import Retention
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
@@ -34,7 +38,7 @@ logger = logging.getLogger(__name__)
 class Checkpoints:
     """The folder `checkpoints/` of a run.
 
-    `save`, `sweep` and `move_away` need the run's lock; all other methods only read.
+    `save`, `sweep`, `move_away` and `move_back` need the run's lock; all other methods only read.
     """
 
     def __init__(
@@ -137,39 +141,23 @@ class Checkpoints:
         storage.sweep(self.run_folder, fs=self._fs)
         storage.sweep(self.folder, fs=self._fs)
         finish_replacements(self.folder, fs=self._fs)
-        for path in RunFolder(self.run_folder).records():
-            moved = self.folder / path.name
-            if moved.exists() and not os.path.lexists(path):
-                self._move(moved, path)
+        finish_moves(self.folder, fs=self._fs)
 
     def move_away(self, along: Iterable[str] = ()) -> Path | None:
         """Rename the folder, so that the run can start from scratch; return the new path, if there was one.
 
-        The folder is renamed last: after a kill, `sweep` can put back what was moved into it.
-
         Args:
             along: names of other files and folders of the run that move into the folder before.
         """
-        if not self.folder.exists():
-            return None
-        number = 1
-        while (target := self.folder.with_name(f"{self.folder.name}-old-{number}")).exists():
-            number += 1
-        for path in (self.run_folder / name for name in along):
-            if path.exists():
-                self._move(path, _unused(self.folder / path.name))
-        with storage.errors_explained(self.folder, fs=self._fs):
-            self._fs.rename(self.folder, target)
-            self._fs.flush_path(self.run_folder)
-        self._run_id = None
-        self._verified.clear()
+        target = set_aside(self.folder, along, fs=self._fs)
+        if target is not None:
+            self._run_id = None
+            self._verified.clear()
         return target
 
-    def _move(self, path: Path, new: Path) -> None:
-        with storage.errors_explained(path, fs=self._fs):
-            self._fs.rename(path, new)
-            self._fs.flush_path(new.parent)
-            self._fs.flush_path(path.parent)
+    def move_back(self, place: Path) -> None:
+        """Undo a `move_away`, which returned this path; nothing was saved after it."""
+        put_back(place, self.folder, fs=self._fs)
 
     def _saved_elsewhere(
         self, known: KnownFolder, snapshot: Snapshot, score: float | None
@@ -177,7 +165,7 @@ class Checkpoints:
         """Save in the renamed folder, or in a new one of another name; return the error that says so."""
         renamed = known.find_nearby()
         what = "removed or moved away" if renamed is None else f"renamed to {renamed}"
-        place = renamed or _unused(self.run_folder.with_name(f"{self.run_folder.name}-rescued"))
+        place = renamed or unused_path(self.run_folder.with_name(f"{self.run_folder.name}-rescued"))
         saved = self._at(place).save(snapshot, score)
         return StorageError(
             f"{self.run_folder}: this folder was {what} during the training; step {snapshot.step} "
@@ -187,7 +175,9 @@ class Checkpoints:
 
     def _saved_beside_link(self, snapshot: Snapshot, score: float | None) -> StorageError:
         """Save in a new folder, as a checkpoint of this run; return the error that says so."""
-        elsewhere = self._at(_unused(self.run_folder.with_name(f"{self.run_folder.name}-rescued")))
+        elsewhere = self._at(
+            unused_path(self.run_folder.with_name(f"{self.run_folder.name}-rescued"))
+        )
         elsewhere._run_id, elsewhere._saved_at = self._run_id, self._saved_at
         saved = elsewhere.save(snapshot, score)
         return StorageError(
@@ -285,12 +275,6 @@ class Checkpoints:
 
 def _warn_of_damage(reason: str) -> None:
     logger.warning("a damaged checkpoint is not counted among those to keep: %s", reason)
-
-
-def _unused(path: Path) -> Path:
-    """The path if nothing has this name, else the path with the first free number at its end, such as NAME-2."""
-    paths = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
-    return next(found for found in itertools.chain([path], paths) if not os.path.lexists(found))
 
 
 def _digest(fingerprint: Mapping[str, str]) -> str:

@@ -45,7 +45,7 @@ class Manifest(_Strict):
     step: Annotated[int, Field(ge=0, lt=10**12)]
     data_fingerprint: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")]
     """SHA-256 over the fingerprint of the training data."""
-    metric: Annotated[str, Field(pattern=r"^[a-z]{1,20}$")]
+    metric: Annotated[str, Field(pattern=r"^[a-z_+]{1,20}$")]
     """The name of the metric of `score`."""
     score: Annotated[float, Field(allow_inf_nan=False)] | None
     """Score of this checkpoint on the validation split; None if it was not measured."""

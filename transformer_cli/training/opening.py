@@ -2,7 +2,8 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -55,7 +56,19 @@ def open_run(
     # Before the earlier checkpoints are moved away: without the other run, this one cannot start again.
     initial = load_initial_model(config, folder.path) if from_scratch else None
     _require_learnable_tokenizers(folder, config, is_new=from_scratch or not folder.is_begun())
-    newest = _newest_checkpoint(folder, from_scratch) if processes.is_main else None
+    with _earlier_run_set_aside(folder, only_if=from_scratch and processes.is_main):
+        return _opened(folder, config, machine, processes, initial, accept_data_change)
+
+
+def _opened(
+    folder: RunFolder,
+    config: Config,
+    machine: Machine,
+    processes: Processes,
+    initial: InitialModel | None,
+    accept_data_change: bool,
+) -> TrainingSession:
+    newest = _newest_checkpoint(folder) if processes.is_main else None
     if newest is not None and IMPORTED in newest.state():
         raise _refusal_to_continue(folder, config)
     [has_begun] = processes.any_of(newest is not None)
@@ -101,14 +114,30 @@ def _refusal_to_continue(folder: RunFolder, config: Config) -> ConfigError:
     )
 
 
-def _newest_checkpoint(folder: RunFolder, from_scratch: bool) -> Checkpoint | None:
+@contextmanager
+def _earlier_run_set_aside(folder: RunFolder, *, only_if: bool) -> Iterator[None]:
+    """Rename the files of an earlier run, so that the block can start a new one; if that fails, put them back."""
+    if not only_if:
+        yield
+        return
+    checkpoints = Checkpoints(folder.path)
+    checkpoints.sweep()
+    place = checkpoints.move_away(along=[path.name for path in folder.records()])
+    if place is not None:
+        logger.info("the earlier checkpoints are now in %s", place)
+    try:
+        yield
+    except BaseException:
+        if place is not None:
+            checkpoints.move_back(place)
+            logger.info("no new run has started, so the earlier one is back in %s", folder.path)
+        raise
+
+
+def _newest_checkpoint(folder: RunFolder) -> Checkpoint | None:
     """The checkpoint from which the run goes on; None if it starts."""
     checkpoints = Checkpoints(folder.path)
     checkpoints.sweep()
-    if from_scratch:
-        place = checkpoints.move_away(along=[path.name for path in folder.records()])
-        if place is not None:
-            logger.info("the earlier checkpoints are now in %s", place)
     return checkpoints.newest_valid()
 
 

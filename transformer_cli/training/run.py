@@ -139,7 +139,10 @@ def _end(
         for line in summary_lines(session.config, folder.metrics_file, make_translator):
             logger.info("%s", line)
     if not was_finished:
-        how = "finished" if is_done else f"stopped by {', '.join(limits) or 'a callback'}"
+        how = f"stopped by {', '.join(limits) or 'a callback'}"
+        if is_done:
+            early = [limit for limit in limits if not limit.startswith("training.max_steps")]
+            how = f"finished by {', '.join(early)}" if early else "finished"
         step = session.progress.step
         logger.info("%s after %d step%s: %s", how, step, "" if step == 1 else "s", folder.path)
 

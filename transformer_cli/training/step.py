@@ -55,10 +55,7 @@ def train_step(
 
     Source: Vaswani et al. 2017, section 5.
     """
-    num_source_tokens, num_target_tokens = worker.processes.sums(
-        sum(batch.num_source_tokens for batch in micro_batches),
-        sum(batch.num_target_tokens for batch in micro_batches),
-    )
+    num_source_tokens, num_target_tokens = worker.processes.sums(*_num_tokens(micro_batches))
     seed_of_update = torch.initial_seed()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     gradients = GradientSums(parameters, worker.processes)
@@ -94,6 +91,12 @@ def train_step(
         num_halvings=worker.processes.maxima(num_halvings)[0],
         is_scale_too_large=optimizer.scale.adapt(is_finite),
     )
+
+
+def _num_tokens(batches: Sequence[Batch]) -> tuple[int, int]:
+    """Real tokens: of the sources, of the targets."""
+    sources = sum(batch.num_source_tokens for batch in batches)
+    return sources, sum(batch.num_target_tokens for batch in batches)
 
 
 def _seed_dropout(seed_of_update: int, number: int) -> None:
