@@ -52,7 +52,14 @@ def limit(rate: int | None) -> None:
         tc = ("tc", "-n", name, "qdisc")
         subprocess.run([*tc, "delete", "dev", end, "root"], check=False, stderr=subprocess.DEVNULL)
         if rate is not None:
-            bucket = ("rate", f"{rate}mbit", "burst", "256kb", "latency", "200ms")
+            bucket = (
+                "rate",
+                f"{rate}mbit",
+                "burst",
+                str(max(256_000, rate * 1000)),
+                "latency",
+                "200ms",
+            )
             _run(*tc, "add", "dev", end, "root", "tbf", *bucket)
 
 

@@ -1,6 +1,7 @@
 """The whole model: shapes, dropout, precision, and what it refuses."""
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -142,3 +143,31 @@ def test_the_next_symbol_walk_through_prints_its_shape_and_rows_that_sum_to_one(
     for column in decoder_input_ids.unbind(1):
         scores = state.advance(column)
     assert torch.equal(scores.argmax(-1), probabilities[:, -1].argmax(-1))
+
+
+@pytest.mark.parametrize("tied", ["none", "target-output", "all"])
+def test_parameters_are_ordered_as_a_backward_pass_completes_them(tied: str) -> None:
+    """Autograd itself tells when it has completed the gradients of each part of the model."""
+    config = ModelConfig(
+        **SMALL, tie_embeddings=tied, positions="learned", embedding_norm=True, dropout=0.0
+    )
+    model = Transformer(config, SOURCE_VOCAB_SIZE, SOURCE_VOCAB_SIZE)
+    part_of = {id(one): _part(name) for name, one in model.named_parameters()}
+    ordered = [id(one) for one in model.parameters_by_gradient()]
+    assert sorted(ordered) == sorted(part_of)
+    completed: list[int] = []
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(lambda one: completed.append(id(one)))
+    model(*sample()[:3]).square().sum().backward()
+    assert sorted(completed) == sorted(part_of)
+    by_autograd, by_model = (
+        list(dict.fromkeys(part_of[one] for one in reversed(found) if part_of[one]))[::-1]
+        for found in (completed, ordered)
+    )
+    assert by_model == by_autograd
+
+
+def _part(name: str) -> str:
+    """The layer or the table of a parameter; empty for those whose gradients may be completed at other moments."""
+    found = re.match(r"(encoder|decoder)\.layers\.\d+|(source|target)_embedding\.|output\.weight", name)  # fmt: skip
+    return found[0] if found else ""

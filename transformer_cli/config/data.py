@@ -9,7 +9,8 @@ from transformer_cli.config.section import Contradiction, Count, Section, Switch
 from transformer_cli.config.text_settings import CleaningConfig
 
 Text = Annotated[str, Field(min_length=1, max_length=4096)]
-Language = Annotated[str, Field(pattern=r"^[A-Za-z]{1,8}([-_][A-Za-z0-9]{1,8})*$")]
+LANGUAGE_PATTERN = r"^[A-Za-z]{1,8}([-_][A-Za-z0-9]{1,8})*$"
+Language = Annotated[str, Field(pattern=LANGUAGE_PATTERN)]
 Column = Annotated[int, Field(strict=True, ge=0, le=9999)] | Text
 SplitName = Literal["train", "validation", "test"]
 WeightFrom = tuple[
@@ -20,7 +21,8 @@ Weight = (
     Annotated[float, Field(strict=True, gt=0.0, le=1000.0)]
     | Annotated[tuple[WeightFrom, ...], Field(min_length=1, max_length=1000)]
 )
-Tag = Annotated[str, Field(pattern=r"^<[A-Za-z][A-Za-z0-9_-]{0,29}>$")]
+TAG_PATTERN = r"^<[A-Za-z][A-Za-z0-9_-]{0,29}>$"
+Tag = Annotated[str, Field(pattern=TAG_PATTERN)]
 
 
 class Direction(NamedTuple):

@@ -10,9 +10,16 @@ from typing import Any, NamedTuple, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from transformer_cli.config.data import FilesData, HubData, PhrasebookData
+from transformer_cli.config.data import (
+    LANGUAGE_PATTERN,
+    TAG_PATTERN,
+    FilesData,
+    HubData,
+    PhrasebookData,
+)
 from transformer_cli.config.sequence_settings import SequencesData
-from transformer_cli.config.tree import Config
+from transformer_cli.config.training import PARAMETER_PATTERN
+from transformer_cli.config.tree import RUN_NAME_PATTERN, Config
 from transformer_cli.config.yaml_reader import Mapping as ReadMapping
 from transformer_cli.errors import ConfigError
 from transformer_cli.escaping import shortened
@@ -26,7 +33,6 @@ _SOURCES: dict[str, type[BaseModel]] = {
     "hub": HubData,
 }
 _PLAIN_REASONS = {
-    "string_pattern_mismatch": "letters, digits, '_' and '-' are expected, in the name of a run '.' too; the first one is a letter or a digit",
     "model_type": "a section of settings is expected",
     "dict_type": "a section of settings is expected",
     "model_attributes_type": "a section of settings is expected",
@@ -37,6 +43,12 @@ _PLAIN_REASONS = {
     "string_type": "text is expected",
     "too_short": "at least one item is expected",
     "union_tag_invalid": f"the sources are {', '.join(_SOURCES)}",
+}
+_PATTERNS = {
+    RUN_NAME_PATTERN: "at most 100 letters, digits, '.', '_' and '-' are expected; the first one is a letter or a digit",
+    LANGUAGE_PATTERN: "the code of a language is expected, such as en or pt-BR",
+    TAG_PATTERN: "a tag in angle brackets is expected, such as <BT>: a letter, then letters, digits, '_' and '-'",
+    PARAMETER_PATTERN: "the name of a parameter is expected, or its beginning, such as encoder.layers.0: letters, digits, '.' and '_'",
 }
 
 
@@ -57,6 +69,9 @@ def refusal(error: ValidationError, settings: dict[str, Any], origin: str) -> Co
         text = f"{_place_of(settings, problem.location, origin)}: "
         if problem.kind == "extra_forbidden":
             text += _unknown(problem.location, settings)
+        elif problem.kind == "missing" and isinstance(problem.location[-1], int):
+            *sections, index = map(str, problem.location)
+            text += f"{'.'.join(sections)}: number {int(index) + 1} of the list is missing, found {_shorten(problem.found)}"
         elif problem.kind == "missing":
             text += f"{where} is missing"
             hint = hint or f"add {where}; tfm info --config en-it.yaml shows a complete config"
@@ -122,8 +137,10 @@ def _in_plain_words(error: Mapping[str, Any], settings: Any) -> _Problem:
         is_missing = kind == "union_tag_not_found" or not isinstance(found, dict)
         kind = "missing" if is_missing else kind
         found = found.get("source") if isinstance(found, dict) else found
+    context = error.get("ctx", {})
     reason = _PLAIN_REASONS.get(kind, error["msg"].removeprefix("Value error, "))
-    hint = getattr(error.get("ctx", {}).get("error"), "hint", None)
+    reason = _PATTERNS.get(context.get("pattern"), reason)
+    hint = getattr(context.get("error"), "hint", None)
     return _Problem(location, kind, reason, found, hint)
 
 
@@ -142,11 +159,14 @@ def _location_in(settings: Any, path: Location, *, is_missing: bool) -> Location
 
 def _place_of(settings: Any, location: Sequence[int | str], origin: str) -> str:
     """The file and line of a setting, or the override that set it."""
-    place = origin
+    place, is_override = origin, False
     for part in location:
         if isinstance(settings, ReadMapping) and part in settings.lines:
             line = settings.lines[str(part)]
-            place = f"{origin}:{line}" if isinstance(line, int) else line
+            if not isinstance(line, int):
+                place, is_override = line, True
+            elif not is_override:  # else it is a line of the text in the override
+                place = f"{origin}:{line}"
         try:
             settings = settings[part]
         except (KeyError, IndexError, TypeError):

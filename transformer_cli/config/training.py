@@ -39,7 +39,8 @@ DEFAULT_LEARNING_RATES: dict[OptimizerName, float] = {
     "adam": 7e-4, "adamw": 7e-4, "adafactor": 1e-2, "muon": 7e-4,
 }  # fmt: skip
 DEFAULT_PLATEAU_FACTOR, DEFAULT_PLATEAU_PATIENCE = 0.5, 3
-ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.]{0,199}$")]
+PARAMETER_PATTERN = r"^[A-Za-z][A-Za-z0-9_.]{0,199}$"
+ParameterName = Annotated[str, Field(pattern=PARAMETER_PATTERN)]
 
 LOWER_IS_BETTER = frozenset({"loss", "perplexity", "ter", "cer", "wer"})
 

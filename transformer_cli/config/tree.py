@@ -17,11 +17,13 @@ DataConfig = Annotated[
     PhrasebookData | SequencesData | FilesData | HubData, Field(discriminator="source")
 ]
 
+RUN_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+
 
 class Config(Section):
     """All settings of one experiment."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    name: Annotated[str, Field(pattern=RUN_NAME_PATTERN)]
     """Name of the run folder, runs/NAME: letters, digits, '.', '_' and '-'."""
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = 1
     """Seed of initial weights, data order, dropout and generated corpora."""
@@ -62,7 +64,11 @@ class Config(Section):
         metric = self.training.best_metric
         is_trained = bool(info.context and info.context.get("is_trained"))
         if not is_trained and metric not in ("loss", "perplexity", *self.validation.scores):
-            raise ValueError(f"training.best_metric: {metric} is not among validation.scores")
+            computed = [*self.validation.scores, "loss"]
+            raise Contradiction(
+                f"training.best_metric: {metric} is not among validation.scores",
+                hint=f"add {metric} to validation.scores, or set training.best_metric to {' or '.join(computed)}",
+            )
         if isinstance(self.data, FilesData | HubData):
             _check_streaming(self.data, self.training)
         lengths = self.validation.sequence_lengths

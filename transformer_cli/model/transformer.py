@@ -119,6 +119,31 @@ class Transformer(nn.Module):
         memory = self.encode(source_ids, source_mask)
         return head(self.output, self._decoded(decoder_input_ids, memory, source_mask))
 
+    def parameters_by_gradient(self) -> list[nn.Parameter]:
+        """All parameters, in the order in which a backward pass completes their gradients.
+
+        A tied table is complete only when its last use is: that of the source embedding is the end of the pass.
+        """
+        of_targets = self.target_positions, self.target_embedding_norm
+        of_sources = self.source_positions, self.source_embedding_norm
+        tables = self.target_embedding or self.output, self.source_embedding or self.output
+        parts = (
+            self.output,
+            self.decoder,
+            *of_targets,
+            tables[0],
+            self.encoder,
+            *of_sources,
+            tables[1],
+        )
+        ordered: dict[nn.Parameter, None] = {}
+        for parameter in (one for part in parts for one in reversed(list(part.parameters()))):
+            ordered.pop(
+                parameter, None
+            )  # it counts where it is used first, that is, completed last
+            ordered[parameter] = None
+        return list(ordered)
+
     def encode(self, source_ids: Tensor, source_mask: Tensor | None) -> Tensor:
         """Source ids (B, S) int64 and their mask (B, S) bool, or None, to the encoder output (B, S, D)."""
         x = self.embed_source(source_ids)

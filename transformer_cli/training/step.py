@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.data.batches.batch import Batch
-from transformer_cli.model import LossSums
+from transformer_cli.model import LossSums, Transformer
 from transformer_cli.runtime import seed_everything
 from transformer_cli.training.objectives import Objective
 from transformer_cli.training.optimization.optimizers import Optimizer
@@ -32,7 +32,7 @@ class StepReport:
 
 
 def train_step(
-    model: nn.Module,
+    model: Transformer,
     optimizer: Optimizer,
     objective: Objective,
     micro_batches: Sequence[Batch],
@@ -57,8 +57,7 @@ def train_step(
     """
     num_source_tokens, num_target_tokens = worker.processes.sums(*_num_tokens(micro_batches))
     seed_of_update = torch.initial_seed()
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    gradients = GradientSums(parameters, worker.processes)
+    gradients = GradientSums(model.parameters_by_gradient(), worker.processes)
 
     def sum_gradients(batches: Sequence[Batch]) -> list[Tensor]:
         sums_of_batches: list[LossSums] = []
@@ -77,6 +76,7 @@ def train_step(
     own_losses, num_halvings = worker.memory.in_parts_that_fit(sum_gradients, micro_batches)
     losses = LossSums(*gradients.finish(own_losses))
     optimizer.unscale()
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     gradient_norm = whole(nn.utils.clip_grad_norm_(parameters, clip_norm or float("inf")))
     is_finite = torch.isfinite(gradient_norm)
     # Without a target token the gradient is 0, but Adam's moments would still move the weights.

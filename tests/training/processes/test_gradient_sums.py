@@ -62,7 +62,7 @@ def plain(model: nn.Module, *seeds: int) -> list[Tensor]:
 
 def test_gradients_and_losses_are_sums() -> None:
     model = model_of()
-    sums = GradientSums(list(model.parameters()), Doubles())
+    sums = GradientSums(list(model.parameters())[::-1], Doubles())
     sums.begin()
     sums.backward(loss_of(model, 1), is_last=False)
     sums.backward(loss_of(model, 2), is_last=True)
@@ -74,7 +74,7 @@ def test_gradients_and_losses_are_sums() -> None:
 
 def test_buckets_leave_while_the_last_backward_pass_runs() -> None:
     model, processes = model_of(), Doubles()
-    sums = GradientSums(list(model.parameters()), processes)
+    sums = GradientSums(list(model.parameters())[::-1], processes)
     assert len(sums.buckets) == 3
     for number, layer in enumerate(model):
         assert isinstance(layer, nn.Linear)
@@ -97,7 +97,7 @@ def test_buckets_leave_while_the_last_backward_pass_runs() -> None:
 def test_gradients_that_were_computed_again_are_sent_again(who: str) -> None:
     model = model_of()
     processes = Doubles(is_other_outdated=who == "another one")
-    sums = GradientSums(list(model.parameters()), processes)
+    sums = GradientSums(list(model.parameters())[::-1], processes)
     if who == "this process":
         sums.begin()
         out_of_memory = model[0].register_full_backward_pre_hook(_raise)
@@ -124,7 +124,7 @@ def test_a_parameter_that_no_process_used_keeps_no_gradient() -> None:
     model = model_of()
     extra = nn.Parameter(torch.ones(3))
     for place in (0, 3, 6):
-        parameters = list(model.parameters())
+        parameters = list(model.parameters())[::-1]
         parameters.insert(place, extra)
         model.zero_grad()
         sums = GradientSums(parameters, Doubles())
@@ -143,7 +143,7 @@ def test_a_parameter_that_only_another_process_used_gets_its_gradient() -> None:
             return [True] * (len(claims) - 1) + [False]
 
     model, extra = model_of(), nn.Parameter(torch.ones(3))
-    sums = GradientSums([*model.parameters(), extra], Uses())
+    sums = GradientSums([*list(model.parameters())[::-1], extra], Uses())
     sums.begin()
     sums.backward(loss_of(model, 1), is_last=True)
     sums.finish([])
@@ -153,7 +153,7 @@ def test_a_parameter_that_only_another_process_used_gets_its_gradient() -> None:
 
 def test_a_process_that_is_alone_sends_nothing() -> None:
     model = model_of()
-    sums = GradientSums(list(model.parameters()), ALONE)
+    sums = GradientSums(list(model.parameters())[::-1], ALONE)
     sums.begin()
     sums.backward(loss_of(model, 1), is_last=True)
     [loss] = sums.finish([torch.tensor(3.0)])

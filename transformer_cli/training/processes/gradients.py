@@ -19,19 +19,19 @@ NUM_BUCKETS = 8
 class GradientSums:
     """The sums of one update over all processes; each bucket of gradients is sent as soon as it is complete.
 
-    A backward pass computes the gradients of the last layers first. So the buckets hold the parameters from the last
-    to the first, and travel while the earlier layers are computed. All processes send the buckets in this order. They
-    are the same in every update and after a resume, so that sums are rounded in the same way (decision 0011).
+    A backward pass computes the gradients of the last layers first; the buckets of these travel while those of earlier layers are
+    computed. All processes send the buckets in the same order, in every update and after a resume, so that sums are
+    rounded in the same way (decision 0011).
 
     Args:
-        parameters: those that are trained. Those of a sharded model are left out: FSDP2 adds them up.
+        parameters: in the order in which a backward pass completes their gradients. Frozen ones are left out, and those
+            of a sharded model, which FSDP2 adds up.
         processes: those that take part.
     """
 
     def __init__(self, parameters: Sequence[nn.Parameter], processes: Processes) -> None:
         self.processes = processes
-        # From the last to the first, as a backward pass computes them.
-        self.parameters = [one for one in reversed(parameters) if not is_sharded(one)]
+        self.parameters = [one for one in parameters if one.requires_grad and not is_sharded(one)]
         self.buckets = list(_buckets(self.parameters)) or [[]]
         self._dtype = parameters[-1].dtype
         self._sent: list[_Sent] = []
