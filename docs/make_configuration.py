@@ -134,8 +134,8 @@ no way to append one, but the whole list can be replaced:
 tfm train --config multi30k-en-de.yaml --set data.root=PATH --set data.corpora.0.weight=2
 ```
 
-`tfm train`, `tfm data`, and `tfm info` of a config, take any field. The commands of a trained model take the settings
-that have an effect on them, and refuse all others: `tfm translate` takes `decoding.*`, `runtime.device`,
+`tfm train`, `tfm data`, and `tfm info` of a config, take any field. The commands of a trained model take only settings
+that matter to the command, and refuse all others: `tfm translate` takes `decoding.*`, `runtime.device`,
 `runtime.precision` and `runtime.threads`; `tfm next` takes these three of `runtime`, and `tfm likelihood`
 these and `decoding.batch_tokens`; `tfm validate` takes the same as
 `tfm translate` without `decoding.num_best`, and also `data.root`, `validation.max_sentences`, `validation.scores`,
@@ -271,13 +271,14 @@ def _refusal(overrides: Sequence[str]) -> str:
 
 def _resuming() -> Iterator[str]:
     yield "## Changing a run that has begun\n"
-    yield "The same `tfm train` command goes on where the run stopped. A changed config is accepted where the steps"
-    yield "already done would have been the same: a change of"
+    yield "The same `tfm train` command goes on where the run stopped. A changed config is accepted if the steps"
+    yield "that are done already would have been the same with it. These settings may change:"
     yield ", ".join(
         f"`{name}`" if "." in name or name == "name" else f"`{name}.*`" for name in HARMLESS
     )
-    yield "(but not of `training.max_steps` with `schedule: cosine` or `linear`, whose curve ends there; with"
-    yield "`warmup_stable_decay`, `max_steps` and `decay_steps` may change until the decay begins). Any other change is"
+    yield "(but not `training.max_steps` with `schedule: cosine` or `linear`, whose curve ends there; with"
+    yield "`warmup_stable_decay`, `max_steps` and `decay_steps` may change until the decay begins). `name` may change if you"
+    yield "rename the run folder, too. Any other change is"
     yield "refused, with the old and the new value: give the new experiment its own `name`, or put the old run aside"
     yield "with `--from-scratch`. A corpus whose content changed is accepted with `--accept-data-change`.\n"
 

@@ -4,6 +4,7 @@ import hashlib
 import logging
 import os
 import platform
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import metadata
@@ -37,9 +38,14 @@ class Machine:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=self.precision)
 
+    @property
+    def precision_name(self) -> str:
+        """As in `runtime.precision`."""
+        return "int8" if self.is_quantised else str(self.precision).removeprefix("torch.")
+
     def describe(self) -> str:
         """Device and precision in a few words."""
-        precision = "int8" if self.is_quantised else str(self.precision).removeprefix("torch.")
+        precision = self.precision_name
         if self.device.type == "cuda":
             return f"{torch.cuda.get_device_name(self.device)}, {precision}"
         if self.device.type == "cpu":
@@ -121,6 +127,12 @@ def _is_of_amd() -> bool:
 def _has_fast_float16(device: torch.device) -> bool:
     """Whether an NVIDIA card is of Volta or newer; these multiply matrices in float16 much faster than in float32."""
     return device.type == "cuda" and torch.cuda.get_device_capability() >= (7, 0)
+
+
+def num_usable_cpus() -> int:
+    """The CPUs that this process may use; a container or a scheduler may allow fewer than the machine has."""
+    of_process: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
+    return len(of_process(0)) if of_process is not None else os.cpu_count() or 1
 
 
 def derive_seed(*parts: int | str) -> int:

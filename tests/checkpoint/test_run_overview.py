@@ -58,6 +58,14 @@ def test_a_run_is_finished_when_the_training_says_so(
     assert (found.status, found.step, found.problem) == (expected, step, None)
 
 
+def test_a_run_that_has_its_average_alone_is_finished(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "a", Progress(7))
+    step = run / "checkpoints/step-00000007"
+    step.rename(step.with_name("average-00000007"))
+    found = overview(run)
+    assert (found.status, found.step, found.best) == ("finished", 7, 12.5)
+
+
 def test_a_run_is_listed_with_its_score_languages_and_size(tmp_path: Path) -> None:
     run = run_with(tmp_path / "a", Progress(7))
     found = overview(run)

@@ -82,6 +82,15 @@ def test_checkpoints_of_which_none_is_whole_are_no_missing_input(tmp_path: Path)
     assert find_run(None, tmp_path) == tmp_path / "c"
 
 
+def test_a_folder_of_checkpoints_that_is_no_run_is_refused_with_one_of_them(tmp_path: Path) -> None:
+    saved(tmp_path / "a", 10, 20)
+    old = (tmp_path / "a/checkpoints").rename(tmp_path / "a/checkpoints-old-1")
+    with pytest.raises(MissingInputError, match="a folder of checkpoints") as caught:
+        find_run(str(old), tmp_path)
+    assert caught.value.hint == f"give one of them, such as {old}/step-00000020"
+    assert find_run(str(old / "step-00000020"), tmp_path) == old / "step-00000020"
+
+
 def test_many_damaged_checkpoints_are_not_all_listed(tmp_path: Path) -> None:
     for number in range(10):
         (folder,) = saved(tmp_path / f"run-{number}", 10)

@@ -103,6 +103,19 @@ def test_a_first_row_that_may_be_a_header_is_warned_of(
         assert "set has_header: true under data.corpora" in text
 
 
+@pytest.mark.parametrize("languages", [("eng", "ita"), ("English", "Italian")])
+def test_the_language_of_each_sentence_is_no_name_of_a_column(
+    folder: Path, languages: tuple[str, str]
+) -> None:
+    rows = [
+        ("\t".join((f"{n}", languages[0], en)), "\t".join((f"{n + 500}", languages[1], it)))
+        for n, (en, it) in enumerate(PAIRS)
+    ]
+    (folder / "a.tsv").write_text(table(*rows), encoding="utf-8")
+    (corpus,) = init("a.tsv").corpora
+    assert (corpus.has_header, corpus.source_field, corpus.target_field) == (False, 2, 5)
+
+
 @pytest.mark.parametrize("first", [("Hello", "Ciao"), ("English", "Inglese"), ("frase", "sentence")])  # fmt: skip
 def test_a_list_of_words_has_no_header(folder: Path, first: tuple[str, str]) -> None:
     words = [(f"{en.split()[0]}{i}", f"{it.split()[0]}{i}") for i, (en, it) in enumerate(PAIRS)]

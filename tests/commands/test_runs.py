@@ -99,7 +99,7 @@ def test_lines_of_metrics_that_are_no_figures_are_passed_over(
 
 
 def test_one_run_cannot_be_compared(runs: Path) -> None:
-    with pytest.raises(UsageError, match="two runs or more"):
+    with pytest.raises(UsageError, match="two different runs or more are compared, found only "):
         show_comparison(["a", "runs/a"], runs, as_json=False)
 
 
@@ -143,7 +143,7 @@ def test_at_a_terminal_the_answer_decides(
             prune_runs(["a"], runs, (1, 1), is_dry_run=False, is_confirmed=False, as_json=False)
     else:
         prune_runs(["a"], runs, (1, 1), is_dry_run=False, is_confirmed=False, as_json=False)
-    assert terminal.getvalue().startswith("delete 1 checkpoints (")
+    assert terminal.getvalue().startswith("delete 1 checkpoint (")
     assert len(list(runs.glob("a/checkpoints/step-*"))) == num_left
 
 

@@ -249,3 +249,62 @@ def test_the_override_that_is_at_fault_is_named_and_no_other(
     assert blamed in refused.value.message
     assert "name=junk" not in refused.value.message
     assert "seed=2" not in refused.value.message
+
+
+CORPORA = """
+name: mine
+data:
+  source: files
+  source_language: en
+  target_language: it
+  corpora:
+    - path: pairs.tsv
+      split: train
+training: {max_steps: 5, batch_sentences: 2}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "overrides", "told"),
+    [
+        ("      wieght: 2", [], "a.yaml:10: data.corpora.0.wieght is not a setting; did you mean data.corpora.0.weight?"),
+        ("      source_feild: 0", [], "did you mean data.corpora.0.source_field?"),
+        ("      tag: BT", [], "a.yaml:10: data.corpora.0.tag: a tag in angle brackets is expected, such as <BT>"),
+        ("      weight: -1", [], "a.yaml:10: data.corpora.0.weight: "),
+        ("", ["data.corpora=[{path: pairs.tsv, weight: -1}]"], "--set data.corpora=[{path: pairs.tsv, weight: -1}]: data.corpora.0.weight: "),
+        ("", ["data.corpora=[{path: pairs.tsv, wieght: 1}]"], "--set data.corpora=[{path: pairs.tsv, wieght: 1}]: data.corpora.0.wieght is not a setting"),
+        ("", ["data.source_language=english language"], "the code of a language is expected, such as en or pt-BR, found 'english language'"),
+        ("", ["name=a/b"], "--set name=a/b: name: at most 100 letters, digits, '.', '_' and '-' are expected"),
+        ("", ["training.betas=[0.9]"], "training.betas: number 2 of the list is missing, found [0.9]"),
+    ],
+)  # fmt: skip
+def test_a_fault_in_a_list_is_named_with_its_place_and_what_is_expected(
+    tmp_path: Path, line: str, overrides: list[str], told: str
+) -> None:
+    config = tmp_path / "a.yaml"
+    config.write_text(CORPORA.replace("      split: train\n", f"      split: train\n{line}\n"))
+    with pytest.raises(ConfigError) as refused:
+        load_config(config, overrides)
+    assert told in refused.value.message
+    assert refused.value.message.count("\n") == 0
+
+
+def test_a_score_that_nobody_computes_is_refused_with_both_ways_out() -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_config("copy.yaml", ["validation.scores=[ter]", "training.best_metric=bleu"])
+    assert (
+        refused.value.hint
+        == "add bleu to validation.scores, or set training.best_metric to ter or loss"
+    )
+
+
+@pytest.mark.parametrize("split", ["null", "train"])
+def test_shares_that_leave_nothing_for_training_are_refused(tmp_path: Path, split: str) -> None:
+    config = tmp_path / "a.yaml"
+    config.write_text(CORPORA.replace("split: train", f"split: {split}"))
+    shares = ["data.validation_share=0.5", "data.test_share=0.5"]
+    if split == "train":  # all of this corpus is for training
+        load_config(config, shares)
+        return
+    with pytest.raises(ConfigError, match="1 together, so no training pair is left"):
+        load_config(config, shares)

@@ -9,7 +9,13 @@ from typing import Any, Literal
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from transformer_cli.checkpoint.listing import Listing, list_run, ranked
+from transformer_cli.checkpoint.listing import (
+    AVERAGE,
+    Listing,
+    list_averages,
+    list_run,
+    ranked,
+)
 from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RunFolder
 from transformer_cli.checkpoint.state_values import StateValues
 from transformer_cli.checkpoint.stored import IMPORTED, Checkpoint
@@ -78,6 +84,8 @@ def list_runs(runs_folder: Path) -> list[RunOverview]:
 def overview(folder: Path) -> RunOverview:
     """The facts about the run in a folder."""
     listing = list_run(folder)
+    if not listing.whole and not listing.skipped:  # a run may be passed on with its average alone
+        listing = _averages_of(folder)
     training, languages, problem = _settings(RunFolder(folder).config_file)
     newest = max(listing.whole, key=lambda found: found.step, default=None)
     best = next(iter(ranked(listing.whole)), None)
@@ -96,6 +104,13 @@ def overview(folder: Path) -> RunOverview:
         languages=languages,
         problem=problem,
     )
+
+
+def _averages_of(folder: Path) -> Listing:
+    try:
+        return list_averages(RunFolder(folder).checkpoints_folder)
+    except StorageError:
+        return Listing()
 
 
 def folder_size(folder: Path) -> int:
@@ -128,7 +143,10 @@ def _status(
         return "damaged"
     if newest is None:
         return "empty"
-    if training is not None and _is_finished(newest, training):
+    is_average = newest.folder.name.startswith(
+        AVERAGE
+    )  # made at the end of a run, and without its state
+    if is_average or (training is not None and _is_finished(newest, training)):
         return "finished"
     return "imported" if _is_imported(newest) else "resumable"
 

@@ -5,7 +5,7 @@ import logging
 from os.path import isdir, isfile
 from pathlib import Path
 
-from transformer_cli.checkpoint.listing import list_run
+from transformer_cli.checkpoint.listing import list_checkpoints, list_run
 from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS, RunFolder
 from transformer_cli.errors import MissingInputError, StorageError
 from transformer_cli.storage import MANIFEST_NAME
@@ -71,6 +71,12 @@ def _named(run: str, runs_folder: Path) -> Path:
             hint="give the name of a run, or the folder of a run or of a checkpoint; "
             f"{_hint_on_names(run, _run_names(runs_folder))}",
         )
+    for place in filter(isdir, places):
+        if whole := list_checkpoints(place).whole:
+            raise MissingInputError(
+                f"{place}: a folder of checkpoints, where a run or one checkpoint is expected",
+                hint=f"give one of them, such as {whole[0].folder}",
+            )
     if any(RunFolder(place).is_begun() for place in places):
         raise MissingInputError(
             f"{run}: this run has no checkpoint yet",

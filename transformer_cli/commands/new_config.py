@@ -195,7 +195,7 @@ def _advice(found: Survey, size: CorpusSize) -> list[str]:
         )
     if size.num_pairs < _FEW_PAIRS:
         lines.append(
-            f"{size.num_pairs:,} pairs are few: a model learns them by heart, and translates little else. "
+            f"{size.num_pairs:,} {'pair is' if size.num_pairs == 1 else 'pairs are'} few: a model learns them by heart, and translates little else. "
             "Several thousand give first useful translations."
         )
     return lines

@@ -46,7 +46,11 @@ def show_comparison(names: Sequence[str], runs_folder: Path, *, as_json: bool) -
     """
     folders = _run_folders(names, runs_folder)
     if len(folders) < 2:
-        raise UsageError("give two runs or more", hint="tfm runs lists them")
+        found_one = "no run" if not folders else f"only {folders[0].name}"
+        raise UsageError(
+            f"two different runs or more are compared, found {found_one}",
+            hint="tfm runs lists them",
+        )
     found = compare(folders)
     lines = [
         *_table(_settings_rows(found)),
@@ -113,12 +117,13 @@ def prune_runs(
 
 def _ask(planned: Sequence[Pruned], num_deleted: int) -> None:
     size = size_in_words(sum(one.freed_bytes for one in planned))
+    noun = "checkpoint" if num_deleted == 1 else "checkpoints"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
-            f"{num_deleted} checkpoints ({size}) would be deleted, and there is no terminal to ask at",
+            f"{num_deleted} {noun} ({size}) would be deleted, and there is no terminal to ask at",
             hint="add --yes to delete them, or --dry-run to see which they are",
         )
-    sys.stderr.write(f"delete {num_deleted} checkpoints ({size})? [y/N] ")
+    sys.stderr.write(f"delete {num_deleted} {noun} ({size})? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UsageError("nothing was deleted", hint="answer y, or add --yes")

@@ -180,7 +180,7 @@ class HubCorpus(_Corpus):
     target_field: Text | None = None
     """Field of the target text; absent: translation.TARGET_LANGUAGE or TARGET_LANGUAGE if there is such a field, else the second field."""
     streamed: Switch = False
-    """Read the data set while it is downloaded, without a copy in the cache of the hub. The pairs are still prepared before the training: the run folder has a file of them meanwhile, because each split is read separately, and keeps their ids. (data.streaming keeps nothing.)"""
+    """Read the data set while it is downloaded, without a copy in the cache of the hub. The pairs are still prepared before the training. While they are prepared, the run folder holds a file with their text, because each split is read separately; afterwards it holds their ids only. (With data.streaming, it holds neither.)"""
     max_pairs: Count | None = None
     """Stop after this many pairs."""
 
@@ -189,9 +189,9 @@ class _DrawnSplits(LanguageData):
     root: Text = "."
     """Relative paths of corpora start in this folder; a relative one starts in the current folder."""
     validation_share: Annotated[float, Field(strict=True, ge=0.0, le=0.5)] = 0.02
-    """Share of the pairs without a split that become validation pairs; a hash of each pair decides."""
+    """How much of the corpora without a split becomes validation pairs: 0.02 is one pair of 50. A hash of each pair decides."""
     test_share: Annotated[float, Field(strict=True, ge=0.0, le=0.5)] = 0.02
-    """Share of the pairs without a split that become test pairs."""
+    """How much of the corpora without a split becomes test pairs."""
     temperature: Annotated[float, Field(strict=True, gt=1.0, le=1000.0)] | None = None
     """Sampling temperature T of several corpora, instead of weights: the share of a corpus in an epoch is proportional to n^(1 / T), where n is the number of its training pairs; an epoch has as many pairs as all corpora together (Arivazhagan et al. 2019, who use 5). Absent: the weights decide."""
     streaming: Switch = False
@@ -199,7 +199,7 @@ class _DrawnSplits(LanguageData):
     tokenizer_pairs: Count | None = None
     """With streaming: how many of the first training pairs the tokenizers are learned from; absent: 1,000,000."""
     stream_parts: Annotated[int, Field(strict=True, ge=1, le=4096)] = 1
-    """With streaming and several processes: in how many parts the corpus is read. Each process reads, cleans and encodes its parts only, and the batches of an update come in turn from all parts. Best is the number of processes; with more processes than parts, several of them read the same part. training.accumulate times the number of processes must be a multiple of it. Where the files can be dealt out to the parts so that these differ by less than a tenth in bytes, each part has whole files; else each part has every n-th row of each file."""
+    """With streaming and several processes: in how many parts the corpus is read. Each process reads, cleans and encodes its parts only, and the batches of an update come in turn from all parts. Best is the number of processes; with more processes than parts, several of them read the same part. training.accumulate times the number of processes must be a multiple of it. A part consists of whole files, if the parts can be made of files so that their sizes differ by less than a tenth; else it consists of every n-th row of each file."""
     corpora: tuple[_Corpus, ...]
 
     def directions_of(self, corpus: int) -> tuple[Direction, ...]:
@@ -214,6 +214,16 @@ class _DrawnSplits(LanguageData):
     def directions(self) -> tuple[Direction, ...]:
         corpora = range(len(self.corpora))
         return tuple(dict.fromkeys(one for index in corpora for one in self.directions_of(index)))
+
+    @model_validator(mode="after")
+    def _pairs_are_left_for_training(self) -> Self:
+        is_taken = self.validation_share + self.test_share >= 1.0
+        if is_taken and not any(corpus.split == "train" for corpus in self.corpora):
+            raise Contradiction(
+                "validation_share and test_share are 1 together, so no training pair is left",
+                hint="lower data.validation_share and data.test_share: 0.02 each is usual",
+            )
+        return self
 
     @model_validator(mode="after")
     def _languages_fit_together(self) -> Self:

@@ -97,8 +97,17 @@ def _unknown(location: Location, settings: dict[str, Any]) -> str:
     if location[0] == "data" and (owners := _sources_with(where)):
         source = settings["data"]["source"]
         return f"{where} is a setting of data.source: {' or '.join(owners)}, but data.source is {source}"
-    suggestion = similar_setting(location, known)
+    suggestion = similar_setting(location, [*known, *_of_corpora(location, settings)])
     return f"{where} is not a setting" + (f"; did you mean {suggestion}?" if suggestion else "")
+
+
+def _of_corpora(location: Location, settings: dict[str, Any]) -> list[str]:
+    """The settings of the corpus at this place; none for a place outside of data.corpora."""
+    if len(location) < 4 or location[:2] != ("data", "corpora"):
+        return []
+    section = _SOURCES[settings["data"]["source"]]
+    corpus = get_args(section.model_fields["corpora"].annotation)[0]
+    return [f"data.corpora.{location[2]}.{name}" for name in corpus.model_fields]
 
 
 def _sources_with(path: str) -> list[str]:

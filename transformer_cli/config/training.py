@@ -79,7 +79,7 @@ class TrainingConfig(Section):
     max_minutes: Positive | None = None
     """Time limit: the training saves and stops this many minutes after the start of the command, and the same command continues it with a new limit. Preparing the data counts too. The limit is checked between updates: at least one update is made, and a validation or a save that has begun is finished first. Absent: no limit."""
     batch_tokens: Count | Literal["auto"] | None = None
-    """Largest number of tokens of a batch, padding included, counted on its longer side. auto: before the first update, find a number and write it into config.yaml of the run: the largest that fits into memory, on a CPU the one after which larger batches are not faster, and never more than an update needs. It needs update_tokens and runtime.sharding: none, and is not for data.streaming."""
+    """Largest number of tokens of a batch, padding included, counted on its longer side. auto: before the first update, find a number and write it into config.yaml of the run. On a GPU it is the largest that fits into memory; on a CPU it is the one after which larger batches are not faster. It is never more than an update needs. auto needs update_tokens and runtime.sharding: none, and is not for data.streaming."""
     batch_sentences: Count | None = None
     """Number of sentence pairs of a batch; instead of batch_tokens."""
     accumulate: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1
@@ -91,7 +91,7 @@ class TrainingConfig(Section):
     bpe_dropout: Annotated[float, Field(strict=True, gt=0.0, lt=1.0)] | None = None
     """BPE-dropout: probability with which a merge is left out when training pairs are cut into subwords; they are cut anew in each epoch (Provilkov et al. 2020, who use 0.1); for tokenizer.kind bpe."""
     unigram_alpha: Annotated[float, Field(strict=True, gt=0.0, le=100.0)] | None = None
-    """Subword regularisation: in each epoch, the segmentation of each word of the training pairs is drawn anew; its probability is that under the unigram model to the power of this number, divided by the sum over all segmentations (Kudo 2018, who uses 0.1 to 0.5); for tokenizer.kind unigram."""
+    """Subword regularisation for tokenizer.kind unigram: in each epoch, the segmentation of each word of the training pairs is drawn anew. The probability of a segmentation is proportional to P^a, where P is its probability under the unigram model and a is this number: near 0 all are equally likely, and a large number always takes the best one (Kudo 2018, who uses 0.1 to 0.5)."""
     noise: NoiseConfig | None = None
     """Training noise: changes of the training pairs that make the model robust against typing; for tokenizers of subwords. Absent: no changes."""
     schedule: ScheduleName = "inverse_sqrt"

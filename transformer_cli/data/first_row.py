@@ -23,10 +23,18 @@ _MEANING_OF = {word: meaning for meaning, words in _MEANINGS.items() for word in
 # A name of a column has at most this many words.
 _MAX_WORDS = 4
 _MIN_ROWS_TO_COMPARE = 5
+_LABEL_SHARE = 0.1
 
 
 def is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a first row names columns: languages or roles, or a word above a column of numbers."""
+    """Whether a first row names columns: languages or roles, or a word above a column of numbers.
+
+    A cell that comes again and again below it, such as the language of each sentence, is a label and no name.
+    """
+    titles = [
+        "" if rows and _share_of_equal_cells(rows, number, title) > _LABEL_SHARE else title
+        for number, title in enumerate(titles)
+    ]
     words = [re.split(r"[\W_]+", title.casefold()) for title in titles]
     languages = [
         language_in(title)
@@ -44,6 +52,10 @@ def is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
         in ("numbers", "dates", "links")
         for number, title in enumerate(titles)
     )
+
+
+def _share_of_equal_cells(rows: Sequence[Sequence[str]], number: int, title: str) -> float:
+    return share_of(rows, lambda row: number < len(row) and row[number].strip() == title)
 
 
 def _roles_in(words: Sequence[str]) -> list[str]:

@@ -192,7 +192,11 @@ def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[C
         own = Watchdog(config.runtime.stuck_after_seconds), _SignalsObeyed(request)
         alarms = Alarms(session.data.target_tokenizer.vocab_size)
         planned = with_accumulated(config, session.progress)
-        records = (Announcer(planned, session.data), Recorder(folder)) if processes.is_main else ()
+        records = (
+            (Announcer(planned, session.data, session.experiment.machine), Recorder(folder))
+            if processes.is_main
+            else ()
+        )
         progress = session.run(Callbacks([*own, *callbacks, *records, alarms]))
     [signal_number] = processes.maxima(request.signal_number or 0)  # of any process
     if signal_number and not is_finished(progress, config.training):

@@ -14,6 +14,7 @@ from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Request
 
 from ...decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words
+from ..small_benchmarks import engine
 
 LINES = [" ".join(WORDS[count : count + 3]) for count in range(4)]
 ALL = [
@@ -96,3 +97,16 @@ def test_a_setting_that_ctranslate2_does_not_know_leaves_it_out() -> None:
 
 def test_the_processor_has_a_name() -> None:
     assert processor_name().strip() == processor_name() != ""
+
+
+@pytest.mark.parametrize(("int8", "is_advised"), [(100.0, False), (109.0, False), (190.0, True)])
+def test_a_precision_that_was_clearly_faster_is_named(int8: float, is_advised: bool) -> None:
+    figures = [
+        engine("torch", "float32", 100.0, None, beam_size=4),
+        engine("torch", "int8", int8, None, beam_size=4),
+        engine("torch", "bfloat16", 900.0, None, beam_size=1),
+        engine("ctranslate2", "int8", 900.0, None, beam_size=4),
+    ]
+    advice = EngineTurns("A processor", 1, 5, 4, figures, []).advice("float32", 4)
+    assert ("runtime.precision=int8, PyTorch was 1.9 times as fast" in advice) is is_advised
+    assert bool(advice) is is_advised

@@ -111,6 +111,20 @@ def test_the_hand_written_config_is_warned_of_with_numbers_and_values_that_fit()
     assert "set tokenizer.vocab_size to about 1,000" in told[3]
 
 
+def test_an_update_that_is_smaller_than_a_batch_is_warned_of_until_the_named_value_is_set() -> None:
+    intervals = {"warmup_steps": 40, "validate_every": 40, "save_every": 40, "init_from": "general"}
+    of_batch = 32_000 / 19
+    assert warnings(SPREADSHEET, config_with(**intervals, update_tokens=round(of_batch))) == []
+    [warning] = warnings(SPREADSHEET, config_with(**intervals, update_tokens=400))
+    assert (
+        "training.update_tokens is 400, but a single batch has about 1,684 target tokens" in warning
+    )
+    assert "set training.batch_tokens to about 500" in warning
+    fitting = config_with(**intervals, update_tokens=400, batch_tokens=500)
+    smaller = replace(SPREADSHEET, updates_per_epoch=round(19 * 2048 / 500))
+    assert warnings(smaller, fitting) == []
+
+
 def test_fine_tuning_is_not_told_to_change_the_vocabulary_of_another_run() -> None:
     settings = {"warmup_steps": 40, "validate_every": 40, "save_every": 40}
     assert len(warnings(SPREADSHEET, config_with(**settings))) == 2
@@ -209,7 +223,7 @@ class Told(Announcer):
     """An announcer without a corpus, for its estimate of time."""
 
     def __init__(self) -> None:
-        super().__init__(None, None)  # type: ignore[arg-type]
+        super().__init__(None, None, None)  # type: ignore[arg-type]
         self.num_steps = 1000
 
 

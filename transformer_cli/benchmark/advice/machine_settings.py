@@ -1,14 +1,12 @@
 """Suggestions about `runtime`, for training and translating alike."""
 
-import os
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
 from transformer_cli.benchmark.advice.trials import Suggestion
 from transformer_cli.config import RuntimeConfig
-from transformer_cli.runtime import Machine, prepare_machine
+from transformer_cli.runtime import Machine, num_usable_cpus, prepare_machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +28,11 @@ class MachineFacts:
         automatic = prepare_machine(RuntimeConfig.model_validate({"device": kind}))
         is_fast = automatic.precision == torch.bfloat16
         is_float32 = machine.precision == torch.float32
-        return cls(kind, torch.get_num_threads(), _num_cores(), is_float32 and is_fast)
+        return cls(kind, torch.get_num_threads(), num_usable_cpus(), is_float32 and is_fast)
 
     def unit(self, *, changes_threads: bool) -> str:
         """The unit of time of a trial: CPU-seconds if they are comparable, because other programs disturb them less."""
         return "CPU-second" if self.device == "cpu" and not changes_threads else "second"
-
-
-def _num_cores() -> int:
-    of_process: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
-    return len(of_process(0)) if of_process is not None else os.cpu_count() or 1
 
 
 def other_precision(facts: MachineFacts) -> Suggestion | None:

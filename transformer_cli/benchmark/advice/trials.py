@@ -106,4 +106,4 @@ def conclusion(limit: str, trials: list[Trial]) -> str:
         f"({'failed' if trial.ratio is None else f'{trial.ratio:.2f} times as fast'})"
         for trial in trials
     )
-    return f"{limit}. No change is advised: {results}."
+    return f"{limit}. Tried, and not faster in most turns: {results}."

@@ -113,7 +113,8 @@ def benchmark_decoding(
         products=tuple(products),
         peak=peak,
         trials=trials,
-        conclusion=conclusion(limit_of(greedy, beam), trials),
+        conclusion=conclusion(limit_of(greedy, beam), trials)
+        + engines.advice(subject.machine.precision_name, beam_size),
         engines=engines,
     )
 

@@ -24,6 +24,8 @@ OTHER = "ctranslate2"
 OF_PYTORCH = {"cpu": ("float32", "bfloat16", "int8"), "cuda": ("float32", "auto")}
 """The precisions by device. On a GPU, `auto` is the one in which this card is fast."""
 OF_OTHER = ("float32", "int8")
+CLEAR_GAIN = 1.1
+"""A precision that is less faster than this is not advised, because translations in it may differ."""
 
 Translate = Callable[[Sequence[Request], DecodingConfig], int]
 """Translates all requests; returns the number of target tokens of the best translations."""
@@ -63,6 +65,26 @@ class EngineTurns:
     figures: list[EngineFigures]
     left_out: list[str]
     """Why an engine or a precision was not measured."""
+
+    def advice(self, precision: str, beam_size: int) -> str:
+        """A sentence that names a precision in which PyTorch was clearly faster than in this one; empty without one.
+
+        Args:
+            precision: the one that the machine uses now.
+            beam_size: of the search that counts.
+        """
+        speeds = {
+            one.precision: one.target_tokens_per_cpu_second.median
+            for one in self.figures
+            if (one.engine, one.beam_size) == ("torch", beam_size)
+        }
+        fastest = max(speeds, key=lambda name: speeds[name], default=precision)
+        if precision not in speeds or speeds[fastest] < CLEAR_GAIN * speeds[precision]:
+            return ""
+        return (
+            f" With runtime.precision={fastest}, PyTorch was {speeds[fastest] / speeds[precision]:.1f} times as fast as with "
+            f"{precision}, per CPU-second; compare the scores of both: tfm validate --set runtime.precision={fastest}."
+        )
 
 
 class _Turn(NamedTuple):

@@ -33,10 +33,17 @@ class CarefulCommand(TyperCommand):
         """Parse the command line.
 
         Raises:
-            UsageError: an option is given twice, the name of a file is empty, or an option was left out.
+            UsageError: an option is given twice or has a wrong value, the name of a file is empty, or an option was
+                left out.
         """
         _check_arguments(self, ctx, args)
-        return super().parse_args(ctx, args)
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if (option := getattr(error, "param", None)) is None or not hasattr(error, "message"):
+                raise
+            raise _wrong_value(self, ctx, given, option, error.message) from error
 
 
 class CarefulGroup(TyperGroup):
@@ -50,6 +57,19 @@ class CarefulGroup(TyperGroup):
         """
         _check_arguments(self, ctx, args)
         return super().parse_args(ctx, args)
+
+
+def _wrong_value(command: Any, ctx: Any, args: list[str], option: Any, problem: str) -> UsageError:
+    values, *_ = command.make_parser(ctx).parse_args(args)
+    name = max(option.opts, key=len)
+    problem = problem.removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
+    found = values.get(option.name)
+    # A word that is not one of several is in the problem already.
+    shown = "" if repr(found) in problem or not isinstance(found, str) else f", found {found!r}"
+    return UsageError(
+        f"{name}: {problem}{shown}",
+        hint=f"{ctx.command_path} --help explains the options",
+    )
 
 
 def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:

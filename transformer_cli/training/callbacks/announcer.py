@@ -4,8 +4,10 @@ import logging
 
 from transformer_cli.config import Config
 from transformer_cli.data.preparation import PreparedData
+from transformer_cli.runtime import Machine
 from transformer_cli.training.callbacks import Callback
 from transformer_cli.training.callbacks.plan import Plan, warnings
+from transformer_cli.training.callbacks.slow_settings import slow_settings
 from transformer_cli.training.meter import TrainingReport
 from transformer_cli.training.step import StepReport
 
@@ -18,8 +20,8 @@ MIN_UPDATES_FOR_SPEED = 20
 class Announcer(Callback):
     """Logs the plan and its warnings before the first step, and once the time that is left."""
 
-    def __init__(self, config: Config, data: PreparedData) -> None:
-        self.config, self.data = config, data
+    def __init__(self, config: Config, data: PreparedData, machine: Machine) -> None:
+        self.config, self.data, self.machine = config, data, machine
         self.num_steps = 0
         self.step = 0
         self.num_updates = self.num_tokens = 0
@@ -34,7 +36,8 @@ class Announcer(Callback):
         for line in plan.lines(self.config):
             logger.info("%s", line)
         # At the level of the plan, INFO: a script that hides these messages hides the warnings too.
-        for warning in warnings(plan, self.config):
+        of_machine = slow_settings(self.config.runtime, self.machine)
+        for warning in (*warnings(plan, self.config), *of_machine):
             logger.info("warning: %s", warning)
 
     def on_step(self, step: int, report: StepReport) -> None:

@@ -108,6 +108,7 @@ def warnings(plan: Plan, config: Config) -> list[str]:
         *_of_the_intervals(plan, config),
         *_of_the_plateau(plan, config.training),
         *_of_the_average(plan, config.training),
+        *_of_the_update(plan, config.training),
     ]
     if not isinstance(config.data, SequencesData):  # the exercises are small on purpose
         # The vocabularies of init_from were learned from another corpus.
@@ -154,6 +155,18 @@ def _of_the_intervals(plan: Plan, config: Config) -> list[str]:
     return found
 
 
+def _of_the_update(plan: Plan, training: TrainingConfig) -> list[str]:
+    wanted, size = training.update_tokens, plan.num_target_tokens / plan.updates_per_epoch
+    # An update takes as many batches as come closest to it, so with one batch it may be too large by a half.
+    if wanted is None or size < 1.5 * wanted or not isinstance(training.batch_tokens, int):
+        return []
+    fitting = max(MIN_BATCH_TOKENS, _one_or_two_digits(training.batch_tokens * wanted / size))
+    return [
+        f"training.update_tokens is {wanted:,}, but a single batch has about {size:,.0f} target tokens, so each update is one "
+        f"batch; set training.batch_tokens to about {fitting:,}, or raise training.update_tokens"
+    ]
+
+
 def _of_the_plateau(plan: Plan, training: TrainingConfig) -> list[str]:
     patience, num_validations = training.patience_of_plateau, plan.times(training.validate_every)
     if patience is None or patience < num_validations:
@@ -176,7 +189,8 @@ def _of_the_average(plan: Plan, training: TrainingConfig) -> list[str]:
     result = "there is no average" if number < 2 else f"the average has only {number:,} checkpoints"
     advice = [] if number < 2 else ["lower training.average_last"]
     if wanted <= plan.num_steps:
-        advice += [f"set training.{interval} to {plan.num_steps // wanted:,} or less"]
+        fitting = plan.num_steps // wanted
+        advice += [f"set training.{interval} to {fitting:,}{' or less' if fitting > 1 else ''}"]
     return [
         f"training.average_last is {wanted:,} and the run has {_counted(number, noun)}: {result}; {', or '.join(advice) or 'train longer'}"
     ]
