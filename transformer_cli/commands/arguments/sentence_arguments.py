@@ -41,9 +41,10 @@ class CarefulCommand(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            if (option := getattr(error, "param", None)) is None or not hasattr(error, "message"):
+            option, problem = getattr(error, "param", None), getattr(error, "message", "")
+            if option is None or not problem:  # no wrong value: an option is missing, or unknown
                 raise
-            raise _wrong_value(self, ctx, given, option, error.message) from error
+            raise _wrong_value(self, ctx, given, option, problem) from error
 
 
 class CarefulGroup(TyperGroup):
