@@ -151,3 +151,13 @@ def test_a_bad_name_is_refused_by_the_name_of_its_option(folder: Path) -> None:
     for name in ("../x", "a b", "", "-x", "è"):
         with pytest.raises(UsageError, match=r"--name .* cannot be the name of a run"):
             write_config(["a.tsv"], Wishes(), name=name, output=None, force=False)
+
+
+@pytest.mark.parametrize("num_pairs", [1, len(PAIRS)])
+def test_a_corpus_without_a_validation_pair_is_said_to_be_refused(
+    folder: Path, num_pairs: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "a.tsv").write_text(table(*PAIRS[:num_pairs]), encoding="utf-8")
+    init("a.tsv")
+    out = capsys.readouterr().out
+    assert ("No validation pair is left" in out) is ("validation 0" in out) is (num_pairs == 1)

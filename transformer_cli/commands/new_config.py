@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from transformer_cli.commands.streams.output import show
@@ -70,7 +70,9 @@ def write_config(
     text = recipe(run, found.data, size, origin=origin, doubts=found.doubts)
     replace_file(file, text.encode())
     splits = _pairs_of_splits(found, check_settings(parse_yaml(text, run), run))
-    show({}, [*_lines(found, splits), "", *_advice(found, size), *_next(file)], as_json=False)
+    show(
+        {}, [*_lines(found, splits), "", *_advice(found, size, splits), *_next(file)], as_json=False
+    )
 
 
 def _require_no_corpus(file: Path, paths: Sequence[str]) -> None:
@@ -125,8 +127,8 @@ def _letters(side: Side) -> set[str]:
     }  # fmt: skip
 
 
-def _pairs_of_splits(found: Survey, config: Config) -> str:
-    """How many pairs each split will have; a large corpus is not read again, so its numbers are shares."""
+def _pairs_of_splits(found: Survey, config: Config) -> dict[str, str]:
+    """How many pairs each split will have, in words; a large corpus is not read again, so its numbers are shares."""
     counts, about = found.num_pairs, ""
     total = counts["train"]
     if not found.has_splits and total <= _MAX_COUNTED_PAIRS:
@@ -135,10 +137,10 @@ def _pairs_of_splits(found: Survey, config: Config) -> str:
         held_out = round(held_out_share(total) * total), round(held_out_for_test(total) * total)
         about = "about "
         counts = {"train": total - sum(held_out), "validation": held_out[0], "test": held_out[1]}
-    return ", ".join(f"{split} {about}{count:,}" for split, count in counts.items())
+    return {split: f"{about}{count:,}" for split, count in counts.items()}
 
 
-def _lines(found: Survey, splits: str) -> list[str]:
+def _lines(found: Survey, splits: Mapping[str, str]) -> list[str]:
     data, lines = found.data, []
     if found.columns:
         lines.append("columns:")
@@ -166,7 +168,8 @@ def _lines(found: Survey, splits: str) -> list[str]:
             f"left out, {left} of the folder: {first}" + (f" and {more:,} more" * (more > 0))
         )
     lines.append(f"languages: {data.source_language} into {data.target_language}")
-    lines.append(f"rows: {found.num_rows:,}; usable pairs: {splits}")
+    usable = ", ".join(f"{split} {count}" for split, count in splits.items())
+    lines.append(f"rows: {found.num_rows:,}; usable pairs: {usable}")
     lines += [f"  dropped, {why}: {count:,}" for why, count in found.dropped.items()]
     lines.append("the first pairs:")
     for pair in found.examples:
@@ -181,7 +184,7 @@ def _column(field: int | str | None) -> str:
     return f"column {field}" if isinstance(field, int) else on_one_line(str(field), 50)
 
 
-def _advice(found: Survey, size: CorpusSize) -> list[str]:
+def _advice(found: Survey, size: CorpusSize, splits: Mapping[str, str]) -> list[str]:
     data, lines = found.data, [f"warning: {doubt}" for doubt in found.doubts]
     if has_unknown_language(data):
         lines.append(
@@ -193,6 +196,11 @@ def _advice(found: Survey, size: CorpusSize) -> list[str]:
             f"Both sides look like {data.source_language}: check the columns, or name them with "
             "--source-field and --target-field."
         )
+    lines += [
+        f"No {split} pair is left, so tfm train will refuse this config: add more pairs."
+        for split in ("train", "validation")
+        if splits.get(split, "0") == "0"
+    ]
     if size.num_pairs < _FEW_PAIRS:
         lines.append(
             f"{size.num_pairs:,} {'pair is' if size.num_pairs == 1 else 'pairs are'} few: a model learns them by heart, and translates little else. "

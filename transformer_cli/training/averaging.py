@@ -105,10 +105,8 @@ def _make(final: Path, chosen: Sequence[Checkpoint], session: TrainingSession) -
     figures = {"step": session.progress.step, "value": value} | report.as_json()
     average = write_average(final, chosen, weights, validation=figures)
     steps = ", ".join(f"{step:,}" for step in averaged_steps(average))
-    logger.info(
-        "average of the checkpoints of steps %s: %s %.4g, loss %.4f",
-        steps, metric, value, report.loss,
-    )  # fmt: skip
+    scored = "" if metric == "loss" else f"{metric} {value:.4g}, "
+    logger.info("average of the checkpoints of steps %s: %sloss %.4f", steps, scored, report.loss)
 
 
 def _tell_and_link(best: Checkpoint, *, is_average: bool) -> None:

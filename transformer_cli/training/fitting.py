@@ -125,9 +125,12 @@ def require_memory_for_training(
     average = 0 if config.training.ema_decay is None else of_parameters
     with_average = " and the moving average" if average else ""
     needed = 2 * of_parameters + state_bytes(Optimizer(model, config.training)) + average
+    launch, is_sharded = read_launch(), config.runtime.sharding == "full"
+    is_sending = launch.size > 1 and not is_sharded
+    needed += of_parameters * is_sending
     built, built_bytes = f"model: {of_parameters // 4:,} parameters", of_parameters
     trained = f"{built} with gradients and the state of {config.training.optimizer}{with_average}"
-    launch, is_sharded = read_launch(), config.runtime.sharding == "full"
+    trained += ", and the gradients that are sent" * is_sending
     if is_sharded:
         # The average, too, is made on the CPU, and then cut.
         built, built_bytes = built + with_average, of_parameters + average

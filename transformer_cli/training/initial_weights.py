@@ -118,7 +118,7 @@ def load_initial_model(config: Config, own_folder: Path) -> InitialModel | None:
     _require_rows_that_learn(trained, config)
     if not {*config.data.directions} <= {*trained.config.data.directions}:
         was, is_now = _directions(trained.config), _directions(config)
-        translates = "training.init_from: %s translates %s, but this run translates %s"
+        translates = "warning: training.init_from: %s translates %s, but this run translates %s"
         logger.warning(translates, name, was, is_now)
     return InitialModel(trained, _origin(trained))
 

@@ -94,12 +94,15 @@ def test_a_gpu_needs_room_for_its_part_and_for_the_weights_of_a_validation(
 def test_without_sharding_a_gpu_needs_room_for_everything(
     large: Callable[..., Config], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Weights, gradients, two moments, and the gradients on their way to the others."""
     config = large("runtime.sharding=none")
     weights = bytes_of_weights(config)
     start(monkeypatch, size=8, on_this_machine=4)
-    check(config, GPU, {"cuda": 4.01 * weights, "cpu": PLENTY}, monkeypatch)
-    with pytest.raises(TryAgainError, match=r"state of adam: ") as refused:
-        check(config, GPU, {"cuda": 3.99 * weights, "cpu": PLENTY}, monkeypatch)
+    check(config, GPU, {"cuda": 5.01 * weights, "cpu": PLENTY}, monkeypatch)
+    with pytest.raises(
+        TryAgainError, match=r"state of adam, and the gradients that are sent: "
+    ) as refused:
+        check(config, GPU, {"cuda": 4.99 * weights, "cpu": PLENTY}, monkeypatch)
     assert "--set runtime.sharding=full" in str(refused.value.hint)
 
 
@@ -111,7 +114,7 @@ def test_without_sharding_a_gpu_needs_room_for_everything(
         ([], GPU, 1),
         (["training.ema_decay=0.9"], GPU, 2),
         # Each process trains on the CPU.
-        (["runtime.sharding=none"], CPU, 4),
+        (["runtime.sharding=none"], CPU, 5),
         ([], CPU, 4 / 8 + 1),
     ],
 )
