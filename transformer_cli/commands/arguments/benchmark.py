@@ -72,7 +72,7 @@ def benchmark(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Measure how fast this machine trains or translates, and say what limits it and what to change."""
+    """Measure how fast this machine trains or translates. Say what limits it, and what to change."""
     if sum(given is not None for given in (config, run, compare)) != 1:
         raise UsageError("give one of --config, --run and --compare")
     if run is not None and not decode:

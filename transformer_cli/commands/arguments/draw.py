@@ -60,7 +60,7 @@ def draw(
     theme: ThemeOption = "light",
     debug: DebugOption = False,
 ) -> None:
-    """Draw the model, its masks, schedules and batches, with the values that the functions of tfm compute."""
+    """Draw the model, its masks, schedules and batches. All values are those that the functions of tfm compute."""
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)

@@ -39,7 +39,7 @@ def exercises(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Write a folder of exercises: functions of the Transformer to fill in; or check them.
+    """Write exercises, or check them. Each is a function of the Transformer to fill in.
 
     A check runs the Python files of the folder, in a process of its own: check only code that you trust.
     """

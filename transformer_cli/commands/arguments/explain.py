@@ -83,7 +83,7 @@ def explain(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Show how the model translates a sentence: pieces, masks, shapes, attention, and each step of the search."""
+    """Show how the model translates a sentence. Pieces, masks, shapes, attention, and each step of the search."""
     from transformer_cli.errors import UsageError
     from transformer_cli.messages import talk_on_stderr
 

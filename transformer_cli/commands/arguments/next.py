@@ -31,7 +31,7 @@ def show_next(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Show the probabilities of the next token; greedy search takes the largest."""
+    """Show the probabilities of the next token. Greedy search takes the largest."""
     from transformer_cli.commands.next import show_next as show
     from transformer_cli.inference import load_run
     from transformer_cli.messages import talk_on_stderr

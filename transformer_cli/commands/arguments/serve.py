@@ -97,7 +97,7 @@ def serve(
     cache_mib: CacheOption = 64,
     debug: DebugOption = False,
 ) -> None:
-    """Serve translations over HTTP: a page, and the interfaces of LibreTranslate, DeepL and OPUS-CAT."""
+    """Serve translations over HTTP. A page, and the interfaces of LibreTranslate, DeepL and OPUS-CAT."""
     from transformer_cli.commands.serving.serve import ServerWishes, run_server
     from transformer_cli.messages import talk_on_stderr
     from transformer_cli.serving.limits import Limits

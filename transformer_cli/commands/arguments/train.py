@@ -29,7 +29,7 @@ def train(
     ] = False,
     debug: DebugOption = False,
 ) -> None:
-    """Train a model, or continue the run of the same name where it stopped."""
+    """Train a model, or continue its training. A run of the same name goes on where it stopped."""
     from transformer_cli.commands.train import run_training
     from transformer_cli.messages import talk_on_stderr
 

@@ -116,7 +116,7 @@ def translate(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Translate sentences: line N of the output is the translation of line N of the input. Or translate a document."""
+    """Translate sentences or a document. Line N of the output is the translation of line N of the input."""
     if sentences and input_file:
         raise UsageError("give either sentences or --input, not both")
     if prefix and prefixes:

@@ -84,7 +84,7 @@ def validate(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Score a run on held-out text: loss, perplexity, BLEU, chrF, TER and more, with intervals."""
+    """Score a run on held-out text. Loss, perplexity, BLEU, chrF, TER and more, with intervals."""
     if (source is None) != (reference is None):
         raise UsageError("give both --source and --reference, or neither")
     if source is not None and split is not None:

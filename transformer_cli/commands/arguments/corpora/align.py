@@ -28,7 +28,7 @@ def align(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Align given pairs: print, for each, which words belong together, such as 0-0 1-2."""
+    """Print which words of given pairs belong together. For each pair a line such as 0-0 1-2."""
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)

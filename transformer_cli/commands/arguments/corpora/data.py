@@ -19,7 +19,7 @@ from transformer_cli.errors import UsageError
 data = typer.Typer(
     invoke_without_command=True,
     rich_markup_mode=None,
-    help="Preview a corpus: sentence pairs, what cleaning drops, and tokenizer statistics; trains no model.",
+    help="Preview a corpus, check it, clean it or get one. Shows sentence pairs, what cleaning drops, and tokenizer statistics.",
     epilog="Example: tfm data --config en-it.yaml --split test, or: tfm data check train.en train.it",
 )
 OptionalConfig = Annotated[str | None, *ConfigOption.__metadata__]
@@ -58,7 +58,7 @@ def preview(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Preview a corpus: sentence pairs, what cleaning drops, and tokenizer statistics; trains no model."""
+    """Preview a corpus, check it, clean it or get one. Shows sentence pairs, what cleaning drops, and tokenizer statistics."""
     if context.invoked_subcommand is not None:
         return
     if config is None:
@@ -94,7 +94,7 @@ def check(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Find what ruins a training in a corpus; the exit code is 65 if something does."""
+    """Find what ruins a training in a corpus. The exit code is 65 if something does."""
     _set_up_logging(debug)
     from transformer_cli.commands.corpora.check import check_corpus
     from transformer_cli.commands.corpora.given_corpus import given_corpus
@@ -133,7 +133,7 @@ def clean(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Write a corpus without the pairs that harm a training, and list what was removed and why."""
+    """Write a corpus without the pairs that harm a training. List what was removed and why."""
     _set_up_logging(debug)
     from transformer_cli.commands.corpora.clean import write_cleaned
     from transformer_cli.commands.corpora.given_corpus import given_corpus
@@ -179,7 +179,7 @@ def import_(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Turn a translation memory, a spreadsheet or an archive into text files that a config reads."""
+    """Turn a translation memory or a table into text files. Spreadsheets and archives, too; a config reads the files."""
     _set_up_logging(debug)
     from transformer_cli.commands.corpora.import_pairs import import_corpus
     from transformer_cli.data.survey import Wishes
@@ -228,7 +228,7 @@ def get(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Fetch public corpora by name, with their licences, citations and checksums in a lock file."""
+    """Fetch public corpora by name. Licences, citations and checksums go into a lock file."""
     _set_up_logging(debug)
     from transformer_cli.commands.corpora.get import Request, get_corpora, list_corpora
 

@@ -42,7 +42,7 @@ def init(
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Look at a corpus of your own and write a commented config that fits it."""
+    """Write a config for a corpus of your own. It has comments, and settings that fit the corpus."""
     if len(corpus) > 2:
         raise UsageError("give one file or folder, or two text files")
     from transformer_cli.commands.new_config import write_config

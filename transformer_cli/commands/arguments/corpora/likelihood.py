@@ -28,7 +28,7 @@ def likelihood(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Print how probable given translations are: log-probability, tab, number of tokens, for each line."""
+    """Print how probable given translations are. For each line: log-probability, tab, number of tokens."""
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)

@@ -46,7 +46,7 @@ def score(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Score translations in a file against references: BLEU, chrF, TER and more; needs no model."""
+    """Score translations in a file against references. BLEU, chrF, TER and more; needs no model."""
     from transformer_cli.commands.score import Texts, run_scoring
     from transformer_cli.messages import talk_on_stderr
 

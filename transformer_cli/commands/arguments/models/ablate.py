@@ -45,7 +45,7 @@ def ablate(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """What breaks without a part of the model or of the training? Predict it, then train both and compare."""
+    """Train with and without a part of the model, and compare. Predict first what breaks without it."""
     if name is None and (answer or prediction or overrides):
         raise UsageError(
             "give the name of an ablation", hint="tfm ablate lists them; then: tfm ablate NAME"

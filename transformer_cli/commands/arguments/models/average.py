@@ -37,7 +37,7 @@ def average(
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Average the weights of several checkpoints of a run; the new folder translates, the run stays as it is."""
+    """Average the weights of several checkpoints of a run. The new folder translates, and the run stays as it is."""
     if sum(bool(one) for one in (steps, last, best)) != 1:
         raise UsageError("give either the steps of checkpoints, or --last N, or --best N")
     from transformer_cli.commands.new_average import Wanted, write_new_average

@@ -43,7 +43,7 @@ def card(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Print the model card of a run: data, scores, learning curves, samples and weak spots."""
+    """Print the model card of a run. Data, scores, learning curves, samples and weak spots."""
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)

@@ -39,7 +39,7 @@ def export(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Write a run in the format of another program, checked: that program translates the same."""
+    """Write a run in the format of another program. It is checked: that program translates the same."""
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)

@@ -27,7 +27,7 @@ def import_model(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Make a run of a model of another program: OPUS-MT (Marian), Pegasus, BART, an export of tfm."""
+    """Make a run of a model of another program. OPUS-MT (Marian), Pegasus, BART, or an export of tfm."""
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)

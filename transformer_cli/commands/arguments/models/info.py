@@ -31,7 +31,7 @@ def info(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Show a run or a config: parameters, vocabularies, best scores, and where the files are."""
+    """Show a run or a config. Parameters, vocabularies, best scores, and where the files are."""
     if run and config:
         raise UsageError("give either --run or --config, not both")
     from transformer_cli.commands.info import show_info

@@ -88,7 +88,7 @@ def plot(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Draw the training curves of runs: loss, scores, learning rate, gradient norm and speed."""
+    """Draw the training curves of runs. Loss, scores, learning rate, gradient norm and speed."""
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)

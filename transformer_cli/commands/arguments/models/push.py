@@ -21,7 +21,7 @@ def push(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Upload an exported folder to the Hugging Face hub; log in first: hf auth login."""
+    """Upload an exported folder to the Hugging Face hub. Log in first: hf auth login."""
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)

@@ -30,7 +30,7 @@ class _Before(NamedTuple):
 runs = typer.Typer(
     invoke_without_command=True,
     rich_markup_mode=None,
-    help="List the runs of a folder; compare runs; delete checkpoints that are not needed.",
+    help="List, compare and prune the runs of a folder. Pruning deletes checkpoints, but never the best and the last one.",
     epilog="Example: tfm runs, or: tfm runs compare en-it en-it-2, or: tfm runs prune en-it --keep-last 1",
 )
 
@@ -44,7 +44,7 @@ def show_runs(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """List the runs of a folder: step, state, best score, size, time of the last save."""
+    """List the runs of a folder. Step, state, best score, size, time of the last save."""
     if context.invoked_subcommand is not None:
         context.obj = _Before(folder, as_json, debug)
         return
@@ -61,7 +61,7 @@ def compare(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Show runs side by side: settings that differ, scores at the best and the last step, learning curves."""
+    """Show runs side by side. Settings that differ, scores at the best and the last step, learning curves."""
     before: _Before = context.obj
     _set_up_logging(debug or before.debug)
     from transformer_cli.commands.run_tables import show_comparison
