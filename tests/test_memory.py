@@ -129,7 +129,7 @@ def test_products_that_are_remembered_are_limited_unless_the_user_says_otherwise
 ) -> None:
     monkeypatch.delenv("LRU_CACHE_CAPACITY", raising=False)
     keep_freed_memory()
-    assert os.environ["LRU_CACHE_CAPACITY"] == "64"
+    assert os.environ["LRU_CACHE_CAPACITY"] == "16"
     monkeypatch.setenv("LRU_CACHE_CAPACITY", "9")
     keep_freed_memory()
     assert os.environ["LRU_CACHE_CAPACITY"] == "9"
