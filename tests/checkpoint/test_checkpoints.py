@@ -228,18 +228,28 @@ def test_a_checkpoint_can_be_scored_by_every_metric(tmp_path: Path, metric: Metr
     assert (best.manifest.metric, best.step) == (metric, 10 if is_loss else 20)
 
 
-def test_checkpoints_that_were_moved_away_can_be_moved_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_started", [False, True])
+def test_checkpoints_that_were_moved_away_come_back_unless_a_new_run_has_started(
+    tmp_path: Path, has_started: bool
+) -> None:
+    """A config is the last file that a new run writes before it trains."""
     saved(tmp_path, 10)
     (tmp_path / "metrics.jsonl").write_text("first")
     (tmp_path / "data").mkdir()
-    checkpoints = Checkpoints(tmp_path)
-    place = checkpoints.move_away(along=("metrics.jsonl", "data"))
-    assert place is not None
-    (tmp_path / "metrics.jsonl").write_text("second")  # a new run has begun to write
-    checkpoints.move_back(place)
+    (tmp_path / "checkpoints-old-9").mkdir()
+    place = Checkpoints(tmp_path).move_away(along=("metrics.jsonl", "data"))
+    assert place == tmp_path / "checkpoints-old-10"
+    (tmp_path / "metrics.jsonl").write_text("second")
+    if has_started:
+        (tmp_path / "config.yaml").write_text("name: second")
+    before = sorted(path for path in tmp_path.rglob("*"))
+    Checkpoints(tmp_path).sweep()
+    if has_started:
+        assert sorted(path for path in tmp_path.rglob("*")) == before
+        return
     assert newest_step(tmp_path) == 10
     assert (tmp_path / "metrics.jsonl").read_text() == "first"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoints", "data", "metrics.jsonl"]  # fmt: skip
+    assert {path.name for path in tmp_path.iterdir()} == {"checkpoints", "checkpoints-old-9", "data", "metrics.jsonl"}  # fmt: skip
     assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {"last", "step-00000010"}
 
 

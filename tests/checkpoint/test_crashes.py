@@ -367,18 +367,43 @@ def test_a_kill_while_a_run_is_moved_away_separates_no_record_from_its_checkpoin
         assert run_in_child(work) == -9
         after = Checkpoints(run)
         after.sweep()
-        is_moved = (run / "checkpoints-old-1").exists()
-        assert is_moved == (number == count), "only the last rename moves the run away"
-        if is_asked_again and not is_moved:
-            assert after.move_away(along=RECORDS) == run / "checkpoints-old-1"
-            is_moved = True
-        place = run / "checkpoints-old-1" if is_moved else run
-        assert all((place / name).exists() for name in RECORDS)
-        steps = run / ("checkpoints-old-1" if is_moved else "checkpoints")
-        assert [path.name for path in steps.glob("step-*")] == ["step-00000010"]
-        assert {path.name for path in run.iterdir()} == (
-            {"checkpoints-old-1"} if is_moved else {"checkpoints", *RECORDS}
-        )
+        assert_is_in_place(run)
+        if is_asked_again:
+            place = run / "checkpoints-old-1"
+            assert after.move_away(along=RECORDS) == place
+            assert all((place / name).exists() for name in RECORDS)
+            assert [path.name for path in run.iterdir()] == [place.name]
+
+
+def assert_is_in_place(run: Path) -> None:
+    """The run is as `with_records` made it."""
+    assert {path.name for path in run.iterdir()} == {"checkpoints", *RECORDS}
+    assert (run / "data" / "file").read_text() == "old"
+    steps = [path.name for path in (run / "checkpoints").iterdir()]
+    assert sorted(steps) == ["last", "step-00000010"]
+
+
+def test_a_kill_while_an_earlier_run_is_put_back_loses_nothing_of_it(tmp_path: Path) -> None:
+    def set_aside(run: Path) -> Path:
+        Checkpoints(with_records(run)).move_away(along=RECORDS)
+        (run / "data").mkdir()  # a new run has begun to prepare its data
+        (run / "data" / "file").write_text("new")
+        return run
+
+    fs = WatchedFileSystem(lambda operation, number: None)
+    Checkpoints(set_aside(tmp_path / "count"), fs=fs).sweep()
+    assert_is_in_place(tmp_path / "count")
+    count = fs.counts["any"]
+    assert count >= 14
+    for number in range(1, count + 1):
+        run = set_aside(tmp_path / f"run-{number}")
+
+        def work(run: Path = run, number: int = number) -> None:
+            Checkpoints(run, fs=killing_file_system("any", number)).sweep()
+
+        assert run_in_child(work) == -9
+        Checkpoints(run).sweep()
+        assert_is_in_place(run)
 
 
 def test_a_record_that_a_kill_left_among_the_checkpoints_is_not_overwritten(tmp_path: Path) -> None:

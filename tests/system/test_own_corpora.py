@@ -217,7 +217,10 @@ def test_an_earlier_run_stays_if_from_scratch_is_refused(tfm: Tfm, refused: str)
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     again = tfm("train", "--config", config, "--set", refused, "--from-scratch")
     assert again.exit_code != 0
-    assert "no new run has started, so the earlier one is back in runs/mine" in again.talk
+    assert (
+        "no new run has started, so runs/mine/checkpoints-old-1 is runs/mine/checkpoints again"
+        in again.talk
+    )
     after = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     changed = {path.name for path in before.keys() | after.keys() if before.get(path) != after.get(path)}  # fmt: skip
     assert changed == {"train.log"}

@@ -20,9 +20,8 @@ from transformer_cli.checkpoint.listing import (
 )
 from transformer_cli.checkpoint.renaming.replacing import finish_replacements, place_aside
 from transformer_cli.checkpoint.renaming.setting_aside import (
-    finish_moves,
-    put_back,
     set_aside,
+    undo_unfinished,
     unused_path,
 )
 from transformer_cli.checkpoint.rotation import Retention
@@ -38,7 +37,7 @@ logger = logging.getLogger(__name__)
 class Checkpoints:
     """The folder `checkpoints/` of a run.
 
-    `save`, `sweep`, `move_away` and `move_back` need the run's lock; all other methods only read.
+    `save`, `sweep` and `move_away` need the run's lock; all other methods only read.
     """
 
     def __init__(
@@ -137,11 +136,12 @@ class Checkpoints:
         self._known = KnownFolder(self.run_folder)
 
     def sweep(self) -> None:
-        """Delete temporary files of killed processes; finish a replacement, and undo a `move_away`, that a kill interrupted."""
+        """Delete temporary files of killed processes; finish a replacement, and undo a `move_away`, that came to nothing."""
         storage.sweep(self.run_folder, fs=self._fs)
+        if (place := undo_unfinished(RunFolder(self.run_folder), fs=self._fs)) is not None:
+            logger.info("no new run has started, so %s is %s again", place, self.folder)
         storage.sweep(self.folder, fs=self._fs)
         finish_replacements(self.folder, fs=self._fs)
-        finish_moves(self.folder, fs=self._fs)
 
     def move_away(self, along: Iterable[str] = ()) -> Path | None:
         """Rename the folder, so that the run can start from scratch; return the new path, if there was one.
@@ -149,15 +149,11 @@ class Checkpoints:
         Args:
             along: names of other files and folders of the run that move into the folder before.
         """
-        target = set_aside(self.folder, along, fs=self._fs)
+        target = set_aside(RunFolder(self.run_folder), along, fs=self._fs)
         if target is not None:
             self._run_id = None
             self._verified.clear()
         return target
-
-    def move_back(self, place: Path) -> None:
-        """Undo a `move_away`, which returned this path; nothing was saved after it."""
-        put_back(place, self.folder, fs=self._fs)
 
     def _saved_elsewhere(
         self, known: KnownFolder, snapshot: Snapshot, score: float | None

@@ -6,6 +6,7 @@ from os.path import isdir, isfile
 from pathlib import Path
 
 from transformer_cli.checkpoint.listing import list_checkpoints, list_run
+from transformer_cli.checkpoint.renaming.setting_aside import set_aside_before
 from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS, RunFolder
 from transformer_cli.errors import MissingInputError, StorageError
 from transformer_cli.storage import MANIFEST_NAME
@@ -77,11 +78,14 @@ def _named(run: str, runs_folder: Path) -> Path:
                 f"{place}: a folder of checkpoints, where a run or one checkpoint is expected",
                 hint=f"give one of them, such as {whole[0].folder}",
             )
-    if any(RunFolder(place).is_begun() for place in places):
-        raise MissingInputError(
-            f"{run}: this run has no checkpoint yet",
-            hint="wait for its first checkpoint, or continue its training: tfm train always saves at the end",
-        )
+    for place in places:
+        if RunFolder(place).is_begun():
+            earlier = set_aside_before(place)
+            first = f"take one of its earlier checkpoints, in {earlier[-1]}, or " if earlier else ""
+            raise MissingInputError(
+                f"{run}: this run has no checkpoint yet",
+                hint=f"{first}wait for its first checkpoint, or continue its training: tfm train always saves at the end",
+            )
     found = [place for place in places if isdir(place)]
     raise MissingInputError(
         f"{found[0]}: not a run: this folder has no {CHECKPOINTS}/, and is not a checkpoint"

@@ -2,8 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -56,8 +55,16 @@ def open_run(
     # Before the earlier checkpoints are moved away: without the other run, this one cannot start again.
     initial = load_initial_model(config, folder.path) if from_scratch else None
     _require_learnable_tokenizers(folder, config, is_new=from_scratch or not folder.is_begun())
-    with _earlier_run_set_aside(folder, only_if=from_scratch and processes.is_main):
+    if processes.is_main:
+        Checkpoints(folder.path).sweep()
+        if from_scratch:
+            _set_aside(folder)
+    try:
         return _opened(folder, config, machine, processes, initial, accept_data_change)
+    except BaseException:
+        if processes.is_main and from_scratch:  # the earlier run is put back
+            Checkpoints(folder.path).sweep()
+        raise
 
 
 def _opened(
@@ -68,7 +75,7 @@ def _opened(
     initial: InitialModel | None,
     accept_data_change: bool,
 ) -> TrainingSession:
-    newest = _newest_checkpoint(folder) if processes.is_main else None
+    newest = Checkpoints(folder.path).newest_valid() if processes.is_main else None
     if newest is not None and IMPORTED in newest.state():
         raise _refusal_to_continue(folder, config)
     [has_begun] = processes.any_of(newest is not None)
@@ -93,8 +100,9 @@ def _opened(
     session = TrainingSession.open(folder, config, data, machine, processes, initial=initial)
     session.origin = origin
     if processes.is_main:  # nothing was refused, so the files of the run may change
-        replace_file(folder.config_file, to_yaml(config).encode())
         _describe(folder, data, machine, processes.size, origin)
+        # Last: a run has started when it has a config.
+        replace_file(folder.config_file, to_yaml(config).encode())
     return session
 
 
@@ -114,31 +122,11 @@ def _refusal_to_continue(folder: RunFolder, config: Config) -> ConfigError:
     )
 
 
-@contextmanager
-def _earlier_run_set_aside(folder: RunFolder, *, only_if: bool) -> Iterator[None]:
-    """Rename the files of an earlier run, so that the block can start a new one; if that fails, put them back."""
-    if not only_if:
-        yield
-        return
-    checkpoints = Checkpoints(folder.path)
-    checkpoints.sweep()
-    place = checkpoints.move_away(along=[path.name for path in folder.records()])
+def _set_aside(folder: RunFolder) -> None:
+    """Rename the files of an earlier run, so that a new one can start."""
+    place = Checkpoints(folder.path).move_away(along=[path.name for path in folder.records()])
     if place is not None:
         logger.info("the earlier checkpoints are now in %s", place)
-    try:
-        yield
-    except BaseException:
-        if place is not None:
-            checkpoints.move_back(place)
-            logger.info("no new run has started, so the earlier one is back in %s", folder.path)
-        raise
-
-
-def _newest_checkpoint(folder: RunFolder) -> Checkpoint | None:
-    """The checkpoint from which the run goes on; None if it starts."""
-    checkpoints = Checkpoints(folder.path)
-    checkpoints.sweep()
-    return checkpoints.newest_valid()
 
 
 def _prepared_data(

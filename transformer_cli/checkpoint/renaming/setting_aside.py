@@ -1,55 +1,72 @@
-"""The files of an earlier run are set aside when it starts from scratch, and put back if nothing came of it."""
+"""The files of an earlier run are set aside when it starts from scratch, and put back if no new run starts."""
 
 import itertools
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from transformer_cli import storage
-from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RunFolder
 from transformer_cli.storage import FileSystem
 
+_OLD = re.compile(rf"{CHECKPOINTS}-old-([1-9][0-9]{{0,8}})")
 
-def set_aside(checkpoints: Path, along: Iterable[str], *, fs: FileSystem) -> Path | None:
+
+def set_aside(run: RunFolder, along: Iterable[str], *, fs: FileSystem) -> Path | None:
     """Rename the folder of the checkpoints; return the new path, if there was one.
 
-    The folder is renamed last: after a kill, `finish_moves` can put back what was moved into it.
+    The folder is renamed last: after a kill, `undo_unfinished` can put back what was moved into it.
 
     Args:
-        checkpoints: the folder `checkpoints/` of a run.
+        run: the folder of the run.
         along: names of other files and folders of the run that move into the folder before.
         fs: where the folder lies.
     """
-    if not checkpoints.exists():
+    if not run.checkpoints_folder.exists():
         return None
-    number = 1
-    while (target := checkpoints.with_name(f"{checkpoints.name}-old-{number}")).exists():
-        number += 1
-    for path in (checkpoints.with_name(name) for name in along):
+    for path in (run.path / name for name in along):
         if path.exists():
-            _move(path, unused_path(checkpoints / path.name), fs)
-    _move(checkpoints, target, fs)
+            _move(path, unused_path(run.checkpoints_folder / path.name), fs)
+    numbers = [int(path.name.rpartition("-")[2]) for path in set_aside_before(run.path)]
+    target = run.path / f"{CHECKPOINTS}-old-{max(numbers, default=0) + 1}"
+    _move(run.checkpoints_folder, target, fs)
     return target
 
 
-def put_back(place: Path, checkpoints: Path, *, fs: FileSystem) -> None:
-    """Undo a `set_aside`, after which no checkpoint was saved.
+def set_aside_before(run_folder: Path) -> list[Path]:
+    """The folders of checkpoints that were set aside, the latest last."""
+    try:
+        names = os.listdir(run_folder)
+    except OSError:
+        return []
+    found = {int(match[1]): run_folder / match[0] for match in map(_OLD.fullmatch, names) if match}
+    return [found[number] for number in sorted(found)]
+
+
+def undo_unfinished(run: RunFolder, *, fs: FileSystem) -> Path | None:
+    """Undo a `set_aside` that a kill interrupted, or after which no new run has started; it started when it has a config.
 
     Files that a new run has begun to write, such as its data, give way to those that were moved.
+
+    Returns:
+        The folder that has its old name again; None if there was none.
     """
-    _move(place, checkpoints, fs)
-    for path in RunFolder(checkpoints.parent).records():
-        if (checkpoints / path.name).exists() and os.path.lexists(path):
-            storage.remove([path], fs=fs)
-    finish_moves(checkpoints, fs=fs)
-
-
-def finish_moves(checkpoints: Path, *, fs: FileSystem) -> None:
-    """Move the files of a run back from the folder of its checkpoints, into which a `set_aside` moved them before a kill."""
-    for path in RunFolder(checkpoints.parent).records():
-        moved = checkpoints / path.name
+    places = set_aside_before(run.path)
+    has_started = run.checkpoints_folder.exists() or run.config_file.exists()
+    place = places[-1] if places and not has_started else None
+    if place is not None:
+        storage.remove((path for path in run.records() if _is_in_both(path, place)), fs=fs)
+        _move(place, run.checkpoints_folder, fs)
+    for path in run.records():
+        moved = run.checkpoints_folder / path.name
         if moved.exists() and not os.path.lexists(path):
             _move(moved, path, fs)
+    return place
+
+
+def _is_in_both(path: Path, place: Path) -> bool:
+    return os.path.lexists(path) and (place / path.name).exists()
 
 
 def unused_path(path: Path) -> Path:
