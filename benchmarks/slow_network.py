@@ -21,8 +21,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parents[1]
-NAMES = ("tfm-slow-a", "tfm-slow-b")
-ENDS = ("tfm-slow-0", "tfm-slow-1")
+_NUMBER = os.getpid() % 10**6
+NAMES = (f"tfm-slow-a-{_NUMBER}", f"tfm-slow-b-{_NUMBER}")
+ENDS = (f"tfms{_NUMBER}-0", f"tfms{_NUMBER}-1")  # at most 15 characters
 ADDRESSES = ("10.213.78.1", "10.213.78.2")
 
 
@@ -52,15 +53,10 @@ def limit(rate: int | None) -> None:
         tc = ("tc", "-n", name, "qdisc")
         subprocess.run([*tc, "delete", "dev", end, "root"], check=False, stderr=subprocess.DEVNULL)
         if rate is not None:
-            bucket = (
-                "rate",
-                f"{rate}mbit",
-                "burst",
-                str(max(256_000, rate * 1000)),
-                "latency",
-                "200ms",
-            )
-            _run(*tc, "add", "dev", end, "root", "tbf", *bucket)
+            # With a smaller bucket, a fast cable is slower than its rate.
+            size = str(max(256_000, 1000 * rate))
+            bucket = ("tbf", "rate", f"{rate}mbit", "burst", size, "latency", "200ms")
+            _run(*tc, "add", "dev", end, "root", *bucket)
 
 
 def train(package: Path, folder: Path, arguments: argparse.Namespace) -> tuple[float, int]:

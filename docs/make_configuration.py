@@ -281,6 +281,9 @@ def _resuming() -> Iterator[str]:
     yield "rename the run folder, too. Any other change is"
     yield "refused, with the old and the new value: give the new experiment its own `name`, or put the old run aside"
     yield "with `--from-scratch`. A corpus whose content changed is accepted with `--accept-data-change`.\n"
+    yield "`--from-scratch` deletes nothing: the files of the old run move into the folder `checkpoints-old-1` (then 2, 3, ...) of the run"
+    yield "folder. If the new run does not start, because it is refused or interrupted, they move back, at the latest with"
+    yield "the next `tfm train` of this run. `tfm translate --run runs/NAME/checkpoints-old-1/step-...` uses one of them.\n"
 
 
 def _default(field: FieldInfo) -> str:

@@ -32,8 +32,7 @@ def is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     A cell that comes again and again below it, such as the language of each sentence, is a label and no name.
     """
     titles = [
-        "" if rows and _share_of_equal_cells(rows, number, title) > _LABEL_SHARE else title
-        for number, title in enumerate(titles)
+        "" if _is_label(title, number, rows) else title for number, title in enumerate(titles)
     ]
     words = [re.split(r"[\W_]+", title.casefold()) for title in titles]
     languages = [
@@ -54,8 +53,9 @@ def is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     )
 
 
-def _share_of_equal_cells(rows: Sequence[Sequence[str]], number: int, title: str) -> float:
-    return share_of(rows, lambda row: number < len(row) and row[number].strip() == title)
+def _is_label(title: str, number: int, rows: Sequence[Sequence[str]]) -> bool:
+    num_equal = sum(number < len(row) and row[number].strip() == title for row in rows)
+    return num_equal > max(1, _LABEL_SHARE * len(rows))  # once may be a word of a list
 
 
 def _roles_in(words: Sequence[str]) -> list[str]:

@@ -107,6 +107,6 @@ def test_a_precision_that_was_clearly_faster_is_named(int8: float, is_advised: b
         engine("torch", "bfloat16", 900.0, None, beam_size=1),
         engine("ctranslate2", "int8", 900.0, None, beam_size=4),
     ]
-    advice = EngineTurns("A processor", 1, 5, 4, figures, []).advice("float32", 4)
+    advice = EngineTurns("A processor", 1, 5, 4, figures, []).advice("float32", 4, "cpu")
     assert ("runtime.precision=int8, PyTorch was 1.9 times as fast" in advice) is is_advised
     assert bool(advice) is is_advised

@@ -114,7 +114,7 @@ def benchmark_decoding(
         peak=peak,
         trials=trials,
         conclusion=conclusion(limit_of(greedy, beam), trials)
-        + engines.advice(subject.machine.precision_name, beam_size),
+        + engines.advice(subject.machine.precision_name, beam_size, facts.device),
         engines=engines,
     )
 

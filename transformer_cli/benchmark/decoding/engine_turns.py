@@ -25,7 +25,7 @@ OF_PYTORCH = {"cpu": ("float32", "bfloat16", "int8"), "cuda": ("float32", "auto"
 """The precisions by device. On a GPU, `auto` is the one in which this card is fast."""
 OF_OTHER = ("float32", "int8")
 CLEAR_GAIN = 1.1
-"""A precision that is less faster than this is not advised, because translations in it may differ."""
+"""How many times as fast another precision must be to be advised: translations in it may differ."""
 
 Translate = Callable[[Sequence[Request], DecodingConfig], int]
 """Translates all requests; returns the number of target tokens of the best translations."""
@@ -66,15 +66,19 @@ class EngineTurns:
     left_out: list[str]
     """Why an engine or a precision was not measured."""
 
-    def advice(self, precision: str, beam_size: int) -> str:
+    def advice(self, precision: str, beam_size: int, device: str) -> str:
         """A sentence that names a precision in which PyTorch was clearly faster than in this one; empty without one.
 
         Args:
             precision: the one that the machine uses now.
             beam_size: of the search that counts.
+            device: cpu, cuda or mps; only on a CPU the speed is that per CPU-second.
         """
+        is_cpu = device == "cpu"
         speeds = {
-            one.precision: one.target_tokens_per_cpu_second.median
+            one.precision: (
+                one.target_tokens_per_cpu_second if is_cpu else one.target_tokens_per_second
+            ).median
             for one in self.figures
             if (one.engine, one.beam_size) == ("torch", beam_size)
         }
@@ -83,7 +87,7 @@ class EngineTurns:
             return ""
         return (
             f" With runtime.precision={fastest}, PyTorch was {speeds[fastest] / speeds[precision]:.1f} times as fast as with "
-            f"{precision}, per CPU-second; compare the scores of both: tfm validate --set runtime.precision={fastest}."
+            f"{precision}, per {'CPU-second' if is_cpu else 'second'}; compare the scores of both: tfm validate --set runtime.precision={fastest}."
         )
 
 

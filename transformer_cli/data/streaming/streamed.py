@@ -68,7 +68,7 @@ class StreamedUpdates(Updates):
             position
         )  # an error about the position comes now, and not from the thread
         logger.info(
-            "data.streaming: nobody has counted the pairs of the stream, so the plan takes the first %s pairs for an epoch (the tokenizers were learned from them)",
+            "data.streaming: the number of pairs is not known, so the plan takes the first %s pairs, from which the tokenizers were learned, for an epoch",
             f"{order.num_pairs():,}",
         )
         self._stream = stream
@@ -116,7 +116,7 @@ class _Stream:
     def shared(self, share: Share) -> Self:
         if share.num_processes > self.data.stream_parts and share.rank == 0:
             logger.info(
-                "the stream has %d %s for %d processes, so %d processes read the same part, and each trains on its share; data.stream_parts: %d would let each process read a part of its own (a new run needs it from its start)",
+                "the stream has %d %s for %d processes, so %d processes read the same part, and each trains on its share; in a new run with data.stream_parts: %d, each process would read a part of its own",
                 self.data.stream_parts,
                 "part" if self.data.stream_parts == 1 else "parts",
                 share.num_processes,

@@ -96,7 +96,7 @@ class Plan:
             f"{self.num_steps / self.updates_per_epoch:,.1f} epochs of "
             f"{self.updates_per_epoch:,} updates",
             f"plan: validations: {self.times(training.validate_every):,}, of "
-            f"{self.num_validation_sentences:,} sentences; saves: {self.times(training.save_every):,}, "
+            f"{_counted(self.num_validation_sentences, 'sentence')}; saves: {self.times(training.save_every):,}, "
             f"and each new best; learning rate: {highest:.2g}{after}, {at_end}",
         ]
 

@@ -13,7 +13,7 @@ def slow_settings(runtime: RuntimeConfig, machine: Machine) -> list[str]:
         return found
     if (runtime.threads or 0) > num_cpus:
         found.append(
-            f"runtime.threads is {runtime.threads}, and this process may use {num_cpus} CPUs: threads that wait for a "
+            f"runtime.threads is {runtime.threads}, and this process may use {num_cpus} CPU{'s' * (num_cpus > 1)}: threads that wait for a "
             f"CPU make each update slower; set runtime.threads to at most {num_cpus}, or leave it out"
         )
     if machine.precision == torch.float16:
