@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from transformer_cli.config import TrainingConfig
 from transformer_cli.errors import DataError
+from transformer_cli.training.optimization.conditional_step import step_if, way_to_skip
 from transformer_cli.training.optimization.gradient_scale import GradientScale
-from transformer_cli.training.optimization.optimizer_calls import step, without_tracer
+from transformer_cli.training.optimization.optimizer_calls import without_tracer
 
 DEFAULT_WEIGHT_DECAY = {"adamw": 0.01, "adafactor": 0.0, "muon": 0.01}
 STEP, MOMENTS = "step", ("exp_avg", "exp_avg_sq")
@@ -44,13 +45,9 @@ class Optimizer:
             if parameter.requires_grad
         }
         self.torch_optimizers = _build(self._parameters, training)
-        devices = {parameter.device for parameter in self._parameters.values()}
-        self.decides_on_device = all(
-            _heeds_found_inf(type(one), device)
-            for one in self.torch_optimizers
-            for device in devices
-        )
-        self.scale = GradientScale(next(model.parameters()).device, precision)
+        device = next(model.parameters()).device
+        self.ways_to_skip = [way_to_skip(type(one), device) for one in self.torch_optimizers]
+        self.scale = GradientScale(device, precision)
 
     @property
     def learning_rate(self) -> float:
@@ -75,23 +72,13 @@ class Optimizer:
     def step_if(self, is_finite: Tensor) -> None:
         """Update the weights, or leave weights, moments and step counts as they are.
 
-        With Adafactor and Muon the CPU waits for the device, because their kernels cannot skip an update. (Adafactor
-        also reads norms of the weights itself.)
+        With Adafactor the CPU waits for the device.
 
         Args:
             is_finite: () bool, whether the gradient has neither NaN nor infinity.
         """
-        if self.decides_on_device:
-            for one in self.torch_optimizers:
-                # Fused Adam skips the update if `found_inf` is 1 (made for gradient scalers), so the CPU
-                # does not wait for the device.
-                fused: Any = one
-                fused.grad_scale = None
-                fused.found_inf = (~is_finite).to(torch.float32)
-                step(one)
-        elif bool(is_finite):
-            for one in self.torch_optimizers:
-                step(one)
+        for one, way in zip(self.torch_optimizers, self.ways_to_skip, strict=True):
+            step_if(one, is_finite, way)
 
     def state(self) -> dict[str, Tensor]:
         """Moments and step counts, named `<parameter>.<moment>`; empty before the first update."""
@@ -149,22 +136,6 @@ def _expected(owner: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Tens
     if parameter.ndim < 2:
         return count | {VARIANCE: parameter}
     return count | {ROWS: parameter[..., :1], COLUMNS: parameter[..., :1, :]}
-
-
-def _heeds_found_inf(kind: type[torch.optim.Optimizer], device: torch.device) -> bool:
-    """Whether the fused kernel of a device changes nothing if `found_inf` is 1; tested on one number.
-
-    PyTorch's kernel for Apple GPUs accepts `found_inf` and ignores it. Adafactor and Muon have no such kernel.
-    """
-    if device.type == "meta" or not issubclass(kind, torch.optim.Adam):
-        return False
-    parameter = nn.Parameter(torch.ones(1, device=device))
-    parameter.grad = torch.ones_like(parameter)
-    optimizer: Any = kind([parameter], lr=1.0, fused=True)
-    optimizer.grad_scale, optimizer.found_inf = None, torch.ones((), device=device)
-    step(optimizer)
-    state = optimizer.state[parameter]
-    return parameter.item() == 1.0 and not any(state[name].any() for name in (STEP, *MOMENTS))
 
 
 def _build(
