@@ -1,0 +1,93 @@
+"""A script that runs `tfm` commands one after the other, on the CPU or on the imitated GPU.
+
+    python commands_on_device.py imitation LIBRARY < COMMANDS
+
+LIBRARY is the compiled `device.cpp`. COMMANDS is a JSON list of lists of arguments. The script writes a JSON list with
+the exit code, the output and the messages of each command.
+"""
+
+import json
+import os
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import torch
+
+from transformer_cli import cli, runtime
+
+NAME = "imitation"
+
+
+class DeviceModule:
+    """What PyTorch asks a device for; the device has no random numbers of its own."""
+
+    def is_available(self) -> bool:
+        return True
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def _is_in_bad_fork(self) -> bool:
+        return False
+
+    def current_device(self) -> int:
+        return 0
+
+    def device_count(self) -> int:
+        return 1
+
+    def manual_seed_all(self, seed: int) -> None:
+        pass
+
+    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+        return [torch.bfloat16, torch.float16]
+
+
+def register(library: Path) -> None:
+    """Make the compiled device known to PyTorch, under its name."""
+    spec = spec_from_file_location(library.stem, library)
+    assert spec is not None
+    assert spec.loader is not None
+    spec.loader.exec_module(module_from_spec(spec))
+    torch.utils.rename_privateuse1_backend(NAME)
+    torch._register_device_module(NAME, DeviceModule())
+    torch.utils.generate_methods_for_privateuse1_backend()
+
+
+def run(arguments: list[str]) -> dict[str, Any]:
+    """Run a command in a child of this process, which spares the imports."""
+    with TemporaryFile() as output, TemporaryFile() as messages:
+        child = os.fork()
+        if not child:
+            os.dup2(output.fileno(), 1)
+            os.dup2(messages.fileno(), 2)
+            sys.argv = ["tfm", *arguments]
+            try:
+                cli.main()
+            except SystemExit as end:
+                sys.stdout.flush()
+                os._exit(int(end.code or 0))
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(child, 0)
+        texts = []
+        for file in (output, messages):
+            file.seek(0)
+            texts.append(file.read().decode())
+    return {"code": os.waitstatus_to_exitcode(status), "output": texts[0], "messages": texts[1]}
+
+
+def main() -> None:
+    device, library = sys.argv[1], Path(sys.argv[2])
+    if device != "cpu":
+        register(library)
+    chosen: Any = runtime
+    chosen._choose_device = lambda wanted: torch.device(device)
+    sys.stdout.write(json.dumps([run(arguments) for arguments in json.load(sys.stdin)]))
+
+
+if __name__ == "__main__":
+    main()
