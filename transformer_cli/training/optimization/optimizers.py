@@ -8,17 +8,15 @@ from torch import Tensor, nn
 
 from transformer_cli.config import TrainingConfig
 from transformer_cli.errors import DataError
-from transformer_cli.training.optimization.conditional_step import step_if, way_to_skip
+from transformer_cli.training.optimization.batched_muon import MOMENTUM, BatchedMuon
 from transformer_cli.training.optimization.gradient_scale import GradientScale
-from transformer_cli.training.optimization.optimizer_calls import without_tracer
+from transformer_cli.training.optimization.optimizer_calls import step, without_tracer
 
 DEFAULT_WEIGHT_DECAY = {"adamw": 0.01, "adafactor": 0.0, "muon": 0.01}
 STEP, MOMENTS = "step", ("exp_avg", "exp_avg_sq")
 """Adam's state of one parameter, in PyTorch's names: the number of updates, and two moments."""
 ROWS, COLUMNS, VARIANCE = "row_var", "col_var", "variance"
 """Adafactor's second moments: mean squares of the rows and columns of a matrix, or of each number of a vector."""
-MOMENTUM = "momentum_buffer"
-"""Muon's state of one matrix."""
 
 
 class Optimizer:
@@ -45,9 +43,13 @@ class Optimizer:
             if parameter.requires_grad
         }
         self.torch_optimizers = _build(self._parameters, training)
-        device = next(model.parameters()).device
-        self.ways_to_skip = [way_to_skip(type(one), device) for one in self.torch_optimizers]
-        self.scale = GradientScale(device, precision)
+        devices = {parameter.device for parameter in self._parameters.values()}
+        self.decides_on_device = all(
+            _heeds_found_inf(type(one), device)
+            for one in self.torch_optimizers
+            for device in devices
+        )
+        self.scale = GradientScale(next(model.parameters()).device, precision)
 
     @property
     def learning_rate(self) -> float:
@@ -72,13 +74,23 @@ class Optimizer:
     def step_if(self, is_finite: Tensor) -> None:
         """Update the weights, or leave weights, moments and step counts as they are.
 
-        With Adafactor the CPU waits for the device.
+        With Adafactor the CPU waits for the device, because its kernels cannot skip an update. (It also reads norms of
+        the weights itself.)
 
         Args:
             is_finite: () bool, whether the gradient has neither NaN nor infinity.
         """
-        for one, way in zip(self.torch_optimizers, self.ways_to_skip, strict=True):
-            step_if(one, is_finite, way)
+        if self.decides_on_device:
+            for one in self.torch_optimizers:
+                # These optimizers skip the update if `found_inf` is 1 (made for gradient scalers), so the CPU
+                # does not wait for the device.
+                fused: Any = one
+                fused.grad_scale = None
+                fused.found_inf = (~is_finite).to(torch.float32)
+                step(one)
+        elif bool(is_finite):
+            for one in self.torch_optimizers:
+                step(one)
 
     def state(self) -> dict[str, Tensor]:
         """Moments and step counts, named `<parameter>.<moment>`; empty before the first update."""
@@ -138,6 +150,24 @@ def _expected(owner: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Tens
     return count | {ROWS: parameter[..., :1], COLUMNS: parameter[..., :1, :]}
 
 
+def _heeds_found_inf(kind: type[torch.optim.Optimizer], device: torch.device) -> bool:
+    """Whether an optimizer changes nothing if `found_inf` is 1; fused kernels of a device are tested on one number.
+
+    PyTorch's kernel for Apple GPUs accepts `found_inf` and ignores it. Adafactor has no such kernel.
+    """
+    if kind is BatchedMuon:
+        return True
+    if device.type == "meta" or not issubclass(kind, torch.optim.Adam):
+        return False
+    parameter = nn.Parameter(torch.ones(1, device=device))
+    parameter.grad = torch.ones_like(parameter)
+    optimizer: Any = kind([parameter], lr=1.0, fused=True)
+    optimizer.grad_scale, optimizer.found_inf = None, torch.ones((), device=device)
+    step(optimizer)
+    state = optimizer.state[parameter]
+    return parameter.item() == 1.0 and not any(state[name].any() for name in (STEP, *MOMENTS))
+
+
 def _build(
     parameters: Mapping[str, nn.Parameter], training: TrainingConfig
 ) -> tuple[torch.optim.Optimizer, ...]:
@@ -161,10 +191,7 @@ def _build(
     others = [p for name, p in parameters.items() if not _is_hidden_matrix(name, p)]
     built: list[torch.optim.Optimizer] = []
     if hidden:
-        # With this scale the updates are as large as AdamW's, so one learning rate serves both (Liu et al.
-        # 2025, section 2.2).
-        scale = "match_rms_adamw"
-        built += [torch.optim.Muon(hidden, lr=0.0, weight_decay=decay, adjust_lr_fn=scale)]
+        built += [BatchedMuon(hidden, weight_decay=decay)]
     if others:
         built += [torch.optim.AdamW(_groups(others, decay), **adams)]
     return tuple(built)

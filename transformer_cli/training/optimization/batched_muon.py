@@ -1,0 +1,112 @@
+"""Muon that computes the matrices of one shape together: PyTorch's form starts about 27 kernels for each matrix."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer_cli.training.processes.sharded_model import is_sharded
+
+MOMENTUM = "momentum_buffer"
+"""The state of one matrix, in PyTorch's name."""
+
+
+class BatchedMuon(torch.optim.Muon):
+    """`torch.optim.Muon` with the same state and the same results, but for rounding.
+
+    As PyTorch's fused optimizers do, it changes nothing if `found_inf` is 1, and the CPU does not wait to learn it. Sharded
+    matrices are left to PyTorch, one after the other; there the CPU reads `found_inf`.
+
+    Args:
+        parameters: matrices.
+        weight_decay: multiplied by the learning rate; decoupled, as in AdamW.
+
+    Source: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon. The updates are as large as those of AdamW, so
+    one learning rate serves both: Liu et al. 2025, section 2.2.
+    """
+
+    def __init__(self, parameters: Iterable[Tensor], *, weight_decay: float) -> None:
+        super().__init__(
+            parameters, lr=0.0, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"
+        )
+        self.found_inf: Tensor | None = None  # () float32: 1 if the gradient is not finite
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Update all matrices that have a gradient."""
+        matrices = [one for group in self.param_groups for one in group["params"]]
+        is_read = matrices[0].device.type == "cpu" or any(map(is_sharded, matrices))
+        if is_read and self.found_inf is not None and self.found_inf:
+            return
+        if any(map(is_sharded, matrices)):
+            super().step()  # type: ignore[no-untyped-call]
+            return
+        is_bad = None if is_read else self.found_inf
+        for group in self.param_groups:
+            for some in _batches(one for one in group["params"] if one.grad is not None):
+                self._update(some, group, is_bad)
+
+    def _update(self, matrices: list[Tensor], group: dict[str, Any], is_bad: Tensor | None) -> None:
+        """Update matrices of one shape, but not if `is_bad` is 1."""
+        gradients = [one.grad for one in matrices if one.grad is not None]
+        momenta = [self._momentum(one) for one in matrices]
+        momentum, rate = group["momentum"], group["lr"]
+        size = rate * 0.2 * math.sqrt(max(matrices[0].shape))
+        shrink: float | Tensor = rate * group["weight_decay"]
+        if is_bad is not None:
+            # The mean of the momentum with itself is the momentum.
+            kept = torch.stack(gradients).where(is_bad == 0, torch.stack(momenta))
+            gradients = list(kept.unbind())
+            shrink = shrink * (1 - is_bad)
+        torch._foreach_lerp_(momenta, gradients, 1 - momentum)
+        directions = torch._foreach_lerp(gradients, momenta, momentum)  # Nesterov's
+        updates = orthogonalised(torch.stack(directions), group)
+        if is_bad is not None:
+            updates = updates * (1 - is_bad)
+        torch._foreach_mul_(matrices, 1 - shrink)
+        torch._foreach_add_(matrices, updates.unbind(), alpha=-size)
+
+    def _momentum(self, matrix: Tensor) -> Tensor:
+        state = self.state[matrix]
+        if MOMENTUM not in state:
+            state[MOMENTUM] = torch.zeros_like(matrix)
+        momentum: Tensor = state[MOMENTUM]
+        return momentum
+
+
+def orthogonalised(matrices: Tensor, group: dict[str, Any]) -> Tensor:
+    """Matrices with nearly the same singular vectors and singular values near 1: (N, R, C) to the same, in bfloat16.
+
+    Source: Jordan et al. 2024, a Newton-Schulz iteration of five steps.
+
+    Args:
+        matrices: (N, R, C).
+        group: the settings of the optimizer: `ns_coefficients`, `ns_steps`, `eps`.
+    """
+    a, b, c = group["ns_coefficients"]
+    is_tall = matrices.size(1) > matrices.size(2)
+    # On a CPU, the product of two matrices is faster than that of a batch of one.
+    x = (matrices.squeeze(0) if len(matrices) == 1 else matrices).bfloat16()
+    plus_product = torch.addmm if x.ndim == 2 else torch.baddbmm
+    x = x.mT if is_tall else x
+    x = x / torch.linalg.vector_norm(x, dim=(-2, -1), keepdim=True).clamp(min=group["eps"])
+    for _ in range(group["ns_steps"]):
+        square = x @ x.mT
+        x = plus_product(x, plus_product(square, square, square, beta=b, alpha=c), x, beta=a)
+    return (x.mT if is_tall else x).reshape(matrices.shape)
+
+
+def _batches(matrices: Iterable[Tensor]) -> Iterator[list[Tensor]]:
+    """Matrices of one shape in lists that are not too long."""
+    of_shape = defaultdict(list)
+    for one in matrices:
+        of_shape[one.shape].append(one)
+    for alike in of_shape.values():
+        # On a CPU, more than this does not fit into its cache. On a GPU, it would take much memory.
+        together = 1 << 20 if alike[0].device.type == "cpu" else 1 << 26
+        length = max(1, together // alike[0].numel())
+        for start in range(0, len(alike), length):
+            yield alike[start : start + length]
