@@ -65,7 +65,8 @@ class BatchedMuon(torch.optim.Muon):
         directions = torch._foreach_lerp(gradients, momenta, momentum)  # Nesterov's
         updates = orthogonalised(torch.stack(directions), group)
         if is_bad is not None:
-            updates = updates * (1 - is_bad)
+            # Of one type, so that one kernel adds them to all matrices.
+            updates = updates.to(matrices[0].dtype) * (1 - is_bad)
         torch._foreach_mul_(matrices, 1 - shrink)
         torch._foreach_add_(matrices, updates.unbind(), alpha=-size)
 
@@ -105,7 +106,7 @@ def _batches(matrices: Iterable[Tensor]) -> Iterator[list[Tensor]]:
     for one in matrices:
         of_shape[one.shape].append(one)
     for alike in of_shape.values():
-        # On a CPU, more than this does not fit into its cache. On a GPU, it would take much memory.
+        # More numbers would not fit into the cache of a CPU; on a GPU, they would take much memory.
         together = 1 << 20 if alike[0].device.type == "cpu" else 1 << 26
         length = max(1, together // alike[0].numel())
         for start in range(0, len(alike), length):
