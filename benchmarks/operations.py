@@ -69,6 +69,9 @@ def main() -> None:
         together = forward + loss + backward
         counts = f"{preset:8}{forward:9,}{loss:7,}{backward:10,}"
         lines.append(counts + "".join(map(_with_duration, (together, ours, theirs))))
+    lines.append(
+        f"ms: what a CPU needs to start them, at {MICROSECONDS_OF_A_START} microseconds each"
+    )
     sys.stdout.write("\n".join(lines) + "\n")
 
 

@@ -42,3 +42,8 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, for the Tab key of notebooks."""
+    return [*globals(), *_PUBLIC]

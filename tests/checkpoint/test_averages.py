@@ -4,6 +4,7 @@ import logging
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,12 +70,16 @@ def save(run: Path, made_of: Parts, scores: Sequence[float | None]) -> list[Chec
 
 
 def average_of(
-    saved: Sequence[Checkpoint], score: float | None = None, name: str = ""
+    saved: Sequence[Checkpoint],
+    score: float | None = None,
+    name: str = "",
+    rival: dict[str, Any] | None = None,
 ) -> Checkpoint:
     step = max(one.step for one in saved)
     final = saved[0].folder.with_name(name or f"{AVERAGE}{step:08d}")
     validation = None if score is None else {"step": step, "value": score, "loss": 1.0}
-    return write_average(final, saved, mean_of_checkpoints(saved), validation=validation)
+    mean = mean_of_checkpoints(saved)
+    return write_average(final, saved, mean, validation=validation, rival=rival)
 
 
 def test_the_average_translates_with_the_mean_of_the_weights(tmp_path: Path) -> None:
@@ -113,6 +118,38 @@ def test_the_average_translates_only_if_it_is_better(
     assert best is not None
     assert best.folder.name == used
     assert load_trained(tmp_path, which="last").folder.name == "step-00000020"
+
+
+@pytest.mark.parametrize(
+    ("of_average", "rival", "used"),
+    [
+        (4.9, {"step": 10, "is_worse": True}, "average-00000020"),
+        (5.1, {"step": 10, "is_worse": False}, "step-00000010"),
+        # Without the checkpoint that it was compared with, and with a state that says nothing of use, scores decide.
+        (5.1, {"step": 70, "is_worse": False}, "average-00000020"),
+        (4.9, {"step": 70, "is_worse": True}, "step-00000010"),
+        (4.9, {"step": 10, "is_worse": "yes"}, "step-00000010"),
+        (4.9, {}, "step-00000010"),
+        (None, {"step": 10, "is_worse": True}, "step-00000010"),
+    ],
+)
+def test_an_average_stands_before_or_behind_the_checkpoint_that_it_was_compared_with(
+    tmp_path: Path, of_average: float | None, rival: dict[str, Any], used: str
+) -> None:
+    average_of(save(tmp_path, parts(), [5.0, 3.0]), of_average, rival=rival)
+    assert load_trained(tmp_path).folder.name == used
+    best = Checkpoints(tmp_path).best()
+    assert best is not None
+    assert best.folder.name == used
+
+
+def test_a_later_checkpoint_that_is_better_comes_before_an_average_that_won(tmp_path: Path) -> None:
+    saved = save(tmp_path, parts(), [5.0, 3.0])
+    average_of(saved, 4.9, rival={"step": 10, "is_worse": True})
+    config, source, target, model = parts()
+    files = portable_files(config, source, target)
+    Checkpoints(tmp_path, METRIC).save(Snapshot(30, model.state_dict(), {}, {}, files), 5.5)
+    assert load_trained(tmp_path).folder.name == "step-00000030"
 
 
 def test_training_goes_on_from_the_newest_checkpoint_and_never_from_an_average(

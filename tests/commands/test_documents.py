@@ -178,6 +178,17 @@ def test_a_document_is_not_written_into_a_file_of_another_format(tmp_path: Path)
     assert not (tmp_path / "page.md").exists()
 
 
+@pytest.mark.parametrize("ending", ["docx", "odt", "EPUB"])
+def test_plain_text_is_not_written_into_a_file_with_the_ending_of_an_archive(
+    tmp_path: Path, ending: str
+) -> None:
+    made = CliRunner().invoke(
+        app, ["translate", "Hello.", "--output", str(tmp_path / f"a.{ending}")]
+    )
+    assert isinstance(made.exception, UsageError)
+    assert "the input is plain text" in made.exception.message
+
+
 def test_an_archive_is_not_written_to_a_terminal(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

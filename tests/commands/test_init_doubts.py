@@ -160,4 +160,7 @@ def test_a_corpus_without_a_validation_pair_is_said_to_be_refused(
     (folder / "a.tsv").write_text(table(*PAIRS[:num_pairs]), encoding="utf-8")
     init("a.tsv")
     out = capsys.readouterr().out
-    assert ("No validation pair is left" in out) is ("validation 0" in out) is (num_pairs == 1)
+    is_refused = num_pairs == 1
+    assert ("No validation pair is left" in out) is ("validation 0" in out) is is_refused
+    assert ("then: tfm train" in out) is not is_refused
+    assert ("next: add pairs" in out) is is_refused

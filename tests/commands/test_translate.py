@@ -410,5 +410,6 @@ def test_the_terms_of_a_glossary_are_in_the_translations_and_counted(
     assert [term["source"] for term in third["terms"]] == ["due", "Due"]
     assert third["translation"].lower().split().count("sei") >= 2
     assert (
-        "glossary: 3 terms in 2 of 3 lines; all of them are in the translations" in caplog.messages
+        "glossary: terms found: 3, in 2 of 3 lines; all of them are in the translations"
+        in caplog.messages
     )

@@ -1,6 +1,7 @@
 """The average at the end of a run, and `tfm average`: exact, repeatable, and never in the way of training."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,11 @@ from ..experiments import TINY, essence, manifest_of, write_tiny
 from ..launcher import Launcher, Tfm
 
 AVERAGED = TINY.replace("  max_steps: 13", "  max_steps: 13\n  average_last: 3")
+SCORED = (
+    AVERAGED.replace("best_metric: loss", "best_metric: chrf")
+    .replace("[bleu]", "[chrf]")
+    .replace("max_sentences: 6", "max_sentences: 1000")
+)
 OF_BEST = AVERAGED.replace("average_last: 3", "average_last: 2\n  average_of: best")
 CHECKPOINTS = Path("runs/tiny/checkpoints")
 AVERAGE = "average-00000013"
@@ -62,6 +68,36 @@ def test_the_average_is_the_mean_of_the_last_checkpoints(tfm: Tfm) -> None:
     assert f"tfm translate uses {chosen}\n" in finished.talk
     assert f"checkpoints/{best}, step 13" in tfm("translate", "1 2 3").talk
     assert tfm("info").exit_code == 0
+
+
+def test_the_average_and_the_best_checkpoint_are_compared_with_the_search_of_translations(
+    tfm: Tfm,
+) -> None:
+    """Validations are greedy, translations have beam size 2."""
+    config = write_tiny(tfm.folder, SCORED)
+    finished = tfm("train", "--config", config)
+    assert finished.exit_code == 0, finished.talk
+    folder = tfm.folder / CHECKPOINTS
+    told = re.search(
+        r"with beam size 2: average chrf (\S+), checkpoint of step (\d+) (\S+)", finished.talk
+    )
+    assert told is not None, finished.talk
+    rival = json.loads((folder / AVERAGE / "state.json").read_text())["average"]["rival"]
+    step = f"step-{int(told[2]):08d}"
+    measured = {}
+    for name in (AVERAGE, step):
+        validated = tfm("validate", "--run", str(folder / name), "--scores", "chrf", "--json")
+        [score] = json.loads(validated.out)["scores"]
+        measured[name] = score["value"]
+    assert rival["own_value"] == pytest.approx(measured[AVERAGE])
+    assert rival["value"] == pytest.approx(measured[step])
+    assert rival["is_worse"] is (measured[AVERAGE] > measured[step])
+    winner = AVERAGE if rival["is_worse"] else step
+    assert (folder / "best").readlink().name == winner
+    assert f"checkpoints/{winner}, step" in tfm("translate", "1 2 3").talk
+    before = found(tfm)
+    assert tfm("train", "--config", config).exit_code == 0
+    assert found(tfm) == before
 
 
 @pytest.mark.parametrize("kind", ["last", "best"])

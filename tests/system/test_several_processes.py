@@ -104,7 +104,7 @@ def test_a_signal_to_one_rank_stops_all_at_the_same_step_and_they_resume_on_anot
     assert newest_checkpoint(tfm.folder / "runs/tiny").name == "step-00000005"
     refused = run_ranks(tfm, "train", "--config", "tiny.yaml", size=3)
     assert [rank.exit_code for rank in refused] == [78, 78, 78]
-    assert "made of 2 batches, which 3 processes cannot share out" in refused[0].talk
+    assert "of this run: 2, which 3 processes cannot share out" in refused[0].talk
     resumed = tfm("train", "--config", "tiny.yaml")
     assert resumed.exit_code == 0, resumed.talk
     assert_close(tfm.folder / "runs/tiny", alone)

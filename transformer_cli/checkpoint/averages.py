@@ -60,6 +60,7 @@ def write_average(
     weights: Mapping[str, Tensor],
     *,
     validation: Mapping[str, Any] | None = None,
+    rival: Mapping[str, Any] | None = None,
     fs: FileSystem = REAL,
 ) -> Checkpoint:
     """Write the mean of some checkpoints as a checkpoint of its own, and verify it.
@@ -73,6 +74,7 @@ def write_average(
         weights: their mean.
         validation: the figures of its validation, with "step", and the score as "value"; None: it was not validated,
             so it never counts as the best.
+        rival: the checkpoint that it was compared with, as `Checkpoint.rival` reads it; None: their scores decide.
         fs: for tests.
 
     Raises:
@@ -85,6 +87,8 @@ def write_average(
         "average": {"steps": sorted(checkpoint.step for checkpoint in checkpoints)},
         "validation": dict(validation or {}),
     }
+    if rival is not None:
+        state["average"]["rival"] = dict(rival)
     copied = {
         file.name: Content.of(newest.file(file.name, max_bytes=MAX_COPIED_BYTES))
         for file in newest.manifest.files

@@ -76,19 +76,27 @@ def ranked(
 ) -> list[Checkpoint]:
     """The checkpoints with a score, best first; only those with the run and metric of the newest one.
 
-    An average comes before a checkpoint only if it is better.
+    An average stands directly before or behind the checkpoint that it was compared with. If it was compared with none, or if
+    that one is not there, its score decides, and it comes before a checkpoint only if it is better.
     """
-    both = [(found, is_average) for is_average, part in enumerate((checkpoints, averages)) for found in part]  # fmt: skip
+    both = [*checkpoints, *averages]
     if not both:
         return []
-    newest = max((found for found, _ in both), key=lambda found: found.step).manifest
-    keyed = [
-        (*key[:2], is_average, found.step, found)
-        for found, is_average in both
+    newest = max(both, key=lambda found: found.step).manifest
+    keys: dict[Path, tuple[float, ...]] = {
+        found.folder: (*key[:2], 0, found.step)
+        for found in both
         if found.manifest.run_id == newest.run_id
         and (key := badness(found.scored(newest.metric), newest.metric)) is not None
-    ]
-    return [found for *_, found in sorted(keyed, key=lambda item: item[:-1])]
+    }
+    places = {found.step: keys[found.folder] for found in checkpoints if found.folder in keys}
+    for found in averages:
+        if found.folder in keys:
+            step, is_worse = found.rival() or (None, False)
+            score, loss, *_ = keys[found.folder] if step not in places else places[step]
+            order = -1 if is_worse and step in places else 1
+            keys[found.folder] = (score, loss, order, found.step)
+    return sorted((one for one in both if one.folder in keys), key=lambda one: keys[one.folder])
 
 
 def list_run(run_folder: Path) -> Listing:

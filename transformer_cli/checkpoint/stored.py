@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,6 +87,14 @@ class Checkpoint:
         if self.score is None or self.manifest.metric != metric:
             return Scored(self.step, None)
         return Scored(self.step, self.score, self._validation_loss())
+
+    def rival(self) -> tuple[int, bool] | None:
+        """The step of the checkpoint that an average was compared with, and whether the average was better; else None."""
+        with suppress(DataError, StorageError, KeyError, TypeError):
+            rival = self.state()["average"]["rival"]
+            if isinstance(rival["step"], int) and isinstance(rival["is_worse"], bool):
+                return rival["step"], rival["is_worse"]
+        return None
 
     def _validation_loss(self) -> float:
         """The loss of the validation at this step; infinity if the state does not contain it."""

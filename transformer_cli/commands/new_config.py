@@ -71,7 +71,9 @@ def write_config(
     replace_file(file, text.encode())
     splits = _pairs_of_splits(found, check_settings(parse_yaml(text, run), run))
     show(
-        {}, [*_lines(found, splits), "", *_advice(found, size, splits), *_next(file)], as_json=False
+        {},
+        [*_lines(found, splits), "", *_advice(found, size, splits), *_next(file, splits)],
+        as_json=False,
     )
 
 
@@ -198,8 +200,7 @@ def _advice(found: Survey, size: CorpusSize, splits: Mapping[str, str]) -> list[
         )
     lines += [
         f"No {split} pair is left, so tfm train will refuse this config: add more pairs."
-        for split in ("train", "validation")
-        if splits.get(split, "0") == "0"
+        for split in _empty_splits(splits)
     ]
     if size.num_pairs < _FEW_PAIRS:
         lines.append(
@@ -209,6 +210,14 @@ def _advice(found: Survey, size: CorpusSize, splits: Mapping[str, str]) -> list[
     return lines
 
 
-def _next(file: Path) -> list[str]:
+def _next(file: Path, splits: Mapping[str, str]) -> list[str]:
     name = shlex.quote(str(file))
-    return [f"wrote {file}", f"next: tfm data --config {name}, then: tfm train --config {name}"]
+    check = f"tfm data --config {name}"
+    if _empty_splits(splits):
+        return [f"wrote {file}", f"next: add pairs, then: {check}"]
+    return [f"wrote {file}", f"next: {check}, then: tfm train --config {name}"]
+
+
+def _empty_splits(splits: Mapping[str, str]) -> list[str]:
+    """Of the splits that every training needs, those without a pair."""
+    return [split for split in ("train", "validation") if splits.get(split, "0") == "0"]

@@ -133,7 +133,7 @@ class TrainingConfig(Section):
     keep_best: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 1
     """Number of best checkpoints that are kept, by best_metric."""
     average_last: Annotated[int, Field(strict=True, ge=2, le=1000)] | None = None
-    """Number of checkpoints whose weights are averaged at the end of the run; until then the run keeps at least that many. The average is validated, and tfm translate uses it if it is better than every checkpoint. Absent: no average."""
+    """Number of checkpoints whose weights are averaged at the end of the run; until then the run keeps at least that many. The average and the best checkpoint are validated with decoding.beam_size, and tfm translate uses the better one. Absent: no average."""
     average_of: Literal["last", "best"] = "last"
     """The checkpoints that average_last counts: the last ones, at multiples of save_every and at the end, or the best ones by best_metric."""
     best_metric: Metric = "bleu"

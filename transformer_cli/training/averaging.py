@@ -4,8 +4,11 @@ A run that is killed meanwhile makes the average when it is started again; after
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from torch import Tensor
 
 from transformer_cli.checkpoint.averages import averaged_steps, mean_weights, write_average
 from transformer_cli.checkpoint.listing import (
@@ -20,6 +23,7 @@ from transformer_cli.errors import DataError, StorageError
 from transformer_cli.evaluation import validate
 from transformer_cli.model import Transformer
 from transformer_cli.storage import DamagedError, point_link, remove
+from transformer_cli.training.progress import goodness
 from transformer_cli.training.session import TrainingSession
 
 logger = logging.getLogger(__name__)
@@ -102,11 +106,56 @@ def _make(final: Path, chosen: Sequence[Checkpoint], session: TrainingSession) -
         num_samples=0,
     )
     value = report.metric(metric)
+    rival = _compared_with_best(model, weights, session)
     figures = {"step": session.progress.step, "value": value} | report.as_json()
-    average = write_average(final, chosen, weights, validation=figures)
+    average = write_average(final, chosen, weights, validation=figures, rival=rival)
     steps = ", ".join(f"{step:,}" for step in averaged_steps(average))
     scored = "" if metric == "loss" else f"{metric} {value:.4g}, "
     logger.info("average of the checkpoints of steps %s: %sloss %.4f", steps, scored, report.loss)
+
+
+def _compared_with_best(
+    model: Transformer, weights: Mapping[str, Tensor], session: TrainingSession
+) -> dict[str, Any] | None:
+    """The average and the best checkpoint, with the beam size of `tfm translate`; None if validations have the same one.
+
+    The best checkpoint is the best of many validations, some of which are high by chance. So the average would often lose
+    against its score. Both are validated once more here, with the search that counts.
+
+    Args:
+        model: gets the weights of both, one after the other.
+        weights: of the average.
+        session: of the run.
+    """
+    config, metric = session.config, session.config.training.best_metric
+    best = next(iter(ranked(list_checkpoints(session.checkpoints.folder).whole)), None)
+    has_same_search = config.validation.beam_size == config.decoding.beam_size
+    if best is None or metric == "loss" or has_same_search:
+        return None
+    try:
+        candidates = weights, best.model(weights)
+    except (DamagedError, StorageError) as error:
+        logger.warning("the average is not compared: %s", error.message)
+        return None
+    values = []
+    for candidate in candidates:
+        model.load_state_dict(candidate)
+        translator = session.translator(model, beam_size=config.decoding.beam_size)
+        report = validate(
+            translator, session.validation_pairs, scores=config.validation.scores, num_samples=0
+        )
+        values.append(report.metric(metric))
+    ours, theirs = (goodness(value, metric) for value in values)
+    logger.info(
+        "with beam size %d: average %s %.4g, checkpoint of step %s %.4g",
+        config.decoding.beam_size, metric, values[0], f"{best.step:,}", values[1],
+    )  # fmt: skip
+    return {
+        "step": best.step,
+        "is_worse": ours > theirs,
+        "value": values[1],
+        "own_value": values[0],
+    }
 
 
 def _tell_and_link(best: Checkpoint, *, is_average: bool) -> None:

@@ -188,9 +188,9 @@ class TrainingSession:
             return model
         return whole_copy(model, self.experiment.machine.device)
 
-    def translator(self, model: Transformer) -> Translator:
-        """A translator with a model of this run, as validations use it."""
-        decoding = self.config.decoding.best_of_beam(self.config.validation.beam_size)
+    def translator(self, model: Transformer, beam_size: int | None = None) -> Translator:
+        """A translator with a model of this run, as validations use it, or with another beam size."""
+        decoding = self.config.decoding.best_of_beam(beam_size or self.config.validation.beam_size)
         tokenizers = self.data.source_tokenizer, self.data.target_tokenizer
         experiment = self.experiment
         return build_translator(

@@ -105,8 +105,23 @@ def test_a_precision_that_was_clearly_faster_is_named(int8: float, is_advised: b
         engine("torch", "float32", 100.0, None, beam_size=4),
         engine("torch", "int8", int8, None, beam_size=4),
         engine("torch", "bfloat16", 900.0, None, beam_size=1),
-        engine("ctranslate2", "int8", 900.0, None, beam_size=4),
+        engine("ctranslate2", "int8", 90.0, None, beam_size=4),
     ]
     advice = EngineTurns("A processor", 1, 5, 4, figures, []).advice("float32", 4, "cpu")
     assert ("runtime.precision=int8, PyTorch was 1.9 times as fast" in advice) is is_advised
     assert bool(advice) is is_advised
+
+
+def test_the_other_engine_is_named_if_it_was_clearly_faster_than_every_precision() -> None:
+    figures = [
+        engine("torch", "float32", 100.0, None, beam_size=4),
+        engine("torch", "int8", 200.0, None, beam_size=4),
+        engine("ctranslate2", "float32", 210.0, None, beam_size=4),
+        engine("ctranslate2", "int8", 500.0, None, beam_size=4),
+    ]
+    turns = EngineTurns("A processor", 1, 5, 4, figures, [])
+    assert turns.advice("int8", 4, "cpu") == (
+        " CTranslate2 in int8 was 2.5 times as fast as PyTorch in int8, per CPU-second: "
+        "decoding.engine=ctranslate2, runtime.precision=int8."
+    )
+    assert "PyTorch was 2.0 times" in turns.advice("float32", 4, "cpu")

@@ -198,10 +198,16 @@ def test_a_corpus_that_loses_no_more_than_is_allowed_passes() -> None:
 
 def test_a_corpus_of_which_nothing_is_left_is_refused_whatever_is_allowed() -> None:
     rules = CleaningConfig(max_dropped_share=1.0)
-    for pairs in ([], [SentencePair("same", "same")]):
-        _, report = _clean(pairs, rules)
-        with pytest.raises(DataError, match="no training pair is left"):
-            check_dropped_share(report, rules, ReadingReport())
+    _, report = _clean([SentencePair("same", "same")], rules)
+    with pytest.raises(DataError, match="no training pair is left"):
+        check_dropped_share(report, rules, ReadingReport())
+
+
+def test_a_corpus_whose_pairs_were_all_drawn_for_other_splits_is_refused_with_this_reason() -> None:
+    _, report = _clean([], CleaningConfig())
+    with pytest.raises(DataError, match="the corpus has no training pair") as refused:
+        check_dropped_share(report, CleaningConfig(), ReadingReport())
+    assert "equal pairs come into one split together" in str(refused.value.hint)
 
 
 def test_pairs_that_reading_skipped_count_as_lost() -> None:

@@ -187,7 +187,7 @@ def test_terms_without_room_are_left_out_and_told(caplog: pytest.LogCaptureFixtu
         use.report()
     assert caplog.messages == [
         "line 2: the translation does not contain Hund Hund Hund, which the glossary gives for dog",
-        "glossary: 3 terms in 1 of 2 lines; 1 missing in the translations",
+        "glossary: terms found: 3, in 1 of 2 lines; 1 missing in the translations",
     ]
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections.abc import Callable
 
 import pytest
 import srt
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from transformer_cli.documents.document_translation import translate_document
 from transformer_cli.documents.subtitles.cues import cues_of, seconds_of, time_of
-from transformer_cli.documents.subtitles.subtitle_files import read_srt, read_vtt
+from transformer_cli.documents.subtitles.subtitle_files import Subtitles, read_srt, read_vtt
+from transformer_cli.errors import DataError
 
 from ..fake_translators import REVERSED, UPPER, Identity, WordByWord, done
 
@@ -145,3 +147,18 @@ def test_a_broken_line_of_times_is_named_and_its_text_stays(
     caplog.clear()
     read_srt(FILM.encode())
     assert not caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("read", "text"), [(read_srt, "hello\n\nno times\n"), (read_vtt, "hello\nthere\n")]
+)
+def test_a_file_without_times_is_refused(read: Callable[[bytes], object], text: str) -> None:
+    """Its text would come back without a translation."""
+    with pytest.raises(DataError, match="no line with two times") as refused:
+        read(text.encode())
+    assert "--format lines" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(("read", "text"), [(read_srt, "\n"), (read_vtt, "WEBVTT\n\nNOTE hello\n")])
+def test_a_file_without_cues_stays_as_it_is(read: Callable[[bytes], Subtitles], text: str) -> None:
+    assert done(read(text.encode())).data.decode() == text

@@ -111,6 +111,15 @@ def test_the_hand_written_config_is_warned_of_with_numbers_and_values_that_fit()
     assert "set tokenizer.vocab_size to about 1,000" in told[3]
 
 
+def test_a_batch_that_holds_a_single_pair_is_warned_of() -> None:
+    intervals = {"warmup_steps": 40, "validate_every": 40, "save_every": 40, "init_from": "general"}
+    alone = replace(SPREADSHEET, updates_per_epoch=SPREADSHEET.num_pairs)
+    [warning] = warnings(alone, config_with(**intervals, batch_tokens=5))
+    assert "training.batch_tokens is 5, less than most sentence pairs have" in warning
+    pairs = replace(SPREADSHEET, updates_per_epoch=SPREADSHEET.num_pairs // 2)
+    assert warnings(pairs, config_with(**intervals, batch_tokens=30)) == []
+
+
 def test_an_update_that_is_smaller_than_a_batch_is_warned_of_until_the_named_value_is_set() -> None:
     intervals = {"warmup_steps": 40, "validate_every": 40, "save_every": 40, "init_from": "general"}
     of_batch = 32_000 / 19
@@ -222,13 +231,27 @@ def test_the_plan_counts_what_training_will_do(tmp_path: Path) -> None:
 class Told(Announcer):
     """An announcer without a corpus, for its estimate of time."""
 
-    def __init__(self) -> None:
-        super().__init__(None, None, None)  # type: ignore[arg-type]
+    def __init__(self, max_minutes: float | None = None) -> None:
+        super().__init__(config_with(max_minutes=max_minutes), None, None)  # type: ignore[arg-type]
         self.num_steps = 1000
 
 
 def report(step: int, tokens_per_second: float) -> TrainingReport:
     return TrainingReport(step, 0, 1.0, 1.0, 1e-3, 1.0, tokens_per_second, 1.0, 0, 100)
+
+
+def test_a_limit_of_time_is_told_with_the_time_that_is_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    announcer = Told(max_minutes=5.5)
+    caplog.set_level("INFO")
+    for step in range(1, 21):
+        announcer.on_step(step, type("Report", (), {"num_target_tokens": 50})())
+    announcer.on_report(report(20, 100.0))
+    assert caplog.messages == [
+        "about 8 minutes left for 980 updates, at the speed of the first 20; validations take further time; "
+        "training.max_minutes=5.5 may stop it before"
+    ]
 
 
 def test_the_time_left_is_told_once_from_the_speed_of_the_first_steps(

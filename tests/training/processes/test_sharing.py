@@ -36,13 +36,15 @@ def test_a_resumed_run_keeps_its_number_if_the_processes_can_share_it_out(
     if recorded % num_processes == 0:
         assert total(progress, num_processes) == recorded
         return
-    with pytest.raises(ConfigError, match=f"made of {recorded} batches, which {num_processes} "):
+    with pytest.raises(
+        ConfigError, match=f"of this run: {recorded}, which {num_processes} processes"
+    ):
         total(progress, num_processes)
 
 
 def test_a_run_from_before_the_number_was_recorded_is_one_of_a_single_process() -> None:
     assert total(Progress(step=1), 1) == total(Progress(step=1), 3) == 3
-    with pytest.raises(ConfigError, match="made of 3 batches"):
+    with pytest.raises(ConfigError, match="of this run: 3,"):
         total(Progress(step=1), 2)
 
 

@@ -41,7 +41,7 @@ def _engine_lines(report: DecodingReport) -> Iterator[str]:
         f"engines in turns, without the text pipeline: {turns.num_lines:,} lines, {turns.num_rounds} rounds, "
         f"{turns.processor}, {threads}"
     )
-    yield f"{'target tokens per CPU-second':{NAME}}{'median':>10}{'10 % to 90 %':>18}   times as fast as {OTHER}, same precision"
+    yield f"{'target tokens per CPU-second':{NAME}}{'median':>10} {'10 % to 90 %':>18}   times as fast as {OTHER}, same precision"
     for found in turns.figures:
         search = "greedy" if found.beam_size == 1 else f"beam {found.beam_size}"
         name = f"{search}, {found.engine}, {found.precision}"
@@ -50,7 +50,7 @@ def _engine_lines(report: DecodingReport) -> Iterator[str]:
         ratio = ""
         if found.ratio is not None and found.engine != OTHER:
             ratio = f"   {found.ratio.median:.2f} ({found.ratio.low:.2f} to {found.ratio.high:.2f})"
-        yield f"{name:{NAME}}{speed.median:>10,.0f}{spread:>18}{ratio}"
+        yield f"{name:{NAME}}{speed.median:>10,.0f} {spread:>18}{ratio}"
     for reason in turns.left_out:
         yield f"not measured: {reason}"
 

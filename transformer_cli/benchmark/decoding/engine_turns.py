@@ -67,7 +67,7 @@ class EngineTurns:
     """Why an engine or a precision was not measured."""
 
     def advice(self, precision: str, beam_size: int, device: str) -> str:
-        """A sentence that names a precision in which PyTorch was clearly faster than in this one; empty without one.
+        """Sentences that name a precision, or the other engine, if it was clearly faster; empty without one.
 
         Args:
             precision: the one that the machine uses now.
@@ -75,20 +75,34 @@ class EngineTurns:
             device: cpu, cuda or mps; only on a CPU the speed is that per CPU-second.
         """
         is_cpu = device == "cpu"
-        speeds = {
+        speeds = self._speeds("torch", beam_size, is_cpu=is_cpu)
+        others = self._speeds(OTHER, beam_size, is_cpu=is_cpu)
+        fastest = max(speeds, key=lambda name: speeds[name], default=precision)
+        if precision not in speeds:
+            return ""
+        advice, unit = "", "CPU-second" if is_cpu else "second"
+        if speeds[fastest] >= CLEAR_GAIN * speeds[precision]:
+            advice = (
+                f" With runtime.precision={fastest}, PyTorch was {speeds[fastest] / speeds[precision]:.1f} times as fast as with "
+                f"{precision}, per {unit}; compare the scores of both: tfm validate --set runtime.precision={fastest}."
+            )
+        other = max(others, key=lambda name: others[name], default=None)
+        if other is not None and others[other] >= CLEAR_GAIN * speeds[fastest]:
+            advice += (
+                f" CTranslate2 in {other} was {others[other] / speeds[fastest]:.1f} times as fast as PyTorch in {fastest}, per {unit}: "
+                f"decoding.engine={OTHER}, runtime.precision={other}."
+            )
+        return advice
+
+    def _speeds(self, engine: str, beam_size: int, *, is_cpu: bool) -> dict[str, float]:
+        """The speed of an engine in each precision, in target tokens per second or CPU-second."""
+        return {
             one.precision: (
                 one.target_tokens_per_cpu_second if is_cpu else one.target_tokens_per_second
             ).median
             for one in self.figures
-            if (one.engine, one.beam_size) == ("torch", beam_size)
+            if (one.engine, one.beam_size) == (engine, beam_size)
         }
-        fastest = max(speeds, key=lambda name: speeds[name], default=precision)
-        if precision not in speeds or speeds[fastest] < CLEAR_GAIN * speeds[precision]:
-            return ""
-        return (
-            f" With runtime.precision={fastest}, PyTorch was {speeds[fastest] / speeds[precision]:.1f} times as fast as with "
-            f"{precision}, per {'CPU-second' if is_cpu else 'second'}; compare the scores of both: tfm validate --set runtime.precision={fastest}."
-        )
 
 
 class _Turn(NamedTuple):

@@ -141,8 +141,19 @@ def translate(
             document, output_file, run=run, overrides=settings, wishes=wishes, as_json=as_json
         )
         return
+    _check_output_of_text(output_file)
     given = sentences or input_file
     run_translation(given, output_file, run=run, overrides=settings, wishes=wishes, as_json=as_json)
+
+
+def _check_output_of_text(output: Path | None) -> None:
+    """Refuse to write lines of text into a file whose name says that it is a zip archive, such as .docx."""
+    if output is None or output.suffix.lower() not in (".docx", ".odt", ".epub"):
+        return
+    raise UsageError(
+        f"the input is plain text, and {output} has the ending of a document",
+        hint="name an --output that ends with .txt: plain text is not converted",
+    )
 
 
 def _document(

@@ -111,6 +111,11 @@ def check_dropped_share(
     else:
         return
     table = "\n".join(table_lines([*reading.table(), *report.table()]))
+    if not num_pairs:
+        raise DataError(
+            f"the corpus has no training pair:\n{table}",
+            hint="equal pairs come into one split together; give more different pairs, or lower data.validation_share and data.test_share",
+        )
     raise DataError(
         f"the training corpus lost {num_dropped:,} of its {num_pairs:,} pairs, {problem}:\n{table}",
         hint="look at the examples (tfm data shows more); change the rule that dropped too much "

@@ -38,7 +38,7 @@ class GlossaryUse:
     def report(self) -> None:
         """Log the count."""
         logger.info(
-            "glossary: %d terms in %d of %d lines; %s",
+            "glossary: terms found: %d, in %d of %d lines; %s",
             self.num_terms,
             self.num_lines_with_terms,
             self.num_lines,

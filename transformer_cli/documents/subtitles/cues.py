@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from transformer_cli.errors import DataError
+
 _TIMING = re.compile(
     r"^[ \t]*(?P<start>(?:\d+:)?\d{1,2}:\d{2}[,.]\d{1,3})[ \t]*-->[ \t]*"
     r"(?P<end>(?:\d+:)?\d{1,2}:\d{2}[,.]\d{1,3})(?P<rest>[^\r\n]*)(?:\r\n|\r|\n|\Z)",
@@ -37,7 +39,16 @@ class Cue:
 
 
 def cues_of(text: str) -> Iterator[Cue]:
-    """The cues of a file that have text, in order."""
+    """The cues of a file that have text, in order.
+
+    Raises:
+        DataError: the file has text, but no times: its text would stay as it is.
+    """
+    if text.strip() and not text.startswith("WEBVTT") and not _TIMING.search(text):
+        raise DataError(
+            "no line with two times, such as 00:01:02,500 --> 00:01:04,000, was found, so these are no subtitles",
+            hint="translate it as plain text: --format lines",
+        )
     place = 0
     while match := _TIMING.search(text, place):
         place = match.end()

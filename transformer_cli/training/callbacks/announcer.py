@@ -53,9 +53,13 @@ class Announcer(Callback):
             return
         self.has_told_time = True
         logger.info(
-            "about %s left for %s updates, at the speed of the first %d; validations take further time",
-            _duration(left * self.seconds / self.num_updates), f"{left:,}", self.num_updates,
+            "about %s left for %s updates, at the speed of the first %d; validations take further time%s",
+            _duration(left * self.seconds / self.num_updates), f"{left:,}", self.num_updates, self._limit(),
         )  # fmt: skip
+
+    def _limit(self) -> str:
+        minutes = self.config.training.max_minutes
+        return "" if minutes is None else f"; training.max_minutes={minutes:g} may stop it before"
 
 
 def _duration(seconds: float) -> str:

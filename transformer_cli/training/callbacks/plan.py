@@ -109,6 +109,7 @@ def warnings(plan: Plan, config: Config) -> list[str]:
         *_of_the_plateau(plan, config.training),
         *_of_the_average(plan, config.training),
         *_of_the_update(plan, config.training),
+        *_of_the_batch(plan, config.training),
     ]
     if not isinstance(config.data, SequencesData):  # the exercises are small on purpose
         # The vocabularies of init_from were learned from another corpus.
@@ -165,6 +166,18 @@ def _of_the_update(plan: Plan, training: TrainingConfig) -> list[str]:
         f"training.update_tokens is {wanted:,}, but a single batch has about {size:,.0f} target tokens, so each update is one "
         f"batch; set training.batch_tokens to about {fitting:,}, or raise training.update_tokens"
     ]
+
+
+def _of_the_batch(plan: Plan, training: TrainingConfig) -> list[str]:
+    size, num_batches = training.batch_tokens, plan.updates_per_epoch * training.accumulate
+    if not isinstance(size, int) or training.update_tokens is not None or plan.num_pairs < 2:
+        return []
+    mean = plan.num_target_tokens / plan.num_pairs
+    fitting = max(MIN_BATCH_TOKENS, _one_or_two_digits(32 * mean))
+    return [
+        f"training.batch_tokens is {size:,}, less than most sentence pairs have, so nearly every batch is a single pair; "
+        f"set training.batch_tokens to {fitting:,} or more"
+    ] * (num_batches > 0.9 * plan.num_pairs)
 
 
 def _of_the_plateau(plan: Plan, training: TrainingConfig) -> list[str]:

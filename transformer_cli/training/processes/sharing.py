@@ -63,9 +63,8 @@ def micro_batches_of_an_update(
     if recorded % processes.size:
         fitting = [str(n) for n in range(1, recorded + 1) if recorded % n == 0]
         raise ConfigError(
-            f"each update of this run is made of {recorded} batches, which {processes.size} processes cannot share out "
-            "equally",
-            hint=f"go on with a number of processes out of {', '.join(fitting[:20])}, and with training.accumulate as it was; or start a new run: "
+            f"batches in each update of this run: {recorded}, which {processes.size} processes cannot share out equally",
+            hint=f"numbers of processes that can go on: {', '.join(fitting[:20])}, with training.accumulate as it was; or start a new run: "
             "--set name=..., or --from-scratch",
         )
     return recorded
