@@ -1,4 +1,4 @@
-"""Checkpoint averaging at the end of a run: `tfm translate` uses the mean if it is better than each checkpoint.
+"""Checkpoint averaging at the end of a run: `tfm translate` uses the mean if it is better than the best checkpoint.
 
 A run that is killed meanwhile makes the average when it is started again; after that, a start changes nothing.
 """
