@@ -9,6 +9,7 @@ the exit code, the output and the messages of each command.
 import json
 import os
 import sys
+import traceback
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -67,11 +68,15 @@ def run(arguments: list[str]) -> dict[str, Any]:
             sys.argv = ["tfm", *arguments]
             try:
                 cli.main()
+                code = 0
             except SystemExit as end:
-                sys.stdout.flush()
-                os._exit(int(end.code or 0))
-            finally:
-                os._exit(1)
+                code = int(end.code or 0)
+            except BaseException:  # the child must not return into the loop of its parent
+                traceback.print_exc()
+                code = 1
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
         _, status = os.waitpid(child, 0)
         texts = []
         for file in (output, messages):

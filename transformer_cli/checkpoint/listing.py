@@ -92,9 +92,10 @@ def ranked(
     places = {found.step: keys[found.folder] for found in checkpoints if found.folder in keys}
     for found in averages:
         if found.folder in keys:
-            step, is_worse = found.rival() or (None, False)
-            score, loss, *_ = keys[found.folder] if step not in places else places[step]
-            order = -1 if is_worse and step in places else 1
+            score, loss, order = *keys[found.folder][:2], 1
+            rival = found.rival()
+            if rival is not None and rival[0] in places:
+                score, loss, order = *places[rival[0]][:2], -1 if rival[1] else 1
             keys[found.folder] = (score, loss, order, found.step)
     return sorted((one for one in both if one.folder in keys), key=lambda one: keys[one.folder])
 

@@ -156,7 +156,7 @@ def test_a_file_without_times_is_refused(read: Callable[[bytes], object], text: 
     """Its text would come back without a translation."""
     with pytest.raises(DataError, match="no line with two times") as refused:
         read(text.encode())
-    assert "--format lines" in str(refused.value.hint)
+    assert "--format txt" in str(refused.value.hint)
 
 
 @pytest.mark.parametrize(("read", "text"), [(read_srt, "\n"), (read_vtt, "WEBVTT\n\nNOTE hello\n")])

@@ -115,7 +115,7 @@ def test_a_batch_that_holds_a_single_pair_is_warned_of() -> None:
     intervals = {"warmup_steps": 40, "validate_every": 40, "save_every": 40, "init_from": "general"}
     alone = replace(SPREADSHEET, updates_per_epoch=SPREADSHEET.num_pairs)
     [warning] = warnings(alone, config_with(**intervals, batch_tokens=5))
-    assert "training.batch_tokens is 5, less than most sentence pairs have" in warning
+    assert "training.batch_tokens is 5, and most sentence pairs are longer" in warning
     pairs = replace(SPREADSHEET, updates_per_epoch=SPREADSHEET.num_pairs // 2)
     assert warnings(pairs, config_with(**intervals, batch_tokens=30)) == []
 

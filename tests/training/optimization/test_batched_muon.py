@@ -1,15 +1,27 @@
 """Muon for all matrices of one shape together: the results of PyTorch's form, with fewer operations."""
 
-from typing import Any
+import importlib.util
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer_cli.training.optimization.batched_muon import BatchedMuon, orthogonalised
 
 SHAPES = [(6, 4), (6, 4), (4, 6), (5, 5), (6, 4), (700, 1500), (700, 1500), (1, 3)]
+
+
+def operations_module() -> ModuleType:
+    """benchmarks/operations.py, which counts operations."""
+    script = Path(__file__).parents[3] / "benchmarks" / "operations.py"
+    spec = importlib.util.spec_from_file_location("operations", script)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def matrices(device: str = "cpu") -> list[Tensor]:
@@ -92,20 +104,6 @@ def test_on_a_gpu_a_good_update_is_the_same() -> None:
     assert torch.equal(*results)
 
 
-class Operations(TorchDispatchMode):
-    """Counts operations; on a GPU most of them start one kernel."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.number = 0
-
-    def __torch_dispatch__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        self.number += not function.is_view
-        return function(*args, **(kwargs or {}))
-
-
 def test_more_matrices_of_a_shape_need_no_more_operations() -> None:
     numbers = []
     for count in (2, 20):
@@ -114,7 +112,7 @@ def test_more_matrices_of_a_shape_need_no_more_operations() -> None:
         optimizer.found_inf = torch.zeros((), device="meta")
         for _ in range(2):
             give_gradients(parameters, 0)
-            with Operations() as operations:
+            with operations_module().Operations() as operations:
                 optimizer.step()
         numbers.append(operations.number)
     assert numbers[0] == numbers[1] < 60

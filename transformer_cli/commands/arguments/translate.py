@@ -148,12 +148,16 @@ def translate(
 
 def _check_output_of_text(output: Path | None) -> None:
     """Refuse to write lines of text into a file whose name says that it is a zip archive, such as .docx."""
-    if output is None or output.suffix.lower() not in (".docx", ".odt", ".epub"):
+    if output is None:
         return
-    raise UsageError(
-        f"the input is plain text, and {output} has the ending of a document",
-        hint="name an --output that ends with .txt: plain text is not converted",
-    )
+    from transformer_cli.documents.formats import format_of
+
+    named = format_of(output)
+    if named is not None and named.is_archive:
+        raise UsageError(
+            f"the input is plain text, and {output} has the ending of {named.name}",
+            hint="name an --output that ends with .txt: plain text is not converted",
+        )
 
 
 def _document(

@@ -47,7 +47,7 @@ def cues_of(text: str) -> Iterator[Cue]:
     if text.strip() and not text.startswith("WEBVTT") and not _TIMING.search(text):
         raise DataError(
             "no line with two times, such as 00:01:02,500 --> 00:01:04,000, was found, so these are no subtitles",
-            hint="translate it as plain text: --format lines",
+            hint="translate it as plain text: --format txt",
         )
     place = 0
     while match := _TIMING.search(text, place):

@@ -170,14 +170,15 @@ def _of_the_update(plan: Plan, training: TrainingConfig) -> list[str]:
 
 def _of_the_batch(plan: Plan, training: TrainingConfig) -> list[str]:
     size, num_batches = training.batch_tokens, plan.updates_per_epoch * training.accumulate
-    if not isinstance(size, int) or training.update_tokens is not None or plan.num_pairs < 2:
+    if not isinstance(size, int) or training.update_tokens is not None:
         return []
-    mean = plan.num_target_tokens / plan.num_pairs
-    fitting = max(MIN_BATCH_TOKENS, _one_or_two_digits(32 * mean))
+    if plan.num_pairs < 2 or num_batches <= 0.9 * plan.num_pairs:
+        return []
+    fitting = _one_or_two_digits(32 * plan.num_target_tokens / plan.num_pairs)
     return [
-        f"training.batch_tokens is {size:,}, less than most sentence pairs have, so nearly every batch is a single pair; "
-        f"set training.batch_tokens to {fitting:,} or more"
-    ] * (num_batches > 0.9 * plan.num_pairs)
+        f"training.batch_tokens is {size:,}, and most sentence pairs are longer, so nearly every batch is a single pair; "
+        f"set training.batch_tokens to {max(MIN_BATCH_TOKENS, fitting):,} or more"
+    ]
 
 
 def _of_the_plateau(plan: Plan, training: TrainingConfig) -> list[str]:
