@@ -5,7 +5,8 @@
 The CPU needs about 5 microseconds to start a kernel. If the kernels are shorter than that, as with small models and small
 batches, a GPU waits for the CPU, and the number of operations decides the speed. They are counted on PyTorch's meta
 device, where the code takes the same branches as on a GPU, in float32: bfloat16 adds a conversion of each matrix. Clipping
-and fused Adam are left out; both need less than ten kernels.
+and fused Adam are left out; both need less than ten kernels. "recorded" is what remains of forward pass, loss and backward
+pass with `runtime.cuda_graphs`, with the start of the graph as one operation.
 """
 
 import argparse
@@ -17,14 +18,19 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from transformer_cli.config import ModelConfig
+from transformer_cli.config import ModelConfig, TrainingConfig
+from transformer_cli.data.batches.batch import Batch
 from transformer_cli.model import Transformer
 from transformer_cli.model.loss import sum_loss
+from transformer_cli.runtime import Machine
+from transformer_cli.training.cuda_graphs.recorded_passes import RecordedPasses, Work
+from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimization.batched_muon import BatchedMuon
 
 META = torch.device("meta")
 MICROSECONDS_OF_A_START = 5
 PRESETS = ("tiny", "small", "base")
+SIZE = 4, 9
 
 
 class FusedAttention(torch.autograd.Function):
@@ -62,34 +68,55 @@ def main() -> None:
     argparse.ArgumentParser(description=__doc__, formatter_class=formatter).parse_args()
     lines = [
         f"{'preset':8}{'forward':>9}{'loss':>7}{'backward':>10}{'together':>17}"
-        f"{'our Muon':>17}{'Muon of PyTorch':>17}"
+        f"{'recorded':>17}{'our Muon':>17}{'Muon of PyTorch':>17}"
     ]
     for preset in PRESETS:
-        forward, loss, backward, ours, theirs = operations_of(preset)
-        together = forward + loss + backward
+        forward, loss, backward = operations_of_passes(preset)
+        together, recorded = forward + loss + backward, operations_of_recorded_passes(preset)
+        ours, theirs = operations_of_muon(preset)
         counts = f"{preset:8}{forward:9,}{loss:7,}{backward:10,}"
-        lines.append(counts + "".join(map(_with_duration, (together, ours, theirs))))
+        lines.append(counts + "".join(map(_with_duration, (together, recorded, ours, theirs))))
     lines.append(
         f"ms: what a CPU needs to start them, at {MICROSECONDS_OF_A_START} microseconds each"
     )
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-def operations_of(preset: str) -> tuple[int, int, int, int, int]:
-    """The operations of one batch: forward, loss, backward; then those of Muon, ours and PyTorch's, for the matrices of all layers."""
-    with META:
-        config = ModelConfig.model_validate({"preset": preset})
-        model = Transformer(config, 8000, 8000).train()
-        ids = torch.ones(4, 9, dtype=torch.int64)
-        mask = torch.ones(4, 9, dtype=torch.bool)
+def operations_of_passes(preset: str) -> tuple[int, int, int]:
+    """The operations of one batch: forward, loss, backward."""
+    model, ids, mask = _model(preset), _ids(), torch.ones(SIZE, dtype=torch.bool, device=META)
     with Operations() as forward:
         logits = model(ids, mask, ids)
     with Operations() as loss:
         sums = sum_loss(logits, ids, pad_id=1, label_smoothing=0.1)
     with Operations() as backward:
         sums.objective.backward()
+    return forward.number, loss.number, backward.number
+
+
+def operations_of_recorded_passes(preset: str) -> int:
+    """The operations that the CPU starts for one batch if its shape is recorded already, the gradients' zeros included."""
+    training = TrainingConfig(max_steps=1, batch_sentences=4)
+    objective = build_objective(training, Machine(META, torch.float32))
+    passes = RecordedPasses(_model(preset), objective, _recorded)
+    ids = [_ids() for _ in range(3)]
+    mask = torch.ones(SIZE, dtype=torch.bool, device=META)
+    batch = Batch(ids[0], mask, ids[1], ids[2], 30, 30, pad_id=1)
+    factor = torch.ones((), device=META)
+    for _ in range(2):  # the first one is recorded
+        with Operations() as replay:
+            passes.begin()
+            passes.add_gradients(batch, factor)
+    return replay.number + 1
+
+
+def operations_of_muon(preset: str) -> tuple[int, int]:
+    """The operations of an update of the matrices of all layers by our Muon, and by that of PyTorch."""
+    model = _model(preset)
     layers = [*model.encoder.layers.parameters(), *model.decoder.layers.parameters()]
     matrices = [one for one in layers if one.ndim == 2]
+    for matrix in matrices:
+        matrix.grad = torch.empty_like(matrix)
     ours = BatchedMuon(matrices, weight_decay=0.01)
     ours.found_inf = torch.zeros((), device=META)
     theirs = torch.optim.Muon(matrices, weight_decay=0.01)
@@ -99,7 +126,22 @@ def operations_of(preset: str) -> tuple[int, int, int, int, int]:
         with Operations() as step:
             optimizer.step()
         numbers.append(step.number)
-    return forward.number, loss.number, backward.number, numbers[0], numbers[1]
+    return numbers[0], numbers[1]
+
+
+def _model(preset: str) -> Transformer:
+    with META:
+        config = ModelConfig.model_validate({"preset": preset})
+        return Transformer(config, 8000, 8000).train()
+
+
+def _ids() -> Tensor:
+    return torch.ones(SIZE, dtype=torch.int64, device=META)
+
+
+def _recorded(work: Work) -> Work:
+    work()
+    return lambda: None
 
 
 def _with_duration(operations: int) -> str:

@@ -82,6 +82,15 @@ def require_training_precision(config: RuntimeConfig) -> None:
         )
 
 
+def require_cuda_graphs(config: RuntimeConfig, machine: Machine) -> None:
+    """Raise ConfigError if a training asks for CUDA graphs on a device that has none."""
+    if config.cuda_graphs and machine.device.type != "cuda":
+        raise ConfigError(
+            f"runtime.cuda_graphs: true needs an NVIDIA GPU, but the device is: {machine.describe()}",
+            hint="--set runtime.cuda_graphs=false",
+        )
+
+
 def _choose_device(wanted: str) -> torch.device:
     has_cuda, has_mps = torch.cuda.is_available(), torch.backends.mps.is_available()
     if wanted == "auto":

@@ -135,6 +135,7 @@ def situation(**changes: Any) -> Situation:
         "num_batches": 50,
         "fixed_bytes": 8 * 10**8,
         "is_compiled": False,
+        "may_record": True,
         "padding_at": {},
     }
     return Situation(**values | changes)

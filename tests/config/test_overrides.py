@@ -54,6 +54,13 @@ def test_a_preset_may_have_further_overrides_which_a_refusal_names() -> None:
     assert "(with --set model.num_heads=5)" in error.message
 
 
+def test_a_refusal_names_each_override_once_and_no_other() -> None:
+    """copy.yaml has no section `runtime`, so the first override makes it."""
+    wrong = "runtime.cuda_graphs=true", "runtime.sharding=full"
+    error = refused("copy.yaml", "runtime.threads=1", *wrong)
+    assert error.message.endswith(f"(with --set {wrong[0]}, --set {wrong[1]})")
+
+
 @pytest.mark.parametrize("name", ["data.corpora[0].weight", "data.corpora.0.weight"])
 def test_an_item_of_a_list_is_named_with_a_dot_or_in_brackets(name: str) -> None:
     config = load_config("multi30k-en-de.yaml", [f"{name}=2.5"])

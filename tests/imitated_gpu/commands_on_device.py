@@ -1,8 +1,8 @@
 """A script that runs `tfm` commands one after the other, on the CPU or on the imitated GPU.
 
-    python commands_on_device.py imitation LIBRARY < COMMANDS
+    python commands_on_device.py imitation LIBRARY RECORDER < COMMANDS
 
-LIBRARY is the compiled `device.cpp`. COMMANDS is a JSON list of lists of arguments. The script writes a JSON list with
+LIBRARY is the compiled `device.cpp`. RECORDER is a function of `recorded_operations.py`: it replaces CUDA graphs. COMMANDS is a JSON list of lists of arguments. The script writes a JSON list with
 the exit code, the output and the messages of each command.
 """
 
@@ -15,9 +15,12 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
+import recorded_operations
 import torch
 
 from transformer_cli import cli, runtime
+from transformer_cli.training import run as training_run
+from transformer_cli.training.processes import worker
 
 NAME = "imitation"
 
@@ -86,11 +89,15 @@ def run(arguments: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    device, library = sys.argv[1], Path(sys.argv[2])
+    device, library, recorder = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     if device != "cpu":
         register(library)
     chosen: Any = runtime
     chosen._choose_device = lambda wanted: torch.device(device)
+    of_training: Any = training_run
+    of_training.require_cuda_graphs = lambda *_: None
+    of_worker: Any = worker
+    of_worker.recorder_on = lambda device: getattr(recorded_operations, recorder)
     sys.stdout.write(json.dumps([run(arguments) for arguments in json.load(sys.stdin)]))
 
 

@@ -1,23 +1,17 @@
 """Every command that computes, on a device that is not the CPU: no tensor lies at the wrong place, and the results are the same."""
 
-import json
 import re
-import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from torch.utils.cpp_extension import include_paths, library_paths
 
 from ..experiments import TINY, metrics_of
+from .device import HERE, ROOT, answers_of, training_of
 
 DEVICES = ("cpu", "imitation")
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 WITHOUT_DROPOUT = TINY.replace("dropout: 0.1", "dropout: 0.0")
 
 TRAININGS = {
@@ -68,11 +62,6 @@ OTHERS = {
 }
 
 
-def training_of(name: str, settings: list[str]) -> list[str]:
-    options = [option for setting in (f"name={name}", *settings) for option in ("--set", setting)]
-    return ["train", "--config", "tiny.yaml", *options]
-
-
 COMMANDS = (
     {f"train {name}": training_of(name, changes) for name, changes in TRAININGS.items()}
     | {f"train {name}": training_of(name, changes) for name, changes in RANDOM_TRAININGS.items()}
@@ -83,44 +72,18 @@ COMMANDS = (
 )
 
 
-def compiled(library: Path) -> Path:
-    """The device as a library of this PyTorch and this Python."""
-    folders = [*include_paths(), sysconfig.get_paths()["include"]]
-    options = ["-std=c++20", "-O0", "-shared", "-fPIC"]
-    options += [f"-DTORCH_EXTENSION_NAME={library.stem}"]
-    options += [f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
-    options += [option for folder in folders for option in ("-isystem", folder)]
-    linked = [f"-L{folder}" for folder in library_paths()]
-    linked += ["-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"]
-    source = str(HERE / "device.cpp")
-    subprocess.run(["g++", *options, source, *linked, "-o", str(library)], check=True)
-    return library
-
-
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def answers(library: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What each command says on each device, with the folder where it ran; and the library."""
-    if shutil.which("g++") is None:
-        pytest.skip("no C++ compiler")
-    library = compiled(tmp_path_factory.mktemp("device") / "imitation.so")
-    folders = {device: tmp_path_factory.mktemp(device) for device in DEVICES}
-    found: dict[str, Any] = {
-        device: {"folder": folder, **answers_of(device, library, folder)}
-        for device, folder in folders.items()
-    }
-    return {"library": library, **found}
-
-
-def answers_of(device: str, library: Path, folder: Path) -> dict[str, Any]:
-    (folder / "tiny.yaml").write_text(WITHOUT_DROPOUT)
-    (folder / "terms.tsv").write_text("station\tferrovia\n")
-    (folder / "s.en").write_text("Where is the station?\nGood morning.\n")
-    (folder / "s.it").write_text("Dov'è la stazione?\nBuongiorno.\n")
-    script = [sys.executable, str(HERE / "commands_on_device.py"), device, str(library)]
-    commands = json.dumps(list(COMMANDS.values()))
-    done = subprocess.run(script, input=commands, cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return dict(zip(COMMANDS, json.loads(done.stdout), strict=True))
+    found: dict[str, Any] = {"library": library}
+    for device in DEVICES:
+        folder = tmp_path_factory.mktemp(device)
+        (folder / "tiny.yaml").write_text(WITHOUT_DROPOUT)
+        (folder / "terms.tsv").write_text("station\tferrovia\n")
+        (folder / "s.en").write_text("Where is the station?\nGood morning.\n")
+        (folder / "s.it").write_text("Dov'è la stazione?\nBuongiorno.\n")
+        found[device] = {"folder": folder, **answers_of(device, library, folder, COMMANDS)}
+    return found
 
 
 @pytest.mark.parametrize("name", COMMANDS)

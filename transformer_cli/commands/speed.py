@@ -26,7 +26,11 @@ from transformer_cli.data.shared_data import take_over
 from transformer_cli.data.streaming.resumable import is_streaming
 from transformer_cli.data.streaming.streamed import require_shareable
 from transformer_cli.inference import load_run
-from transformer_cli.runtime import prepare_machine, require_training_precision
+from transformer_cli.runtime import (
+    prepare_machine,
+    require_cuda_graphs,
+    require_training_precision,
+)
 from transformer_cli.signals import cleaned_up
 from transformer_cli.storage import remove
 from transformer_cli.training.initial_weights import load_initial_model
@@ -41,7 +45,7 @@ def measure_training(
     config = load_config(config_path, overrides)
     require_training_precision(config.runtime)
     # A missing device, and a stream that cannot be shared out, are errors before the corpus is read.
-    prepare_machine(config.runtime)
+    require_cuda_graphs(config.runtime, prepare_machine(config.runtime))
     if is_streaming(config.data):
         require_shareable(config.data, config.training.accumulate, 1)
     with _temporary_folder() as folder:

@@ -188,7 +188,12 @@ def _overrides_behind(reason: str, section: Any) -> list[str]:
     if not isinstance(section, ReadMapping):
         return []
     words = re.findall(r"\w+", reason)
-    own = [line for name, line in section.lines.items() if isinstance(line, str) and name in words]
+    # A section that no file has seems to come from the override that was its first.
+    own = [
+        line
+        for name, line in section.lines.items()
+        if isinstance(line, str) and name in words and not isinstance(section.get(name), dict)
+    ]
     below = (_overrides_behind(reason, value) for value in section.values())
     return [*own, *chain.from_iterable(below)]
 

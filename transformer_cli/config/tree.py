@@ -56,6 +56,7 @@ class Config(Section):
             )
         self._check_regularisation()
         self._check_sharding()
+        self._check_cuda_graphs()
         if self.tokenizer.kind == "sentencepiece" and self.training.add_words is not None:
             raise Contradiction(
                 "training.add_words is not for tokenizer.kind: sentencepiece: an imported tokenizer keeps its pieces",
@@ -119,6 +120,19 @@ class Config(Section):
                 "training.batch_tokens: auto tries batches with a whole model in each process, but runtime.sharding: full is for models that do not fit there",
                 hint="set training.batch_tokens to a number, such as 4096 (config.yaml of a run that has begun has its number), or runtime.sharding: none",
             )
+
+    def _check_cuda_graphs(self) -> None:
+        if not self.runtime.cuda_graphs:
+            return
+        for setting, is_set, why in (
+            ("model.layer_dropout", self.model.layer_dropout, "skips layers"),
+            ("runtime.sharding: full", self.runtime.sharding == "full", "exchanges weights"),
+        ):
+            if is_set:
+                raise Contradiction(
+                    f"{setting} {why} within a pass, but runtime.cuda_graphs: true repeats the same operations in each",
+                    hint=f"leave out {setting}, or set runtime.cuda_graphs: false",
+                )
 
 
 def _check_streaming(data: FilesData | HubData, training: TrainingConfig) -> None:

@@ -15,10 +15,15 @@ from transformer_cli.evaluation.metrics import metric_of
 from transformer_cli.evaluation.synthetic_tasks import summary_lines
 from transformer_cli.inference import load_translator
 from transformer_cli.messages import log_to_file
-from transformer_cli.runtime import prepare_machine, require_training_precision
+from transformer_cli.runtime import (
+    Machine,
+    prepare_machine,
+    require_cuda_graphs,
+    require_training_precision,
+)
 from transformer_cli.signals import SignalRequests, signals_as_requests
 from transformer_cli.storage import RunLock
-from transformer_cli.torchrun import read_launch
+from transformer_cli.torchrun import Launch, read_launch
 from transformer_cli.training.averaging import average_at_end
 from transformer_cli.training.callbacks import Callback, Callbacks
 from transformer_cli.training.callbacks.alarms import Alarms
@@ -84,8 +89,8 @@ def train(
         runs_folder: another folder instead of runs/; commands find runs there only by their paths.
 
     Raises:
-        ConfigError: a setting has changed, so that this would be another experiment; or the precision is for
-            translations only.
+        ConfigError: a setting has changed, so that this would be another experiment; the precision is for
+            translations only; or the device has no CUDA graphs, which the config asks for.
         DataError: the corpus cannot be used, or has changed.
         TryAgainError: this run, or this process, trains already; the disk is full, or memory too small.
         UsageError: a score of `validation.scores` needs a package that is not installed.
@@ -95,8 +100,7 @@ def train(
     """
     callbacks, launch = _checked(callbacks), read_launch()
     time_limit = TimeLimit(config.training.max_minutes, is_decisive=launch.rank == 0)
-    _require_means(config)
-    machine = place_on_device(prepare_machine(config.runtime), launch, config.runtime)
+    machine = _checked_machine(config, launch)
     # Before the corpus is read: with any vocabulary, the model is at least this large.
     require_memory_for_training(config, (1, 1), machine.device)
     folder, here = RunFolder(runs_folder / config.name), Path.cwd()
@@ -147,11 +151,17 @@ def _end(
         logger.info("%s after %d step%s: %s", how, step, "" if step == 1 else "s", folder.path)
 
 
-def _require_means(config: Config) -> None:
-    """Refuse now what would fail later: a precision that cannot train, a score whose package is missing."""
+def _checked_machine(config: Config, launch: Launch) -> Machine:
+    """The machine of this process; what would fail later is refused now.
+
+    That is a precision that cannot train, CUDA graphs without a GPU, a score whose package is missing.
+    """
     require_training_precision(config.runtime)
     for name in config.validation.scores:
         metric_of(name)
+    machine = prepare_machine(config.runtime)
+    require_cuda_graphs(config.runtime, machine)
+    return place_on_device(machine, launch, config.runtime)
 
 
 def _checked(callbacks: Callback | Iterable[Callback]) -> tuple[Callback, ...]:

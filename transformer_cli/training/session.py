@@ -24,7 +24,6 @@ from transformer_cli.runtime import Machine
 from transformer_cli.training.callbacks import Callbacks
 from transformer_cli.training.compiled_layers import compilation_errors_explained, compile_layers
 from transformer_cli.training.fitting import (
-    DeviceMemory,
     require_memory_for_training,
     state_bytes,
 )
@@ -43,7 +42,7 @@ from transformer_cli.training.processes.process_group import Processes
 from transformer_cli.training.processes.sharded_model import gathered, shard, whole_copy
 from transformer_cli.training.processes.shared_engine import SharedEngine, StoppedError
 from transformer_cli.training.processes.sharing import micro_batches_of_an_update
-from transformer_cli.training.processes.worker import Worker
+from transformer_cli.training.processes.worker import worker_of
 from transformer_cli.training.progress import (
     Progress,
     Validated,
@@ -117,15 +116,15 @@ class TrainingSession:
         progress = replace(progress, num_micro_batches=num_micro)
         if config.runtime.compile:
             compile_layers(model)
-        may_cut = config.runtime.sharding == "none"
+        objective = build_objective(config.training, machine, is_compiled=config.runtime.compile)
         experiment = Experiment(
             model=model,
             optimizer=optimizer,
-            objective=build_objective(config.training, machine, is_compiled=config.runtime.compile),
+            objective=objective,
             updates=updates_of(config, data, progress, machine, processes),
             training=config.training,
             machine=machine,
-            worker=Worker(DeviceMemory(machine.device, may_cut=may_cut), processes),
+            worker=worker_of(config, model, objective, machine, processes),
             seed=config.seed,
             average=average,
         )

@@ -58,19 +58,16 @@ def train_step(
     num_source_tokens, num_target_tokens = worker.processes.sums(*_num_tokens(micro_batches))
     seed_of_update = torch.initial_seed()
     gradients = GradientSums(model.parameters_by_gradient(), worker.processes)
+    passes = _Passes(model, optimizer, objective, worker, gradients, num_target_tokens)
 
     def sum_gradients(batches: Sequence[Batch]) -> list[Tensor]:
         sums_of_batches: list[LossSums] = []
-        optimizer.zero_grad()
-        gradients.begin()
+        passes.begin()
         for before, batch in zip([None, *batches], batches, strict=False):
             if before is None or batch.number != before.number:
                 _seed_dropout(seed_of_update, batch.number)
-            sums = objective(model, batch.to(worker.memory.device))
-            # Divide by the tokens of the whole update: a mean of means would overweight short batches.
-            mean = optimizer.scale.scaled(sums.objective / max(num_target_tokens, 1))
-            gradients.backward(mean, is_last=len(sums_of_batches) == len(batches) - 1)
-            sums_of_batches.append(LossSums(*(one.detach() for one in sums)))
+            is_last = len(sums_of_batches) == len(batches) - 1
+            sums_of_batches.append(passes.add(batch.to(worker.memory.device), is_last=is_last))
         return [torch.stack(parts).sum() for parts in zip(*sums_of_batches, strict=True)]
 
     own_losses, num_halvings = worker.memory.in_parts_that_fit(sum_gradients, micro_batches)
@@ -91,6 +88,40 @@ def train_step(
         num_halvings=worker.processes.maxima(num_halvings)[0],
         is_scale_too_large=optimizer.scale.adapt(is_finite),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Passes:
+    """The forward and backward passes of one update, in this process."""
+
+    model: Transformer
+    optimizer: Optimizer
+    objective: Objective
+    worker: Worker
+    gradients: GradientSums
+    num_target_tokens: int  # of the whole update, in all processes
+
+    def begin(self) -> None:
+        """Begin the update, again if memory was too small for the attempt before."""
+        if self.worker.recorded is None:
+            self.optimizer.zero_grad()
+        else:
+            self.worker.recorded.begin()
+        self.gradients.begin()
+
+    def add(self, batch: Batch, *, is_last: bool) -> LossSums:
+        """Add the gradients of a batch on the device; its sums have no gradient."""
+        if self.worker.recorded is not None:
+            return self.worker.recorded.add_gradients(batch, self._factor())
+        sums = self.objective(self.model, batch)
+        # Divide by the tokens of the whole update: a mean of means would overweight short batches.
+        mean = self.optimizer.scale.scaled(sums.objective / max(self.num_target_tokens, 1))
+        self.gradients.backward(mean, is_last=is_last)
+        return LossSums(*(one.detach() for one in sums))
+
+    def _factor(self) -> Tensor:
+        one = self.optimizer.scale.scaled(torch.ones((), device=self.worker.memory.device))
+        return one / max(self.num_target_tokens, 1)
 
 
 def _num_tokens(batches: Sequence[Batch]) -> tuple[int, int]:

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from transformer_cli.benchmark.training.timed_updates import PHASES, Trainee
+from transformer_cli.benchmark.training.timed_updates import PHASES, PHASES_OF_REPLAYS, Trainee
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.runtime import prepare_machine
+from transformer_cli.training.processes import worker
 from transformer_cli.training.run import train
 
 from ..small_benchmarks import tiny_config, tiny_data
@@ -46,6 +47,27 @@ def test_the_phases_of_each_update_sum_up_to_its_time(trainee: Trainee) -> None:
     without = trainee.train(0.0, at_least=1)
     assert without[0].seconds > 0.0
     assert set(without[0].phases.values()) == {0.0, without[0].phases["other"]}
+
+
+def test_with_cuda_graphs_a_replay_is_one_phase_and_all_shapes_are_recorded_beforehand(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "recorder_on", lambda device: lambda work: work)
+    config = tiny_config("training.accumulate=2", "runtime.cuda_graphs=true")
+    trainee = Trainee(config, data, tmp_path / "recorded")
+    try:
+        trainee.prepare_shapes()
+        recorded = trainee.session.experiment.worker.recorded
+        assert recorded is not None
+        num_recordings = recorded.num_recordings
+        updates = trainee.train(0.0, at_least=20, phases=True)
+    finally:
+        trainee.close()
+    assert recorded.num_recordings == num_recordings
+    for update in updates:
+        assert tuple(update.phases) == PHASES_OF_REPLAYS
+        assert sum(update.phases.values()) == pytest.approx(update.seconds)
+        assert update.phases["replay of CUDA graphs"] > update.phases["other"] > 0.0
 
 
 def test_tokens_and_padding_are_those_of_the_batches(trainee: Trainee, data: PreparedData) -> None:

@@ -70,8 +70,9 @@ def test_no_smaller_batch_is_suggested_that_has_as_much_padding() -> None:
 
 def test_unused_memory_of_a_gpu_suggests_larger_batches() -> None:
     on_gpu = situation(
-        machine=machine(device="cuda"), num_batches=10_000, fixed_bytes=GIGABYTE, is_compiled=True
-    )
+        machine=machine(device="cuda"), num_batches=10_000, fixed_bytes=GIGABYTE,
+        is_compiled=True, may_record=False,
+    )  # fmt: skip
     memory = PeakMemory(GIGABYTE, 9 * GIGABYTE, 18 * GIGABYTE, 100 * GIGABYTE)
     [found] = suggestions(figures(memory=memory, share_of_peak=0.1), on_gpu)
     assert found.because == "18% of the memory is used"
@@ -119,3 +120,14 @@ def test_larger_batches_are_not_suggested_where_they_do_not_fit_or_are_the_corpu
 def test_a_gpu_tries_compiled_layers() -> None:
     on_gpu = situation(machine=machine(device="cuda"))
     assert [one.overrides for one in suggestions(figures(), on_gpu)] == [("runtime.compile=true",)]
+
+
+def test_a_gpu_that_is_far_below_its_peak_tries_cuda_graphs() -> None:
+    slow = figures(share_of_peak=0.03)
+    on_gpu = situation(machine=machine(device="cuda"), is_compiled=True)
+    [found] = suggestions(slow, on_gpu)
+    assert found.overrides == ("runtime.cuda_graphs=true",)
+    assert found.because.startswith("the matrix products reach only 3% of the peak")
+    assert suggestions(figures(share_of_peak=0.3), on_gpu) == []
+    assert suggestions(slow, replace(on_gpu, may_record=False)) == []
+    assert suggestions(slow, situation()) == [], "a CPU has no CUDA graphs"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from torch import Tensor
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from transformer_cli.benchmark.measuring.model_flop import Work, work_of
@@ -17,7 +18,7 @@ from transformer_cli.config import Config
 from transformer_cli.data.batches.batch import Batch
 from transformer_cli.data.batches.updates import Updates
 from transformer_cli.data.preparation import PreparedData
-from transformer_cli.model import Transformer
+from transformer_cli.model import LossSums, Transformer
 from transformer_cli.runtime import prepare_machine
 from transformer_cli.training.batch_size import with_fitting_batches
 from transformer_cli.training.callbacks import Callback, Callbacks
@@ -25,6 +26,7 @@ from transformer_cli.training.compiled_layers import (
     compilation_errors_explained,
     num_compiled_graphs,
 )
+from transformer_cli.training.cuda_graphs.recorded_passes import RecordedPasses
 from transformer_cli.training.loop import run_loop
 from transformer_cli.training.processes.process_group import ALONE
 from transformer_cli.training.session import TrainingSession
@@ -37,8 +39,11 @@ PHASES = ("waiting for data", "forward", "output and loss", "backward", "optimiz
 optimizer's contains the clipping of the gradient.
 """
 DATA, FORWARD, LOSS, BACKWARD, OPTIMIZER, OTHER = PHASES
+REPLAY = "replay of CUDA graphs"
+PHASES_OF_REPLAYS = (DATA, REPLAY, OPTIMIZER, OTHER)
+"""With `runtime.cuda_graphs`: the device starts forward and backward pass as a whole."""
 NEVER = 10**9
-MOST_ROUNDS_OF_COMPILATION = 10
+MOST_ROUNDS_OF_PREPARATION = 10
 
 
 @dataclass(slots=True)
@@ -55,7 +60,7 @@ class TimedUpdate:
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
-    """Seconds of each phase; they sum up to `seconds`."""
+    """Seconds of each phase, in their order; they sum up to `seconds`."""
 
     def add(self, batch: Batch) -> None:
         """Count a batch of this update."""
@@ -93,15 +98,26 @@ class Trainee:
         self.session = TrainingSession.open(place, self.config, data, self.machine, ALONE)
         self.progress = self.session.progress
 
-    def compile_everything(self) -> None:
-        """With `runtime.compile`: train until no batch needs a compilation any more, because one takes many seconds."""
-        if not self.config.runtime.compile:
+    def prepare_shapes(self) -> None:
+        """Train until no batch needs a compilation or a recording any more, because these take long.
+
+        Only with `runtime.compile` or `runtime.cuda_graphs`.
+        """
+        if not (self.config.runtime.compile or self.config.runtime.cuda_graphs):
             return
-        for _ in range(MOST_ROUNDS_OF_COMPILATION):
-            before = num_compiled_graphs()
+        for _ in range(MOST_ROUNDS_OF_PREPARATION):
+            before = self._num_prepared()
             self.train(0.0, at_least=20)
-            if num_compiled_graphs() == before:
+            if self._num_prepared() == before:
                 return
+
+    def _num_prepared(self) -> tuple[int, int]:
+        """How many functions are compiled, and how many shapes of batches are recorded."""
+        recorded = self.session.experiment.worker.recorded
+        return (
+            num_compiled_graphs() if self.config.runtime.compile else 0,
+            0 if recorded is None else recorded.num_recordings,
+        )
 
     def close(self) -> None:
         """Stop the thread that prepares batches."""
@@ -127,7 +143,15 @@ class Trainee:
         watched = replace(
             experiment, updates=cast(Updates, WatchedUpdates(experiment.updates, timed, mark))
         )
+        recorded = experiment.worker.recorded
+        names: tuple[str, ...] = PHASES
         marked = _phases_marked(experiment.model, stopwatch) if phases else nullcontext()
+        if recorded is not None:
+            names = PHASES_OF_REPLAYS
+            # No hook runs in a replay, and one that runs while a pass is recorded would be recorded too.
+            marked = _optimizer_marked(stopwatch) if phases else nullcontext()
+            passes = cast(RecordedPasses, WatchedPasses(recorded, mark))
+            watched = replace(watched, worker=replace(experiment.worker, recorded=passes))
         compiles = self.config.runtime.compile
         explained = compilation_errors_explained() if compiles else nullcontext()
         with marked, explained:
@@ -140,7 +164,7 @@ class Trainee:
                 callbacks=Callbacks([limit]),
             )
         for update, lap in zip(timed, stopwatch.laps(), strict=True):
-            update.phases = {name: lap.get(name, 0.0) for name in PHASES}
+            update.phases = {name: lap.get(name, 0.0) for name in names}
             update.seconds = sum(lap.values())
         self.cells_of_largest_batch = max(
             self.cells_of_largest_batch, *(update.largest_batch for update in timed)
@@ -172,6 +196,25 @@ class WatchedUpdates:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._updates, name)
+
+
+class WatchedPasses:
+    """As `RecordedPasses`; it notes how long they take."""
+
+    def __init__(self, passes: RecordedPasses, mark: Callable[[str], None] | None) -> None:
+        self._passes = passes
+        self._mark = mark
+
+    def add_gradients(self, batch: Batch, factor: Tensor) -> LossSums:
+        if self._mark is not None:
+            self._mark(OTHER)
+        sums = self._passes.add_gradients(batch, factor)
+        if self._mark is not None:
+            self._mark(REPLAY)
+        return sums
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._passes, name)
 
 
 class _Limit(Callback):
@@ -221,5 +264,14 @@ def _phases_marked(model: Transformer, stopwatch: Stopwatch) -> Iterator[None]:
             if parameter.requires_grad:
                 handle = parameter.register_post_accumulate_grad_hook(marks(BACKWARD))
                 hooks.callback(handle.remove)
-        hooks.callback(register_optimizer_step_post_hook(marks(OPTIMIZER)).remove)
+        hooks.enter_context(_optimizer_marked(stopwatch))
         yield
+
+
+@contextmanager
+def _optimizer_marked(stopwatch: Stopwatch) -> Iterator[None]:
+    hook = register_optimizer_step_post_hook(lambda *_: stopwatch.mark(OPTIMIZER))
+    try:
+        yield
+    finally:
+        hook.remove()

@@ -92,7 +92,7 @@ def _measured(trainee: Trainee, pacing: Pacing) -> TrainingFigures:
     at_least = at_most or 3
     model = trainee.config.model
     logger.info("warming up")
-    trainee.compile_everything()
+    trainee.prepare_shapes()
     warm_up = trainee.train(pacing.warm_up_seconds, at_least=3)
     logger.info("measuring the speed of matrix products")
     num_rows = warm_up[-1].num_cells // 2
@@ -142,8 +142,16 @@ def _situation(trainee: Trainee, data: PreparedData, fixed_bytes: int) -> Situat
         num_batches=sum(1 for _ in order.batches(0)),
         fixed_bytes=fixed_bytes,
         is_compiled=config.runtime.compile,
+        may_record=_may_record(config),
         padding_at=_padding_of_smaller_batches(trainee, data),
     )
+
+
+def _may_record(config: Config) -> bool:
+    """Whether `runtime.cuda_graphs` is possible with the other settings, and not set."""
+    runtime = config.runtime
+    is_possible = not config.model.layer_dropout and runtime.sharding == "none"
+    return is_possible and not runtime.cuda_graphs
 
 
 def _padding_of_smaller_batches(trainee: Trainee, data: PreparedData) -> dict[int, float]:
@@ -178,7 +186,7 @@ def _tried(
         partial(_tokens_per, unit, one, pacing.turn_seconds) for one in (trainee, other)
     )
     try:
-        other.compile_everything()
+        other.prepare_shapes()
         return tried(suggestion, before, after, num_turns=pacing.num_turns, unit=unit)
     except TfmError as error:
         return Trial(suggestion, None, unit=unit, failure=error.message)

@@ -20,6 +20,8 @@ MUCH_PADDING, MUCH_WAITING = 0.1, 0.02
 MEMORY_TO_USE = 0.8
 """The share of the memory that a suggestion plans to use; the rest is for batches that differ."""
 LARGEST_RAISE = 8.0
+SMALL_SHARE = 0.15
+"""A share of the peak below which the short kernels of a model may be what limits a GPU."""
 LEAST_GAIN_OF_LARGER_BATCHES = 1.15
 """Larger updates change what a model learns from the same number of tokens, so they must gain more than noise."""
 WHAT_IS_OTHER = (
@@ -44,6 +46,8 @@ class Situation:
     fixed_bytes: int
     """Memory that does not grow with the batch: libraries, weights, gradients and the optimizer's state."""
     is_compiled: bool
+    may_record: bool
+    """Whether runtime.cuda_graphs can be set, and is not."""
     padding_at: Mapping[int, float]
     """The share of padding for other values of training.batch_tokens."""
 
@@ -88,6 +92,15 @@ def _compiling(figures: TrainingFigures, situation: Situation) -> Suggestion | N
         return None
     because = "the layers are not compiled"
     return Suggestion(because, "set runtime.compile=true", ("runtime.compile=true",), 1.2)
+
+
+def _cuda_graphs(figures: TrainingFigures, situation: Situation) -> Suggestion | None:
+    share = figures.share_of_peak
+    if situation.machine.device != "cuda" or not situation.may_record or share > SMALL_SHARE:
+        return None
+    because = f"the matrix products reach only {share:.0%} of the peak, as if the GPU waited for the CPU to start them"
+    gain = min(2.0, SMALL_SHARE / max(share, 0.01))
+    return Suggestion(because, "set runtime.cuda_graphs=true", ("runtime.cuda_graphs=true",), gain)
 
 
 def _core_for_data(figures: TrainingFigures, situation: Situation) -> Suggestion | None:
@@ -181,6 +194,7 @@ Rule = Callable[[TrainingFigures, Situation], Suggestion | None]
 RULES: tuple[Rule, ...] = (
     _precision,
     _compiling,
+    _cuda_graphs,
     _threads,
     _core_for_data,
     _padding,

@@ -8,7 +8,7 @@ from transformer_cli.benchmark.measuring.model_flop import Work
 from transformer_cli.benchmark.measuring.peak_memory import PeakMemory
 from transformer_cli.benchmark.measuring.phases import Phase, phases_of
 from transformer_cli.benchmark.measuring.spread import Spread
-from transformer_cli.benchmark.training.timed_updates import PHASES, TimedUpdate
+from transformer_cli.benchmark.training.timed_updates import TimedUpdate
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def figures_of(
         batches_per_update=sum(u.num_batches for u in speed) / len(speed),
         padding_share=1.0 - sum(u.num_tokens for u in speed) / sum(u.num_cells for u in speed),
         update_milliseconds=Spread.of(1000.0 * u.seconds for u in phases),
-        phases=phases_of([update.phases for update in phases], PHASES),
+        phases=phases_of([update.phases for update in phases], tuple(phases[0].phases)),
         memory=memory,
         num_halvings=sum(update.num_halvings for update in (*speed, *phases)),
         flop_per_target_token=sum(flops) / work.target_tokens,
