@@ -9,6 +9,7 @@ import pytest
 
 from transformer_cli.checkpoint import find_run
 from transformer_cli.errors import MissingInputError, StorageError
+from transformer_cli.storage.lock import RunLock
 
 from .snapshots import saved
 
@@ -137,8 +138,15 @@ def test_a_name_that_is_like_none_is_told_those_that_there_are(tmp_path: Path) -
 def test_a_run_that_has_not_saved_yet_is_told_from_none(tmp_path: Path) -> None:
     (tmp_path / "en-it").mkdir()
     (tmp_path / "en-it/train.log").touch()
-    with pytest.raises(MissingInputError, match="en-it: this run has no checkpoint yet"):
+    with pytest.raises(MissingInputError, match="en-it: this run has no checkpoint yet") as caught:
         find_run("en-it", tmp_path)
+    assert "start its training again" in str(caught.value.hint)
+    with (
+        RunLock(tmp_path / "en-it"),
+        pytest.raises(MissingInputError, match="no checkpoint yet") as caught,
+    ):
+        find_run("en-it", tmp_path)
+    assert "wait for its first checkpoint" in str(caught.value.hint)
 
 
 def test_a_folder_that_is_no_run_is_called_no_run(

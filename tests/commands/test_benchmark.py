@@ -94,7 +94,7 @@ def test_json_is_one_object_and_two_of_them_are_compared(tmp_path: Path) -> None
         assert found["figures"]["num_updates"] == 3
         Path(name).write_text(result.stdout)
     table = run("--compare", "before.json", "after.json").stdout.splitlines()
-    assert table[0].split() == ["before", "after", "ratio"]
+    assert table[0].split() == ["before", "after", "after/before"]
     assert table[1].startswith("target tokens per second ")
     compared = json.loads(run("--compare", "before.json", "after.json", "--json").stdout)
     assert compared["differences"] == []

@@ -99,7 +99,7 @@ def test_a_signal_to_one_rank_stops_all_at_the_same_step_and_they_resume_on_anot
     stop = {1: [("at", "step", 5, "signal", "SIGTERM")]}
     main, other = run_ranks(tfm, "train", "--config", "tiny.yaml", faults=stop)
     assert (main.exit_code, other.exit_code) == (143, 143), main.talk + other.talk
-    assert "stopped and saved at step 5" in main.talk
+    assert "stopped and saved at step 5, because rank 1 received SIGTERM\n" in main.talk
     assert other.talk == ""
     assert newest_checkpoint(tfm.folder / "runs/tiny").name == "step-00000005"
     refused = run_ranks(tfm, "train", "--config", "tiny.yaml", size=3)

@@ -172,7 +172,7 @@ def test_other_settings_and_another_model_are_refused(trained: Tfm) -> None:
     steps = sorted((trained.folder / "runs/tiny/checkpoints").glob("step-*"))
     refused = trained(*COMMAND, "--run", str(steps[0]))
     assert refused.exit_code == 78
-    assert "model was" in refused.talk
+    assert "another model, setting or option: model: other files than before\n" in refused.talk
     assert_whole(trained, trained(*COMMAND))
 
 

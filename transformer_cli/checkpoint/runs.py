@@ -10,6 +10,7 @@ from transformer_cli.checkpoint.renaming.setting_aside import set_aside_before
 from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS, RunFolder
 from transformer_cli.errors import MissingInputError, StorageError
 from transformer_cli.storage import MANIFEST_NAME
+from transformer_cli.storage.lock import is_running
 
 MAX_SHOWN = 8
 """The most names or reasons in one message."""
@@ -82,9 +83,13 @@ def _named(run: str, runs_folder: Path) -> Path:
         if RunFolder(place).is_begun():
             earlier = set_aside_before(place)
             first = f"take one of its earlier checkpoints, in {earlier[-1]}, or " if earlier else ""
+            what_next = (
+                "wait for its first checkpoint; Ctrl-C in its training saves one, too"
+                if is_running(place)
+                else "start its training again with the same command; tfm train saves at the end, and on Ctrl-C"
+            )
             raise MissingInputError(
-                f"{run}: this run has no checkpoint yet",
-                hint=f"{first}wait for its first checkpoint, or continue its training: tfm train always saves at the end",
+                f"{run}: this run has no checkpoint yet", hint=f"{first}{what_next}"
             )
     found = [place for place in places if isdir(place)]
     raise MissingInputError(

@@ -90,10 +90,10 @@ def show_comparison(before: Path, after: Path, *, as_json: bool) -> None:
         "figures": [row._asdict() | {"ratio": row.ratio} for row in found.rows],
     }
     width = max((len(row.name) for row in found.rows), default=0)
-    lines = [f"{'':{width}}{'before':>18}{'after':>18}{'ratio':>9}"]
+    lines = [f"{'':{width}}{'before':>18}{'after':>18}{'after/before':>14}"]
     for row in found.rows:
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-        lines.append(f"{row.name:{width}}{row.before:>18,.4g}{row.after:>18,.4g}{ratio:>9}")
+        lines.append(f"{row.name:{width}}{row.before:>18,.4g}{row.after:>18,.4g}{ratio:>14}")
     show(facts, lines, as_json=as_json)
 
 

@@ -1,6 +1,7 @@
 """A whole training run: from a config, or from its last checkpoint, to a trained model in a folder."""
 
 import logging
+import signal
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -208,12 +209,24 @@ def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[C
             else ()
         )
         progress = session.run(Callbacks([*own, *callbacks, *records, alarms]))
-    [signal_number] = processes.maxima(request.signal_number or 0)  # of any process
-    if signal_number and not is_finished(progress, config.training):
+    received: list[int] = processes.gathered(request.signal_number or 0)
+    if any(received) and not is_finished(progress, config.training):
         what = f"stopped and saved at step {progress.step}" if progress.step else "stopped before the first step"  # fmt: skip
-        raise InterruptedBySignal(signal_number, what)
+        raise InterruptedBySignal(max(received), f"{what}{_who_received(received)}")
     if is_finished(progress, config.training):
         alarms.require_convergence(progress.step)
+
+
+def _who_received(received: Sequence[int]) -> str:
+    """With several processes, the first one that received a signal; nothing with one process.
+
+    Args:
+        received: the number of the signal of each rank, or 0.
+    """
+    if len(received) == 1:
+        return ""
+    rank, number = next((rank, number) for rank, number in enumerate(received) if number)
+    return f", because rank {rank} received {signal.Signals(number).name}"
 
 
 @dataclass

@@ -95,6 +95,13 @@ def config_with(**training: Any) -> Config:
     return check_settings(settings, "mine.yaml")
 
 
+def test_a_run_of_a_few_updates_is_a_trial_and_hears_nothing_about_intervals() -> None:
+    for num_steps, named in ((20, []), (21, ["training.validate_every", "training.save_every"])):
+        plan = replace(SPREADSHEET, num_steps=num_steps)
+        told = [line.split(" is ")[0] for line in warnings(plan, config_with())]
+        assert [name for name in told if name.endswith("_every")] == named
+
+
 def test_the_hand_written_config_is_warned_of_with_numbers_and_values_that_fit() -> None:
     told = warnings(SPREADSHEET, config_with())
     assert [line.split(" is ")[0].split(" has ")[0] for line in told] == [

@@ -48,6 +48,11 @@ def test_a_run_from_before_the_number_was_recorded_is_one_of_a_single_process() 
         total(Progress(step=1), 2)
 
 
+def test_a_finished_run_is_open_to_any_number_of_processes() -> None:
+    """It only says that it is finished."""
+    assert total(Progress(step=9, validated_at=9, num_micro_batches=2), 3) == 2
+
+
 class OtherThanMain(Processes):
     """Rank 1, which hears that the lock of rank 0 names a process."""
 

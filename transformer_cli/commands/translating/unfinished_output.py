@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ logger = logging.getLogger(__name__)
 SUFFIX = ".unfinished"
 """What the name of the file with the output so far has behind the name of the output."""
 _COPIED_BYTES = 1 << 20
+_DIGESTS = re.compile(r"[0-9a-f]{64}( [0-9a-f]{64})*")
 _FORGET = "to begin again from the first line, delete {path}"
 
 Line = TypeVar("Line", bound=Sequence[str | int])
@@ -104,7 +106,7 @@ class UnfinishedOutput:
         before = before if isinstance(before, dict) else {}
         names = dict.fromkeys((*before, *now))
         changed = [
-            f"{name} was {before.get(name)}, and is {now.get(name)}"
+            _difference(name, before.get(name), now.get(name))
             for name in names
             if before.get(name) != now.get(name)
         ]
@@ -113,6 +115,13 @@ class UnfinishedOutput:
                 f"{self._file.path}: this output was begun with another model, setting or option: {'; '.join(changed)}",
                 hint=f"use the same model and settings; {_FORGET.format(path=self._file.path)}",
             )
+
+
+def _difference(name: str, before: Any, now: Any) -> str:
+    """In words; digests of files would tell a person nothing."""
+    if all(isinstance(one, str) and _DIGESTS.fullmatch(one) for one in (before, now)):
+        return f"{name}: other files than before"
+    return f"{name} was {before}, and is {now}"
 
 
 @contextmanager

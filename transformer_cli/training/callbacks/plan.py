@@ -133,7 +133,7 @@ def _of_the_schedule(plan: Plan, config: Config) -> list[str]:
 def _of_the_intervals(plan: Plan, config: Config) -> list[str]:
     training, num_steps = config.training, plan.num_steps
     found, fitting = [], _one_or_two_digits(num_steps / 10)
-    is_validated_once = training.validate_every >= num_steps
+    is_validated_once = training.validate_every >= num_steps > 20  # a shorter one is a trial
     if is_validated_once:
         found.append(
             f"training.validate_every is {training.validate_every:,} and the run has {num_steps:,} updates: "

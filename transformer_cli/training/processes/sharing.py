@@ -9,7 +9,7 @@ from transformer_cli.data.preparation import PreparedData, open_shared
 from transformer_cli.errors import ConfigError
 from transformer_cli.storage.lock import read_holder
 from transformer_cli.training.processes.process_group import Processes
-from transformer_cli.training.progress import Progress
+from transformer_cli.training.progress import Progress, is_finished
 
 MAX_DELAY_SECONDS = 10.0
 """A network file system may show a new file to other machines only after some seconds."""
@@ -53,14 +53,14 @@ def micro_batches_of_an_update(
     it has recorded, with any number of processes: so its updates stay the same.
 
     Raises:
-        ConfigError: the processes cannot share out the number that the run has recorded.
+        ConfigError: the run goes on, and the processes cannot share out the number that it has recorded.
     """
     if training.update_tokens is not None:
         return None
     if progress.num_micro_batches is None and progress.step == 0:
         return training.accumulate * processes.size
     recorded = progress.num_micro_batches or training.accumulate
-    if recorded % processes.size:
+    if recorded % processes.size and not is_finished(progress, training):
         fitting = [str(n) for n in range(1, recorded + 1) if recorded % n == 0]
         raise ConfigError(
             f"batches in each update of this run: {recorded}, which {processes.size} processes cannot share out equally",
