@@ -131,6 +131,9 @@ def require_memory_for_training(
     built, built_bytes = f"model: {of_parameters // 4:,} parameters", of_parameters
     trained = f"{built} with gradients and the state of {config.training.optimizer}{with_average}"
     trained += ", and the gradients that are sent" * is_sending
+    # A recorded pass makes gradients of its own; while it is recorded, those of the update are kept aside.
+    needed += 2 * of_parameters * config.runtime.cuda_graphs
+    trained += ", and the gradients of a recorded pass" * config.runtime.cuda_graphs
     if is_sharded:
         # The average, too, is made on the CPU, and then cut.
         built, built_bytes = built + with_average, of_parameters + average

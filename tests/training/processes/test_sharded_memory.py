@@ -91,6 +91,17 @@ def test_a_gpu_needs_room_for_its_part_and_for_the_weights_of_a_validation(
     assert "start more processes with torchrun" in str(refused.value.hint)
 
 
+def test_cuda_graphs_need_room_for_further_gradients(
+    large: Callable[..., Config], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights, three times gradients, two moments."""
+    config = large("runtime.sharding=none", "runtime.cuda_graphs=true")
+    needed = 6 * bytes_of_weights(config)
+    check(config, GPU, {"cuda": 1.001 * needed, "cpu": PLENTY}, monkeypatch)
+    with pytest.raises(TryAgainError, match="and the gradients of a recorded pass"):
+        check(config, GPU, {"cuda": 0.99 * needed, "cpu": PLENTY}, monkeypatch)
+
+
 def test_without_sharding_a_gpu_needs_room_for_everything(
     large: Callable[..., Config], monkeypatch: pytest.MonkeyPatch
 ) -> None:

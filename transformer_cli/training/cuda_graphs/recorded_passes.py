@@ -10,8 +10,8 @@ from transformer_cli.data.batches.batch import Batch
 from transformer_cli.model import LossSums, Transformer
 from transformer_cli.training.cuda_graphs.rounded_batch import (
     RoundedShape,
-    empty_batch,
     fill,
+    rounded,
 )
 from transformer_cli.training.objectives import Objective
 
@@ -20,7 +20,7 @@ Record = Callable[[Work], Work]
 """Runs work once or several times, records what it does on the device, and returns what repeats it there, without Python."""
 
 MOST_RECORDINGS = 128
-"""Each takes some megabytes. Batches of further shapes run without one, and give the same results."""
+"""Each takes memory. Batches of further shapes run without one, and give the same results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class _Pass:
 class RecordedPasses:
     """The forward and backward passes of a training, as recordings that the device starts as a whole.
 
-    The kernels of a small model are so short that a GPU waits for the CPU, which starts them one by one. To replay a
-    recording takes one call for all of them. A recording repeats the same kernels on the same addresses. So batches are
-    padded to few shapes and copied to fixed tensors, and the gradients are added to tensors that stay the same for the
-    whole training. Dropout draws new numbers in each replay, from the seed that is set before.
+    The kernels of a small model are so short that a GPU waits for the CPU, which starts them one by one. A replay starts
+    all of them with one call. It repeats the same kernels at the same addresses. So batches are padded to few shapes and
+    copied into tensors that stay where they are for the whole training; the gradients stay there too. Dropout draws new
+    numbers in each replay, from the seed that was set before it.
 
     Args:
         model: in training mode, on a device, without layer dropout: all its passes consist of the same operations.
@@ -81,7 +81,7 @@ class RecordedPasses:
         shape = RoundedShape.of(batch, self._model.config.max_length)
         found = self._passes.get(shape)
         if found is None:
-            found = self._recorded(shape, batch, factor)
+            found = self._recorded(batch, factor)
             if len(self._passes) < MOST_RECORDINGS:
                 self._passes[shape] = found
         else:
@@ -90,15 +90,14 @@ class RecordedPasses:
         found.repeat()
         return LossSums(*(one.clone() for one in found.sums))
 
-    def _recorded(self, shape: RoundedShape, batch: Batch, factor: Tensor) -> _Pass:
-        """A pass for batches of a shape, filled with the first of them."""
+    def _recorded(self, batch: Batch, factor: Tensor) -> _Pass:
+        """A pass for batches of the rounded shape of this one, with this one in it."""
         device = batch.target_ids.device
-        rounded, own_factor = empty_batch(shape, batch.pad_id, device), factor.clone()
-        fill(rounded, batch)
+        own_batch, own_factor = rounded(batch, self._model.config.max_length), factor.clone()
         kept = LossSums(torch.zeros_like(factor), torch.zeros_like(factor))
 
         def add() -> None:
-            sums = self._objective(self._model, rounded)
+            sums = self._objective(self._model, own_batch)
             gradients = torch.autograd.grad(
                 sums.objective,
                 self._parameters,
@@ -110,8 +109,8 @@ class RecordedPasses:
             torch._foreach_copy_(list(kept), [one.detach() for one in sums])
 
         if len(self._passes) == MOST_RECORDINGS:
-            return _Pass(rounded, own_factor, kept, add)
-        return _Pass(rounded, own_factor, kept, self._without_traces(add, device))
+            return _Pass(own_batch, own_factor, kept, add)
+        return _Pass(own_batch, own_factor, kept, self._without_traces(add, device))
 
     def _without_traces(self, add: Work, device: torch.device) -> Work:
         """Record; gradients and random numbers are then as they were before."""

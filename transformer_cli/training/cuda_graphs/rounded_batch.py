@@ -51,6 +51,13 @@ def empty_batch(shape: RoundedShape, pad_id: int, device: torch.device) -> Batch
     )
 
 
+def rounded(batch: Batch, max_length: int) -> Batch:
+    """A batch as its recorded pass sees it: padded, and without counts; `max_length` as in `RoundedShape.of`."""
+    found = empty_batch(RoundedShape.of(batch, max_length), batch.pad_id, batch.target_ids.device)
+    fill(found, batch)
+    return found
+
+
 def fill(rounded: Batch, batch: Batch) -> None:
     """Copy a batch into the first rows and columns of a larger one, on the same device; the rest becomes padding."""
     num_pairs = len(batch.target_ids)
