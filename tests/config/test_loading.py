@@ -106,7 +106,7 @@ def test_a_value_that_makes_no_sense_is_refused_with_a_reason(line: str, reason:
     ("settings", "reason"),
     [
         ("batch_sentences: 4", "max_steps or max_epochs"),
-        ("max_steps: 3", "either batch_tokens or batch_sentences"),
+        ("max_steps: 3", "neither batch_tokens nor batch_sentences is given"),
         ("max_steps: 3, batch_sentences: 4, schedule: noam, learning_rate: 1e-3", "no effect"),
         ("max_steps: 3, batch_sentences: 4, noam_factor: 2", "no effect"),
         ("max_epochs: 3, batch_sentences: 4, schedule: cosine", "needs max_steps"),

@@ -1,4 +1,4 @@
-"""torchrun itself: on one machine, and with two network namespaces as two machines (slow)."""
+"""torchrun itself: on one machine, and (slow) with kills, and with two network namespaces as two machines."""
 
 import os
 import random
@@ -21,8 +21,6 @@ ONE_EACH = TINY.replace("accumulate: 2", "accumulate: 1")
 TRAIN = ("-m", "transformer_cli", "train", "--config", "tiny.yaml")
 ADDRESSES = ("10.213.77.1", "10.213.77.2")
 STARTED: list[subprocess.Popen[str]] = []
-
-pytestmark = pytest.mark.slow
 
 
 def start(
@@ -103,6 +101,7 @@ def is_running(process_id: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", ["0", "1", "torchrun"])
 def test_a_process_that_is_killed_is_named_and_the_run_goes_on(tfm: Tfm, victim: str) -> None:
     """`--max-restarts` starts all ranks again; if torchrun itself is killed, they end, and the same command goes on."""
@@ -162,6 +161,7 @@ def two_machines() -> Iterator[tuple[str, str]]:
             subprocess.run(["ip", "netns", "delete", name], check=False)
 
 
+@pytest.mark.slow
 def test_two_machines_train_as_one_process_does(
     tfm: Tfm, alone: Path, two_machines: tuple[str, str]
 ) -> None:
@@ -193,6 +193,7 @@ def test_two_machines_train_as_one_process_does(
     assert_close(tfm.folder / "runs/tiny", alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_chain_of_kills_of_either_process_ends_as_the_uninterrupted_run(
     tfm: Tfm, seed: int
@@ -222,6 +223,7 @@ def test_a_chain_of_kills_of_either_process_ends_as_the_uninterrupted_run(
     assert not list((tfm.folder / "runs/tiny").rglob(".tmp-*"))
 
 
+@pytest.mark.slow
 def test_a_suspended_process_is_named_and_ends_the_others_within_a_minute(tfm: Tfm) -> None:
     write_tiny(tfm.folder, ONE_EACH)
     main, other = start_ranks(

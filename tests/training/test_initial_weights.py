@@ -226,7 +226,7 @@ def test_another_architecture_is_refused_with_each_difference(
     with pytest.raises(ConfigError) as caught:
         train(fine_tuned("refused", {}, **changed))
     assert [line for line in lines if line not in caught.value.message] == []
-    assert "runs/NAME/config.yaml" in str(caught.value)
+    assert "the config.yaml of that run" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -258,6 +258,18 @@ def test_from_scratch_without_the_other_run_leaves_the_checkpoints_where_they_ar
 def test_a_run_cannot_start_from_itself() -> None:
     with pytest.raises(ConfigError, match="old is this run itself"):
         load_initial_model(fine_tuned("old", {}), Path("runs/old"))
+
+
+def test_a_refused_start_leaves_no_folder_of_a_new_run_and_an_old_one_as_it_was() -> None:
+    with pytest.raises(ConfigError, match="fresh is this run itself"):
+        train(fine_tuned("fresh", {"init_from": "fresh"}))
+    with pytest.raises(MissingInputError, match="deleted: no such run"):
+        train(fine_tuned("fresh", {"init_from": "deleted"}))
+    assert not Path("runs/fresh").exists()
+    Path("runs/begun").mkdir()
+    with pytest.raises(MissingInputError, match="deleted: no such run"):
+        train(fine_tuned("begun", {"init_from": "deleted"}))
+    assert "no such run" in Path("runs/begun/train.log").read_text()
 
 
 def test_sequences_with_other_special_tokens_are_refused(tmp_path: Path) -> None:

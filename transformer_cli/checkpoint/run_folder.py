@@ -1,16 +1,19 @@
 """The layout of a run folder, `runs/NAME`: the names of its files and folders."""
 
 import os
+from contextlib import suppress
 from os.path import isfile
 from pathlib import Path
 
 from transformer_cli.errors import CannotCreateError
+from transformer_cli.storage import remove
 
 RUNS = Path("runs")
 """The folder of all runs, relative to the current folder."""
 CHECKPOINTS = "checkpoints"
 CONFIG_FILE = "config.yaml"
 """The name of the config in a run folder and in a checkpoint folder."""
+LOCK_FILE = ".lock"
 CONVERTED = "converted-"
 """Prefix of the name of the folder that holds a model in the format of another library."""
 
@@ -50,7 +53,7 @@ class RunFolder:
                 folder of the checkpoints cannot be written to.
         """
         board = self.tensorboard_folder
-        files = (self.path / ".lock", self.config_file, self.environment_file, self.metrics_file)
+        files = (self.path / LOCK_FILE, self.config_file, self.environment_file, self.metrics_file)
         for file in (*files, self.learning_file, self.log_file):
             _require_kind(file, is_right=file.is_file(), kind="a file")
         for folder in (self.checkpoints_folder, board, board / "train", board / "validation"):
@@ -62,6 +65,12 @@ class RunFolder:
                 f"{self.checkpoints_folder}: no permission to write into this folder",
                 hint="change its permissions, or give another name: --set name=...",
             )
+
+    def remove_if_only_logged(self) -> None:
+        """Remove the folder if it holds nothing but the log and the lock file, which the caller has locked."""
+        with suppress(OSError):  # it stays, and does no harm
+            if {one.name for one in self.path.iterdir()} <= {LOCK_FILE, self.log_file.name}:
+                remove([self.path])
 
     def is_begun(self) -> bool:
         """Whether `tfm train` has made this folder, perhaps without a checkpoint yet."""

@@ -146,7 +146,13 @@ class TrainingConfig(Section):
         if self.max_steps is None and self.max_epochs is None:
             raise ValueError("give max_steps or max_epochs, or both")
         if (self.batch_tokens is None) == (self.batch_sentences is None):
-            raise ValueError("give either batch_tokens or batch_sentences")
+            what = "batch_tokens and batch_sentences are both given"
+            if self.batch_tokens is None:
+                what = "neither batch_tokens nor batch_sentences is given"
+            raise Contradiction(
+                what,
+                hint="give one of them; --set training.batch_sentences=null removes the other one",
+            )
         if self.update_tokens is not None and self.accumulate != 1:
             raise ValueError("give either accumulate or update_tokens")
         if self.batch_tokens == "auto" and self.update_tokens is None:
@@ -205,7 +211,10 @@ class TrainingConfig(Section):
     @model_validator(mode="after")
     def _the_schedule_uses_its_settings(self) -> Self:
         if self.schedule == "noam" and self.learning_rate is not None:
-            raise ValueError("learning_rate has no effect with schedule noam; give noam_factor")
+            raise Contradiction(
+                "learning_rate has no effect with schedule noam, whose rate follows from model.d_model and warmup_steps",
+                hint="leave out training.learning_rate (--set training.learning_rate=null); training.noam_factor makes the rate larger or smaller",
+            )
         for name, schedules in _SETTINGS_OF_SCHEDULES.items():
             if getattr(self, name) is not None and self.schedule not in schedules:
                 raise ValueError(

@@ -20,7 +20,7 @@ from transformer_cli.checkpoint import (
     load_trained,
     open_checkpoint,
 )
-from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RunFolder
 from transformer_cli.checkpoint.stored import MODEL_FILE
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.errors import ConfigError, MissingInputError
@@ -173,17 +173,23 @@ def with_new_rows(
 
 
 def _found(name: str, own_folder: Path) -> Path:
+    if name == own_folder.name and not (own_folder / CHECKPOINTS).exists():
+        raise _is_itself(name)
     try:
         folder = find_run(name)
     except MissingInputError as error:
         raise MissingInputError(f"training.init_from: {error.message}", hint=error.hint) from error
     run = RunFolder.of_checkpoint(folder) or RunFolder(folder)
     if run.path.resolve() == own_folder.resolve():
-        raise ConfigError(
-            f"training.init_from: {name} is this run itself",
-            hint="give the new run another name: --set name=...",
-        )
+        raise _is_itself(name)
     return folder
+
+
+def _is_itself(name: str) -> ConfigError:
+    return ConfigError(
+        f"training.init_from: {name} is this run itself",
+        hint="give the new run another name: --set name=...",
+    )
 
 
 def _origin(trained: TrainedModel) -> dict[str, Any]:
@@ -213,8 +219,8 @@ def _require_equal_settings(name: str, was: Config, is_now: Config) -> None:
     if lines:
         raise ConfigError(
             f"training.init_from: {name} has another model or another tokenizer than this config:{lines}",
-            hint="take the sections model and tokenizer from its config.yaml, or start from this file: "
-            "tfm train --config runs/NAME/config.yaml --set name=... --set training.init_from=NAME",
+            hint="take the sections model and tokenizer from the config.yaml of that run, or change a copy of that file; "
+            f"tfm info --run {name} shows its settings",
         )
 
 

@@ -11,7 +11,12 @@ from pathlib import Path
 
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config
-from transformer_cli.errors import InterruptedBySignal, TryAgainError
+from transformer_cli.errors import (
+    ConfigError,
+    InterruptedBySignal,
+    MissingInputError,
+    TryAgainError,
+)
 from transformer_cli.evaluation.metrics import metric_of
 from transformer_cli.evaluation.synthetic_tasks import summary_lines
 from transformer_cli.inference import load_translator
@@ -175,13 +180,19 @@ def _checked(callbacks: Callback | Iterable[Callback]) -> tuple[Callback, ...]:
 
 @contextmanager
 def _writing(folder: RunFolder, processes: Processes) -> Iterator[None]:
-    """Rank 0 locks the run folder and writes the log."""
-    if processes.is_main:
-        another_name = "give another name: --set name=..."
-        with RunLock(folder.path, instead=another_name), log_to_file(folder.log_file):
-            yield
-    else:
+    """Rank 0 locks the run folder and writes the log; a new folder of a start that is refused is removed."""
+    if not processes.is_main:
         yield
+        return
+    is_new = not folder.path.exists()
+    with RunLock(folder.path, instead="give another name: --set name=..."):
+        try:
+            with log_to_file(folder.log_file):
+                yield
+        except (ConfigError, MissingInputError):
+            if is_new:
+                folder.remove_if_only_logged()
+            raise
 
 
 @contextmanager

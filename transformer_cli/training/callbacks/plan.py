@@ -86,7 +86,7 @@ class Plan:
         training, d_model = config.training, config.model.d_model
         top = min(max(training.warmup_steps, 1), self.num_steps)
         highest, last = (learning_rate(n, training, d_model=d_model) for n in (top, self.num_steps))
-        after = f" after {top:,} updates" if training.warmup_steps else ""
+        after = f" after {top:,} update{'s' * (top > 1)}" if training.warmup_steps else ""
         at_end = f"{last:.2g} at the end"
         if training.schedule == "plateau":
             at_end = f"then less whenever {training.best_metric} stops improving"

@@ -8,8 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_cli.training.processes.sharded_model import is_sharded
-
 MOMENTUM = "momentum_buffer"
 """The state of one matrix, in PyTorch's name."""
 
@@ -17,11 +15,10 @@ MOMENTUM = "momentum_buffer"
 class BatchedMuon(torch.optim.Muon):
     """`torch.optim.Muon` with the same state and the same results, but for rounding.
 
-    As PyTorch's fused optimizers do, it changes nothing if `found_inf` is 1, and the CPU does not wait to learn it. Sharded
-    matrices are left to PyTorch, one after the other; there the CPU reads `found_inf`.
+    As PyTorch's fused optimizers do, it changes nothing if `found_inf` is 1, and the CPU does not wait for a GPU to learn it.
 
     Args:
-        parameters: matrices.
+        parameters: whole matrices on one device; the config refuses Muon for sharded ones.
         weight_decay: multiplied by the learning rate; decoupled, as in AdamW.
 
     Source: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon. The updates are as large as those of AdamW, so
@@ -38,13 +35,11 @@ class BatchedMuon(torch.optim.Muon):
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Update all matrices that have a gradient."""
         matrices = [one for group in self.param_groups for one in group["params"]]
-        is_read = matrices[0].device.type == "cpu" or any(map(is_sharded, matrices))
-        if is_read and self.found_inf is not None and self.found_inf:
-            return
-        if any(map(is_sharded, matrices)):
-            super().step()  # type: ignore[no-untyped-call]
-            return
-        is_bad = None if is_read else self.found_inf
+        is_bad = self.found_inf
+        if is_bad is not None and matrices[0].device.type == "cpu":
+            if is_bad:
+                return
+            is_bad = None
         for group in self.param_groups:
             for some in _batches(one for one in group["params"] if one.grad is not None):
                 self._update(some, group, is_bad)
