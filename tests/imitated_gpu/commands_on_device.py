@@ -55,7 +55,9 @@ def register(library: Path) -> None:
     spec = spec_from_file_location(library.stem, library)
     assert spec is not None
     assert spec.loader is not None
-    spec.loader.exec_module(module_from_spec(spec))
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    recorded_operations.num_transfers = module.num_transfers
     torch.utils.rename_privateuse1_backend(NAME)
     torch._register_device_module(NAME, DeviceModule())
     torch.utils.generate_methods_for_privateuse1_backend()

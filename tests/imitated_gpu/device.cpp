@@ -16,7 +16,9 @@
 #include <torch/extension.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <utility>
 
 namespace {
 
@@ -104,7 +106,11 @@ at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides, Type 
   return at::detail::empty_strided_generic(sizes, strides, &memory, kKeys, c10::dtype_or_default(type));
 }
 
+std::atomic<int64_t> num_transfers = 0;  // copies between the device and the CPU, those of `compute` left out
+thread_local bool is_computing = false;
+
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
+  num_transfers += from.device() != to.device() && !is_computing;
   on_cpu(to).copy_(on_cpu(from));
   return to;
 }
@@ -154,7 +160,9 @@ void compute(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
         if (tensor) look(*tensor);
   }
   TORCH_CHECK(!(has_device && has_cpu), operation.schema().name(), ": tensors of the device and of the CPU");
+  const bool was_computing = std::exchange(is_computing, true);
   at::native::cpu_fallback(operation, stack);
+  is_computing = was_computing;
 }
 
 }  // namespace
@@ -187,4 +195,6 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
 
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
 
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("num_transfers", [] { return num_transfers.load(); });
+}

@@ -1,12 +1,14 @@
 """`runtime.cuda_graphs` on the imitated GPU: recorded passes train as passes that run each time."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 from ..experiments import TINY, essence, metrics_of
-from .device import answers_of, training_of
+from .device import HERE, answers_of, training_of
 from .recorded_operations import Recording
 
 RECORDED = "runtime.cuda_graphs=true"
@@ -62,6 +64,14 @@ def test_a_replay_computes_what_the_python_code_computes(name: str, runs: dict[s
     assert recorded == run_each_time
 
 
+def test_nearly_all_micro_batches_were_repetitions(runs: dict[str, Path]) -> None:
+    """So the tests above compare recordings with Python code, and not one of them with itself."""
+    num_repeated = (runs["record"].parent / "repeated").stat().st_size
+    num_recorded_trainings = len(TRAININGS) + 1
+    assert num_repeated >= 10 * num_recorded_trainings
+    assert not (runs["run_each_time"].parent / "repeated").exists()
+
+
 def test_padding_to_few_shapes_changes_nothing_but_rounding(runs: dict[str, Path]) -> None:
     plain, rounded = (
         [line["loss"] for line in metrics_of(runs["record"] / name) if "loss" in line]
@@ -69,6 +79,20 @@ def test_padding_to_few_shapes_changes_nothing_but_rounding(runs: dict[str, Path
     )
     assert len(plain) >= 4
     assert rounded == pytest.approx(plain, rel=1e-5)
+
+
+def test_a_copy_that_pytorch_hides_is_noticed_too(library: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys, torch; from pathlib import Path\n"
+        "from commands_on_device import register; import recorded_operations\n"
+        "register(Path(sys.argv[1]))\n"
+        "recorded_operations.record(lambda: torch.ones(2, device='imitation').add_(1.0))\n"
+        "recorded_operations.record(lambda: torch.tensor([1.0, 2.0], device='imitation'))"
+    )
+    command = [sys.executable, "-c", code, str(library)]
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
+    assert "a recording copies nothing between the device and the CPU" in done.stderr
+    assert "line 5, in <module>" in done.stderr, "the recording before it is allowed"
 
 
 def test_as_on_a_gpu_a_recording_reads_no_value_and_copies_nothing_from_the_cpu() -> None:
@@ -79,3 +103,9 @@ def test_as_on_a_gpu_a_recording_reads_no_value_and_copies_nothing_from_the_cpu(
     numbers = torch.ones(2)
     with Recording(), pytest.raises(AssertionError, match="has no CPU"):
         numbers.to("meta")
+    table, is_chosen = (
+        torch.ones(2, 3, device="meta"),
+        torch.ones(2, dtype=torch.bool, device="meta"),
+    )
+    with Recording(), pytest.raises(AssertionError, match="cannot read a value"):
+        table[is_chosen]

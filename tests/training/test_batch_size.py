@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from transformer_cli.config import Config, load_config
-from transformer_cli.data.batches.batch import Batch
 from transformer_cli.data.batches.order import Budget, EpochOrder
 from transformer_cli.data.batches.resampled import training_pairs
 from transformer_cli.data.preparation import prepare_data
@@ -26,7 +25,6 @@ from transformer_cli.training.batch_size import (
     with_fitting_batches,
     with_recorded_batches,
 )
-from transformer_cli.training.cuda_graphs.rounded_batch import rounded_up
 from transformer_cli.training.processes.process_group import ALONE, Processes
 from transformer_cli.training.run import train
 
@@ -175,30 +173,6 @@ def test_an_error_out_of_memory_ends_the_search(
 
     monkeypatch.setattr(batch_size._Trial, "_timed_update", limited)
     assert 80 <= found_where(config_file, "a") <= 180
-
-
-def test_with_cuda_graphs_the_batches_of_the_trial_have_the_shapes_of_recorded_ones(
-    config_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Padding takes memory, too."""
-    shapes: set[tuple[int, ...]] = set()
-    build = batch_size.build_objective
-
-    def noting(*arguments: Any) -> Any:
-        objective = build(*arguments)
-
-        def note(model: Any, batch: Batch) -> Any:
-            shapes.update(tuple(ids.shape) for ids in (batch.source_ids, batch.target_ids))
-            return objective(model, batch)
-
-        return note
-
-    monkeypatch.setattr(batch_size, "build_objective", noting)
-    config = load_config(config_file, ["runtime.cuda_graphs=true"])
-    data, machine = prepare_data(config, tmp_path / "data"), prepare_machine(config.runtime)
-    with_fitting_batches(config, data, machine)
-    assert len(shapes) >= 3
-    assert all(rounded_up(size) == size for shape in shapes for size in shape)
 
 
 def test_another_error_is_no_lack_of_memory(

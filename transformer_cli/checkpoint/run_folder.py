@@ -5,7 +5,7 @@ from contextlib import suppress
 from os.path import isfile
 from pathlib import Path
 
-from transformer_cli.errors import CannotCreateError
+from transformer_cli.errors import CannotCreateError, StorageError
 from transformer_cli.storage import remove
 
 RUNS = Path("runs")
@@ -68,7 +68,7 @@ class RunFolder:
 
     def remove_if_only_logged(self) -> None:
         """Remove the folder if it holds nothing but the log and the lock file, which the caller has locked."""
-        with suppress(OSError):  # it stays, and does no harm
+        with suppress(OSError, StorageError):  # it stays, and does no harm
             if {one.name for one in self.path.iterdir()} <= {LOCK_FILE, self.log_file.name}:
                 remove([self.path])
 

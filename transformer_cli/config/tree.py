@@ -133,6 +133,12 @@ class Config(Section):
                     f"{setting} {why} within a pass, but runtime.cuda_graphs: true repeats the same operations in each",
                     hint=f"leave out {setting}, or set runtime.cuda_graphs: false",
                 )
+        if self.training.batch_tokens == "auto":
+            raise Contradiction(
+                "training.batch_tokens: auto finds batches that fill the memory, but runtime.cuda_graphs: true is for small ones, "
+                "and needs the memory of a batch twice",
+                hint="set training.batch_tokens to a number, such as 4096, or runtime.cuda_graphs: false",
+            )
 
 
 def _check_streaming(data: FilesData | HubData, training: TrainingConfig) -> None:

@@ -103,7 +103,7 @@ def rotate(x: Tensor, rotation: Rotation | None) -> Tensor:
     return torch.stack([turned_even, turned_odd], dim=-1).flatten(-2).to(x.dtype)
 
 
-@functools.lru_cache(maxsize=32)
+@functools.cache  # without a limit: a CUDA graph reads the tables at their addresses, so they must stay
 def sines_and_cosines(
     num_positions: int, width: int, dtype: torch.dtype, device: torch.device
 ) -> Rotation:

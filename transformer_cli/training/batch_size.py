@@ -30,7 +30,6 @@ from transformer_cli.model import Transformer
 from transformer_cli.runtime import Machine
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.word_split import SPECIALS
-from transformer_cli.training.cuda_graphs.rounded_batch import rounded
 from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimization.optimizers import Optimizer
 from transformer_cli.training.processes.process_group import ALONE, Processes
@@ -188,9 +187,6 @@ class _Trial:
 
     def _timed_update(self, size: int) -> float:
         batch = longest_batch(size, self.length, self.vocab_sizes).to(self.machine.device)
-        num_target_tokens = batch.num_target_tokens
-        if self.config.runtime.cuda_graphs:
-            batch = rounded(batch, self.config.model.max_length)
         self._wait()
         started_at = time.perf_counter()
         kept: dict[int, int] = {}
@@ -204,7 +200,7 @@ class _Trial:
         objective = build_objective(self.config.training, self.machine)
         with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
             sums = objective(self.model, batch)
-        (sums.objective / num_target_tokens).backward()
+        (sums.objective / batch.num_target_tokens).backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step_if(torch.isfinite(norm))
         self._wait()

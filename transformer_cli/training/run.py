@@ -229,15 +229,15 @@ def _train_in(session: TrainingSession, folder: RunFolder, callbacks: Iterable[C
 
 
 def _who_received(received: Sequence[int]) -> str:
-    """With several processes, the first one that received a signal; nothing with one process.
+    """With several processes, one that received the signal by which they end; nothing with one process.
 
     Args:
         received: the number of the signal of each rank, or 0.
     """
     if len(received) == 1:
         return ""
-    rank, number = next((rank, number) for rank, number in enumerate(received) if number)
-    return f", because rank {rank} received {signal.Signals(number).name}"
+    number = max(received)
+    return f", because rank {received.index(number)} received {signal.Signals(number).name}"
 
 
 @dataclass

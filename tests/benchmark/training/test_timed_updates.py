@@ -67,7 +67,7 @@ def test_with_cuda_graphs_a_replay_is_one_phase_and_all_shapes_are_recorded_befo
     for update in updates:
         assert tuple(update.phases) == PHASES_OF_REPLAYS
         assert sum(update.phases.values()) == pytest.approx(update.seconds)
-        assert update.phases["replay of CUDA graphs"] > update.phases["other"] > 0.0
+        assert min(update.phases.values()) > 0.0
 
 
 def test_tokens_and_padding_are_those_of_the_batches(trainee: Trainee, data: PreparedData) -> None:

@@ -195,7 +195,9 @@ def test_a_cuda_graph_computes_what_the_python_code_computes(
     order = list(batches())
     for seed in range(6):
         reports = [trainer.step(seed, *order, *order[:seed]) for trainer in trainers]
-        assert reports[0].objective.item() == pytest.approx(reports[1].objective.item(), rel=1e-4)
+        for name in ("objective", "gradient_norm"):
+            ours, theirs = (getattr(report, name).item() for report in reports)
+            assert ours == pytest.approx(theirs, rel=1e-3 if precision == torch.float32 else 0.02)
     recorded = trainers[0].recorded
     assert recorded is not None
     assert recorded.num_recordings == len(LENGTHS)

@@ -45,8 +45,14 @@ def start_measuring(device: torch.device) -> None:
         torch.cuda.reset_peak_memory_stats(device)
 
 
-def peak_memory(device: torch.device) -> PeakMemory:
-    """The peak since `start_measuring`."""
+def peak_memory(device: torch.device, *, has_graphs: bool = False) -> PeakMemory:
+    """The peak since `start_measuring`.
+
+    Args:
+        device: of the model.
+        has_graphs: whether CUDA graphs are replayed. Their memory was allocated when they were recorded, so all memory
+            counts that PyTorch has reserved.
+    """
     free = free_bytes(torch.device("cpu"))
     now = resident_bytes()
     usable = None if now is None or free is None else now + free
@@ -54,9 +60,8 @@ def peak_memory(device: torch.device) -> PeakMemory:
         return PeakMemory(_largest_resident(), usable)
     own = torch.cuda.memory_allocated(device)
     of_device = (free_bytes(device) or 0) + own
-    return PeakMemory(
-        _largest_resident(), usable, torch.cuda.max_memory_allocated(device), of_device
-    )
+    peak_of = torch.cuda.max_memory_reserved if has_graphs else torch.cuda.max_memory_allocated
+    return PeakMemory(_largest_resident(), usable, peak_of(device), of_device)
 
 
 def resident_bytes() -> int | None:

@@ -41,7 +41,7 @@ optimizer's contains the clipping of the gradient.
 DATA, FORWARD, LOSS, BACKWARD, OPTIMIZER, OTHER = PHASES
 REPLAY = "replay of CUDA graphs"
 PHASES_OF_REPLAYS = (DATA, REPLAY, OPTIMIZER, OTHER)
-"""With `runtime.cuda_graphs`: the device starts forward and backward pass as a whole."""
+"""With `runtime.cuda_graphs`: forward and backward pass are started as a whole."""
 NEVER = 10**9
 MOST_ROUNDS_OF_PREPARATION = 10
 
@@ -62,12 +62,13 @@ class TimedUpdate:
     phases: dict[str, float] = field(default_factory=dict)
     """Seconds of each phase, in their order; they sum up to `seconds`."""
 
-    def add(self, batch: Batch) -> None:
-        """Count a batch of this update."""
+    def add(self, batch: Batch, *, num_cells: int | None = None) -> None:
+        """Count a batch of this update; `num_cells` are all its positions on both sides, if it is padded further."""
         self.work += work_of(batch)
         self.num_batches += 1
         self.num_tokens += batch.num_source_tokens + batch.num_target_tokens
-        self.num_cells += batch.source_ids.numel() + batch.target_ids.numel()
+        own_cells = batch.source_ids.numel() + batch.target_ids.numel()
+        self.num_cells += own_cells if num_cells is None else num_cells
         self.num_sentences += len(batch.target_ids)
         self.largest_batch = max(self.largest_batch, batch.num_cells)
 
@@ -140,10 +141,9 @@ class Trainee:
         limit = _Limit(stopwatch, timed, seconds, at_least, at_most)
         experiment = self.session.experiment
         mark = stopwatch.mark if phases else None
-        watched = replace(
-            experiment, updates=cast(Updates, WatchedUpdates(experiment.updates, timed, mark))
-        )
         recorded = experiment.worker.recorded
+        updates = WatchedUpdates(experiment.updates, timed, mark, recorded)
+        watched = replace(experiment, updates=cast(Updates, updates))
         names: tuple[str, ...] = PHASES
         marked = _phases_marked(experiment.model, stopwatch) if phases else nullcontext()
         if recorded is not None:
@@ -176,11 +176,22 @@ class WatchedUpdates:
     """As `Updates`; it notes the size of each update, and how long the loop waited for it."""
 
     def __init__(
-        self, updates: Updates, timed: list[TimedUpdate], mark: Callable[[str], None] | None
+        self,
+        updates: Updates,
+        timed: list[TimedUpdate],
+        mark: Callable[[str], None] | None,
+        recorded: RecordedPasses | None,
     ) -> None:
         self._updates = updates
         self._timed = timed
         self._mark = mark
+        self._recorded = recorded
+
+    def _cells_of(self, batch: Batch) -> int | None:
+        if self._recorded is None:
+            return None
+        shape = self._recorded.shape_of(batch)
+        return 2 * shape.num_pairs * shape.length
 
     def __next__(self) -> list[Batch]:
         if self._mark is not None:
@@ -190,7 +201,7 @@ class WatchedUpdates:
             self._mark(DATA)
         update = TimedUpdate()
         for batch in batches:
-            update.add(batch)
+            update.add(batch, num_cells=self._cells_of(batch))
         self._timed.append(update)
         return batches
 

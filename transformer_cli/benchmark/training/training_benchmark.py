@@ -101,7 +101,7 @@ def _measured(trainee: Trainee, pacing: Pacing) -> TrainingFigures:
     logger.info("measuring the speed of updates")
     peak_memory.start_measuring(device)
     speed = trainee.train(pacing.speed_seconds, at_least=at_least, at_most=at_most)
-    memory = peak_memory.peak_memory(device)
+    memory = peak_memory.peak_memory(device, has_graphs=trainee.config.runtime.cuda_graphs)
     logger.info("measuring the phases of an update")
     phases = trainee.train(pacing.phases_seconds, at_least=at_least, at_most=at_most, phases=True)
     return figures_of(

@@ -10,8 +10,8 @@ from transformer_cli.data.batches.batch import Batch
 from transformer_cli.model import LossSums, Transformer
 from transformer_cli.training.cuda_graphs.rounded_batch import (
     RoundedShape,
+    empty_batch,
     fill,
-    rounded,
 )
 from transformer_cli.training.objectives import Objective
 
@@ -34,7 +34,7 @@ class _Pass:
 
 
 class RecordedPasses:
-    """The forward and backward passes of a training, as recordings that the device starts as a whole.
+    """The forward and backward passes of a training, as recordings; the CPU starts each of them as a whole.
 
     The kernels of a small model are so short that a GPU waits for the CPU, which starts them one by one. A replay starts
     all of them with one call. It repeats the same kernels at the same addresses. So batches are padded to few shapes and
@@ -62,6 +62,10 @@ class RecordedPasses:
         """How many shapes of batches have been recorded."""
         return len(self._passes)
 
+    def shape_of(self, batch: Batch) -> RoundedShape:
+        """The shape to which a batch is padded."""
+        return RoundedShape.of(batch, self._model.config.max_length)
+
     def begin(self) -> None:
         """Begin an update: all gradients are 0."""
         torch._foreach_zero_(self._gradients)
@@ -78,10 +82,10 @@ class RecordedPasses:
         Returns:
             The sums of the batch, without a gradient.
         """
-        shape = RoundedShape.of(batch, self._model.config.max_length)
+        shape = self.shape_of(batch)
         found = self._passes.get(shape)
         if found is None:
-            found = self._recorded(batch, factor)
+            found = self._recorded(shape, batch, factor)
             if len(self._passes) < MOST_RECORDINGS:
                 self._passes[shape] = found
         else:
@@ -90,10 +94,11 @@ class RecordedPasses:
         found.repeat()
         return LossSums(*(one.clone() for one in found.sums))
 
-    def _recorded(self, batch: Batch, factor: Tensor) -> _Pass:
-        """A pass for batches of the rounded shape of this one, with this one in it."""
+    def _recorded(self, shape: RoundedShape, batch: Batch, factor: Tensor) -> _Pass:
+        """A pass for batches of a shape, with the first of them in it."""
         device = batch.target_ids.device
-        own_batch, own_factor = rounded(batch, self._model.config.max_length), factor.clone()
+        own_batch, own_factor = empty_batch(shape, batch.pad_id, device), factor.clone()
+        fill(own_batch, batch)
         kept = LossSums(torch.zeros_like(factor), torch.zeros_like(factor))
 
         def add() -> None:

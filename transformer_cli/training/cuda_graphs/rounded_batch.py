@@ -25,8 +25,9 @@ class RoundedShape(NamedTuple):
             max_length: positions that the model has; no length is rounded up above it.
         """
         length = max(batch.source_ids.size(1), batch.target_ids.size(1))
-        rounded = max(length, min(rounded_up(length), max_length))
-        return cls(rounded_up(len(batch.target_ids)), rounded)
+        return cls(
+            rounded_up(len(batch.target_ids)), max(length, min(rounded_up(length), max_length))
+        )
 
 
 def rounded_up(size: int) -> int:
@@ -51,23 +52,16 @@ def empty_batch(shape: RoundedShape, pad_id: int, device: torch.device) -> Batch
     )
 
 
-def rounded(batch: Batch, max_length: int) -> Batch:
-    """A batch as its recorded pass sees it: padded, and without counts; `max_length` as in `RoundedShape.of`."""
-    found = empty_batch(RoundedShape.of(batch, max_length), batch.pad_id, batch.target_ids.device)
-    fill(found, batch)
-    return found
-
-
-def fill(rounded: Batch, batch: Batch) -> None:
+def fill(larger: Batch, batch: Batch) -> None:
     """Copy a batch into the first rows and columns of a larger one, on the same device; the rest becomes padding."""
     num_pairs = len(batch.target_ids)
     for into, what, rest in (
-        (rounded.source_ids, batch.source_ids, batch.pad_id),
-        (rounded.decoder_input_ids, batch.decoder_input_ids, batch.pad_id),
-        (rounded.target_ids, batch.target_ids, batch.pad_id),
-        (rounded.source_mask, batch.source_mask, False),
+        (larger.source_ids, batch.source_ids, batch.pad_id),
+        (larger.decoder_input_ids, batch.decoder_input_ids, batch.pad_id),
+        (larger.target_ids, batch.target_ids, batch.pad_id),
+        (larger.source_mask, batch.source_mask, False),
     ):
         into.fill_(rest)
         into[:num_pairs, : what.size(1)].copy_(what)
     # A softmax over no position at all would be NaN, so a row without a sentence reads its first [PAD].
-    rounded.source_mask[num_pairs:, :1].fill_(True)
+    larger.source_mask[num_pairs:, :1].fill_(True)

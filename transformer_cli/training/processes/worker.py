@@ -14,7 +14,7 @@ from transformer_cli.training.processes.process_group import ALONE, Processes
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """The memory of the device of this process, and the processes that train together with it."""
+    """The memory and the recordings of the device of this process, and the processes that train together with it."""
 
     memory: DeviceMemory
     processes: Processes = ALONE
