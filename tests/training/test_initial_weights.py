@@ -13,10 +13,10 @@ import torch
 from safetensors.torch import load_file
 
 from transformer_cli import Config, load_config, train
-from transformer_cli.checkpoint import load_trained, open_checkpoint
+from transformer_cli.checkpoint import load_trained, open_checkpoint, run_folder
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.config.loading import check_settings
-from transformer_cli.errors import ConfigError, DataError, MissingInputError
+from transformer_cli.errors import ConfigError, DataError, MissingInputError, StorageError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.text import train_tokenizer
 from transformer_cli.text.extension.added_entries import with_added_entries
@@ -270,6 +270,17 @@ def test_a_refused_start_leaves_no_folder_of_a_new_run_and_an_old_one_as_it_was(
     with pytest.raises(MissingInputError, match="deleted: no such run"):
         train(fine_tuned("begun", {"init_from": "deleted"}))
     assert "no such run" in Path("runs/begun/train.log").read_text()
+
+
+def test_a_folder_that_cannot_be_removed_does_not_hide_the_refusal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise StorageError("the disk is broken")
+
+    monkeypatch.setattr(run_folder, "remove", fail)
+    with pytest.raises(ConfigError, match="stuck is this run itself"):
+        train(fine_tuned("stuck", {"init_from": "stuck"}))
 
 
 def test_sequences_with_other_special_tokens_are_refused(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from transformer_cli import Callback, Config, load_config, train
 from transformer_cli.errors import ConfigError, TryAgainError
 from transformer_cli.training import StepReport, TrainedRun
+from transformer_cli.training.run import _who_received
 
 QUICK = ["data.num_pairs=50", "training.max_steps=4", "model.d_model=16", "runtime.threads=1"]
 
@@ -36,6 +37,18 @@ def test_int8_is_refused_before_anything_is_written(config: Config, tmp_path: Pa
         train(config.model_copy(update={"runtime": runtime}))
     assert "tfm translate --set runtime.precision=int8" in str(refusal.value.hint)
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("received", "said"),
+    [
+        ([15], ""),
+        ([0, 15], ", because rank 1 received SIGTERM"),
+        ([2, 15], ", because rank 1 received SIGTERM"),  # the exit code is that of SIGTERM, too
+    ],
+)
+def test_the_rank_that_received_a_signal_is_named(received: list[int], said: str) -> None:
+    assert _who_received(received) == said
 
 
 def test_a_run_that_a_callback_ends_says_so_in_its_log(config: Config, tmp_path: Path) -> None:

@@ -50,3 +50,9 @@ def test_passes_must_consist_of_the_same_operations(
     with pytest.raises(ConfigError, match=named) as refused:
         load_config(config_file, [RECORDED, setting])
     assert "or set runtime.cuda_graphs: false" in str(refused.value.hint)
+
+
+def test_batches_that_fill_the_memory_leave_no_room_for_recordings(config_file: str) -> None:
+    auto = "training.batch_sentences=null", "training.batch_tokens=auto", "training.accumulate=1"
+    with pytest.raises(ConfigError, match="auto finds batches that fill the memory"):
+        load_config(config_file, [RECORDED, *auto, "training.update_tokens=900"])
