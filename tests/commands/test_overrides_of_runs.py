@@ -69,6 +69,7 @@ VALUES = {
     "runtime.device": "cuda",
     "runtime.workers": "2",
     "runtime.compile": "true",
+    "runtime.cuda_graphs": "true",
     "runtime.sharding": "full",
     "runtime.stuck_after_seconds": "100",
     "data.root": "other",
@@ -207,6 +208,7 @@ def test_each_setting_that_a_run_may_change_works_on_some_command() -> None:
     taken = [name for name in SETTINGS if any(name.startswith(known) for known in OVERRIDABLE)]
     assert {*SETTINGS} - {*taken} == {
         "runtime.compile",
+        "runtime.cuda_graphs",
         "runtime.sharding",
         "runtime.stuck_after_seconds",
         "runtime.workers",
