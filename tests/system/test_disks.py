@@ -192,7 +192,9 @@ def test_saves_that_take_longer_than_the_steps_between_them_do_not_overlap(tfm: 
         record = tfm.folder / name
         finished = tfm(*TRAIN, faults=[("note_saves", str(record)), *faults])
         assert finished.exit_code == 0
-        assert record.read_text().split() == [str(step) for step in range(1, 14)]
+        # After a validation, a checkpoint with its result replaces the one of the same step.
+        saved = list(dict.fromkeys(record.read_text().split()))
+        assert saved == [str(step) for step in range(1, 14)]
         ends.append(essence(tfm.folder / "runs/tiny"))
         shutil.rmtree(tfm.folder / "runs")
     assert ends[0] == ends[1]
