@@ -10,7 +10,8 @@ One update, in the order in which it happens:
     has prepared them ahead of time (data/batches/updates.py).
 4.  For each micro-batch: its tensors go to the device; the objective runs the model forward and sums
     the loss over the target tokens (objectives/, model/transformer.py, model/loss.py); the sum is divided
-    by the number of target tokens of the whole update; the backward pass adds to the gradients (step.py).
+    by the number of target tokens of the whole update; the backward pass adds to the gradients (step.py). With
+    `runtime.cuda_graphs`, a recording of all this is replayed (cuda_graphs/).
 5.  Several processes sum their gradients and losses (processes/gradients.py). In float16 the losses were multiplied
     by a scale, and the gradients are now divided by it (gradient_scale.py). The gradient norm is measured, then
     clipped to `training.clip_norm`.

@@ -50,7 +50,8 @@ def train_step(
         optimizer: of this model, with the learning rate of this update.
         objective: what is minimised.
         micro_batches: the batches of this update that this process computes, on the CPU.
-        worker: the memory of the model's device, which remembers how large a batch may be, and the other processes.
+        worker: the memory of the model's device, which remembers how large a batch may be; recorded passes, if they are
+            used; and the other processes.
         clip_norm: largest norm of the gradient over all parameters; None: no clipping.
 
     Source: Vaswani et al. 2017, section 5.

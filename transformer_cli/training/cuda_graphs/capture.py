@@ -6,7 +6,7 @@ from transformer_cli.training.cuda_graphs.recorded_passes import Record, Work
 
 
 def recorder_on(device: torch.device) -> Record:
-    """What records work on a CUDA device.
+    """A function that records work as a CUDA graph on this device.
 
     All graphs share their memory, because whatever a replay leaves behind lies in tensors that were made before. They also
     share a stream: for each stream, cuBLAS allocates memory that it never frees.

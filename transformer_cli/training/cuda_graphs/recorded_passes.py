@@ -17,7 +17,7 @@ from transformer_cli.training.objectives import Objective
 
 Work = Callable[[], None]
 Record = Callable[[Work], Work]
-"""Runs work once or several times, records what it does on the device, and returns what repeats it there, without Python."""
+"""A function that runs some work, records what the device does for it, and returns a function that repeats this without Python."""
 
 MOST_RECORDINGS = 128
 """Each takes memory. Batches of further shapes run without one, and give the same results."""
@@ -44,7 +44,7 @@ class RecordedPasses:
     Args:
         model: in training mode, on a device, without layer dropout: all its passes consist of the same operations.
         objective: what is minimised.
-        record: records work; `capture.py` has that of CUDA.
+        record: how a pass is recorded; `capture.py` does it on CUDA devices.
 
     Source: https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs.
     """

@@ -29,7 +29,7 @@ def worker_of(
     machine: Machine,
     processes: Processes,
 ) -> Worker:
-    """What a process needs that trains this model in this session.
+    """The memory, recordings and processes for the training of one model.
 
     Args:
         config: of the experiment.
