@@ -4,16 +4,18 @@ import ast
 import itertools
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import typer
 
 import transformer_cli
 from transformer_cli.cli import app
 from transformer_cli.config import load_config, shipped_configs
+from transformer_cli.errors import TfmError
 
 PACKAGE = Path(transformer_cli.__file__).parent
 ROOT = Path(__file__).parents[1]
@@ -22,6 +24,7 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
+OF_RUN = re.compile(r"runs/[\w.-]+/config\.yaml")
 OPERATORS = {"&&", "||", "|", ";", ">", ">>", "<", "&", "2>"}
 TREE_LINE = re.compile(r"(?:├── |└── )(?P<name>\S+)(?: +(?P<phrase>.+))?")
 # What readers are told to write for themselves.
@@ -59,41 +62,58 @@ def tfm_commands(line: str) -> Iterator[list[str]]:
         command = []
 
 
-COMMANDS = [
-    pytest.param(arguments, id=f"{document.name}: tfm {' '.join(arguments)}"[:100])
+COMMANDS = {
+    f"{document.name}: tfm {' '.join(arguments)}": arguments
     for document in DOCUMENTS
     for line in command_lines(document)
     for arguments in tfm_commands(line)
     if arguments
-]
+}
 
 
-@pytest.mark.parametrize("arguments", COMMANDS)
-def test_every_command_has_a_subcommand_and_options_that_exist(arguments: list[str]) -> None:
+def refusal_of_arguments(arguments: list[str]) -> str:
+    """Why `tfm` does not take these arguments; it parses and checks them as a call does, and runs nothing."""
     group: Any = typer.main.get_command(app)
     name, *rest = arguments
     if name.startswith("-"):
-        assert name in {
-            "--help",
-            "-h",
-            *(option for known in group.params for option in known.opts),
-        }
-        return
-    assert name in group.commands
+        known = {"--help", "-h", *(option for one in group.params for option in one.opts)}
+        return "" if name in known else f"no option {name}"
+    if name not in group.commands:
+        return f"no command {name}"
     if rest and not {"--help", "-h"} & set(rest):
-        # Parses and checks the arguments as a call does, and runs nothing.
-        group.commands[name].make_context(name, list(rest))
+        try:
+            group.commands[name].make_context(name, list(rest))
+        except (click.ClickException, TfmError) as error:
+            return str(error)
+    return ""
 
 
-@pytest.mark.parametrize("arguments", COMMANDS)
-def test_every_command_names_a_config_that_takes_its_overrides(arguments: list[str]) -> None:
+def refusal_of_config(arguments: list[str]) -> str:
+    """Why a config that the arguments name does not exist, or does not take their overrides."""
     options = list(itertools.pairwise(arguments))
     overrides = [value for option, value in options if option == "--set"]
     for config in [value for option, value in options if option in ("--config", "-c")]:
-        is_of_run = re.fullmatch(r"runs/[\w.-]+/config\.yaml", config) is not None
-        assert is_of_run or config in {*shipped_configs(), *WRITTEN_BY_THE_READER}
         if config in shipped_configs():
-            load_config(config, overrides)
+            try:
+                load_config(config, overrides)
+            except TfmError as error:
+                return str(error)
+        elif config not in WRITTEN_BY_THE_READER and not OF_RUN.fullmatch(config):
+            return f"no config {config}"
+    return ""
+
+
+@pytest.mark.parametrize("refusal", [refusal_of_arguments, refusal_of_config])
+def test_every_command_of_a_page_works(refusal: Callable[[list[str]], str]) -> None:
+    refused = {command: refusal(arguments) for command, arguments in COMMANDS.items()}
+    assert {command: why for command, why in refused.items() if why} == {}
+
+
+def test_a_command_that_does_not_exist_is_found() -> None:
+    assert refusal_of_arguments(["trian"])
+    assert refusal_of_arguments(["train", "--configuration", "x.yaml"])
+    assert refusal_of_config(["train", "--config", "no-such.yaml"])
+    assert refusal_of_config(["train", "--config", "en-it.yaml", "--set", "training.stepz=1"])
 
 
 def test_there_are_commands_to_check() -> None:

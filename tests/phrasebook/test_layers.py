@@ -34,11 +34,3 @@ def test_a_module_of_the_phrasebook_imports_from_no_higher_folder(path: Path) ->
             package = str(node.module).removeprefix("transformer_cli.phrasebook.")
             for alias in node.names:
                 assert height(f"{package}.{alias.name}") <= height(module), f"{module}: {package}"
-
-
-@pytest.mark.parametrize(
-    "folder", sorted({path.parent for path in FILES}), ids=lambda path: path.name
-)
-def test_a_folder_has_at_most_sixteen_files(folder: Path) -> None:
-    files = [path for path in folder.iterdir() if path.suffix in {".py", ".tsv"}]
-    assert len([path for path in files if path.name != "__init__.py"]) <= 16
