@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import typer
 
@@ -83,7 +82,7 @@ def refusal_of_arguments(arguments: list[str]) -> str:
     if rest and not {"--help", "-h"} & set(rest):
         try:
             group.commands[name].make_context(name, list(rest))
-        except (click.ClickException, TfmError) as error:
+        except Exception as error:
             return str(error)
     return ""
 
