@@ -237,3 +237,10 @@ def test_a_command_line_that_would_be_misread_is_refused(
 def test_overrides_and_switches_may_be_repeated(tfm: Callable[..., int]) -> None:
     overrides = ("--set", "model.d_model=64", "--set", "model.d_ff=8")
     assert tfm("info", "--config", "en-it.yaml", *overrides, "--json", "--json") == 0
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_the_list_of_commands_says_of_each_the_first_sentence_of_its_help(name: str) -> None:
+    command = cli.Commands()[name]
+    assert command.get_short_help_str(200) == cli.COMMANDS[name].help
+    assert command.epilog.startswith("Example: tfm" if name != "translate" else "Example: cat")

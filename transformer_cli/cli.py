@@ -1,43 +1,195 @@
-"""The command line `tfm`: its arguments. A command is imported only when it runs."""
+"""The command line `tfm`: which commands there are. The file of a command is imported only when it is used."""
 
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
 from transformer_cli import __version__
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.benchmark import benchmark
-from transformer_cli.commands.arguments.corpora.align import align
-from transformer_cli.commands.arguments.corpora.data import data
-from transformer_cli.commands.arguments.corpora.init import init
-from transformer_cli.commands.arguments.corpora.likelihood import likelihood
-from transformer_cli.commands.arguments.corpora.score import score
-from transformer_cli.commands.arguments.draw import draw
-from transformer_cli.commands.arguments.exercises import exercises
-from transformer_cli.commands.arguments.explain import explain
-from transformer_cli.commands.arguments.models.ablate import ablate
-from transformer_cli.commands.arguments.models.average import average
-from transformer_cli.commands.arguments.models.card import card
-from transformer_cli.commands.arguments.models.export import export
-from transformer_cli.commands.arguments.models.import_model import import_model
-from transformer_cli.commands.arguments.models.info import info
-from transformer_cli.commands.arguments.models.plot import plot
-from transformer_cli.commands.arguments.models.push import push
-from transformer_cli.commands.arguments.models.runs import runs
-from transformer_cli.commands.arguments.next import show_next
-from transformer_cli.commands.arguments.sentence_arguments import (
-    CarefulCommand,
-    CarefulGroup,
-    SentenceCommand,
-)
-from transformer_cli.commands.arguments.serve import serve
-from transformer_cli.commands.arguments.train import train
-from transformer_cli.commands.arguments.translate import translate
-from transformer_cli.commands.arguments.validate import validate
+from transformer_cli.commands.arguments.sentence_arguments import CarefulCommand, SentenceCommand
 from transformer_cli.exits import run_to_exit
 from transformer_cli.torchrun import require_single_process
 
+
+class Entry(NamedTuple):
+    """A command in the list of commands."""
+
+    place: str
+    """Module and name: a function, or a `typer.Typer` with commands of its own."""
+    help: str
+    """The first sentence of its docstring."""
+    example: str = ""
+    """A command line for the end of its help. A `typer.Typer` has its own."""
+    takes_sentences: bool = False
+    """Whether its arguments are sentences, which may begin with a dash."""
+
+
+COMMANDS = {
+    "train": Entry(
+        "transformer_cli.commands.arguments.train:train",
+        "Train a model, or continue its training.",
+        "tfm train --config en-it.yaml --set training.max_steps=500",
+    ),
+    "translate": Entry(
+        "transformer_cli.commands.arguments.translate:translate",
+        "Translate sentences or a document.",
+        "cat in.txt | tfm translate > out.txt",
+        takes_sentences=True,
+    ),
+    "validate": Entry(
+        "transformer_cli.commands.arguments.validate:validate",
+        "Score a run on held-out text.",
+        "tfm validate --split test --json",
+    ),
+    "score": Entry(
+        "transformer_cli.commands.arguments.corpora.score:score",
+        "Score translations in a file against references.",
+        "tfm score out.txt reference.txt",
+    ),
+    "next": Entry(
+        "transformer_cli.commands.arguments.next:show_next",
+        "Show the probabilities of the next token.",
+        """tfm next "Where is the station?" --prefix "Dov'è la" --top 5""",
+        takes_sentences=True,
+    ),
+    "explain": Entry(
+        "transformer_cli.commands.arguments.explain:explain",
+        "Show how the model translates a sentence.",
+        'tfm explain "The red cars are here." --html page.html',
+        takes_sentences=True,
+    ),
+    "likelihood": Entry(
+        "transformer_cli.commands.arguments.corpora.likelihood:likelihood",
+        "Print how probable given translations are.",
+        "tfm likelihood --run en-it --source in.en --target out.it",
+    ),
+    "info": Entry(
+        "transformer_cli.commands.arguments.models.info:info",
+        "Show a run or a config.",
+        "tfm info --run en-it",
+    ),
+    "init": Entry(
+        "transformer_cli.commands.arguments.corpora.init:init",
+        "Write a config for a corpus of your own.",
+        "tfm init phrases.csv, or: tfm init train.en train.it",
+    ),
+    "average": Entry(
+        "transformer_cli.commands.arguments.models.average:average",
+        "Average the weights of several checkpoints of a run.",
+        "tfm average --run en-it --last 5",
+    ),
+    "ablate": Entry(
+        "transformer_cli.commands.arguments.models.ablate:ablate",
+        "Train with and without a part of the model, and compare.",
+        "tfm ablate no-causal-mask",
+    ),
+    "align": Entry(
+        "transformer_cli.commands.arguments.corpora.align:align",
+        "Print which words of given pairs belong together.",
+        "tfm align --source in.en --target in.it",
+    ),
+    "serve": Entry(
+        "transformer_cli.commands.arguments.serve:serve",
+        "Serve translations over HTTP.",
+        "tfm serve --run en-it --port 5000",
+    ),
+    "plot": Entry(
+        "transformer_cli.commands.arguments.models.plot:plot",
+        "Draw the training curves of runs.",
+        "tfm plot en-it en-it-2 --output curves.png",
+    ),
+    "import": Entry(
+        "transformer_cli.commands.arguments.models.import_model:import_model",
+        "Make a run of a model of another program.",
+        "tfm import opus-mt-en-fr --name en-fr",
+    ),
+    "export": Entry(
+        "transformer_cli.commands.arguments.models.export:export",
+        "Write a run in the format of another program.",
+        "tfm export --run en-it --to ctranslate2 --output en-it.ct2",
+    ),
+    "card": Entry(
+        "transformer_cli.commands.arguments.models.card:card",
+        "Print the model card of a run.",
+        "tfm card --run en-it --license cc-by-4.0",
+    ),
+    "push": Entry(
+        "transformer_cli.commands.arguments.models.push:push",
+        "Upload an exported folder to the Hugging Face hub.",
+        "tfm push en-it.hf your-name/en-it",
+    ),
+    "benchmark": Entry(
+        "transformer_cli.commands.arguments.benchmark:benchmark",
+        "Measure how fast this machine trains or translates.",
+        "tfm benchmark --config en-it.yaml --set runtime.threads=1",
+    ),
+    "draw": Entry(
+        "transformer_cli.commands.arguments.draw:draw",
+        "Draw the model, its masks, schedules and batches.",
+        "tfm draw architecture --output architecture.png",
+    ),
+    "exercises": Entry(
+        "transformer_cli.commands.arguments.exercises:exercises",
+        "Write exercises, or check them.",
+        "tfm exercises my-exercises, then: tfm exercises --check my-exercises",
+    ),
+    "data": Entry(
+        "transformer_cli.commands.arguments.corpora.data:data",
+        "Preview a corpus, check it, clean it or get one.",
+    ),
+    "runs": Entry(
+        "transformer_cli.commands.arguments.models.runs:runs",
+        "List, compare and prune the runs of a folder.",
+    ),
+}
+
+
+class Commands(Mapping[str, Any]):
+    """The commands by name, as objects of Typer that parse their arguments; each is imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _imported(name, COMMANDS[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+@cache
+def _imported(name: str, entry: Entry) -> Any:
+    module, attribute = entry.place.split(":")
+    found = getattr(import_module(module), attribute)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, name=name)
+        return get_group(app).commands[name]
+    kind = SentenceCommand if entry.takes_sentences else CarefulCommand
+    app.command(name=name, cls=kind, epilog=f"Example: {entry.example}")(found)
+    return get_command(app)
+
+
+class LazyGroup(TyperGroup):
+    """The group of all commands: its help lists them and imports none."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = Commands()
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands into the help."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
 app = typer.Typer(
+    cls=LazyGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -62,56 +214,6 @@ def _options(
     ] = False,
 ) -> None:
     require_single_process(context.invoked_subcommand)
-
-
-app.command(
-    cls=CarefulCommand, epilog="Example: tfm train --config en-it.yaml --set training.max_steps=500"
-)(train)
-app.command(cls=SentenceCommand, epilog="Example: cat in.txt | tfm translate > out.txt")(translate)
-app.command(cls=CarefulCommand, epilog="Example: tfm validate --split test --json")(validate)
-app.command(cls=CarefulCommand, epilog="Example: tfm score out.txt reference.txt")(score)
-app.command(
-    name="next",
-    cls=SentenceCommand,
-    epilog="""Example: tfm next "Where is the station?" --prefix "Dov'è la" --top 5""",
-)(show_next)
-app.command(
-    cls=SentenceCommand,
-    epilog='Example: tfm explain "The red cars are here." --html page.html',
-)(explain)
-app.command(
-    cls=CarefulCommand,
-    epilog="Example: tfm likelihood --run en-it --source in.en --target out.it",
-)(likelihood)
-app.command(cls=CarefulCommand, epilog="Example: tfm info --run en-it")(info)
-app.command(
-    cls=CarefulCommand, epilog="Example: tfm init phrases.csv, or: tfm init train.en train.it"
-)(init)
-app.command(cls=CarefulCommand, epilog="Example: tfm average --run en-it --last 5")(average)
-app.command(cls=CarefulCommand, epilog="Example: tfm ablate no-causal-mask")(ablate)
-app.command(cls=CarefulCommand, epilog="Example: tfm align --source in.en --target in.it")(align)
-app.command(cls=CarefulCommand, epilog="Example: tfm serve --run en-it --port 5000")(serve)
-app.add_typer(data, name="data", cls=CarefulGroup)
-app.add_typer(runs, name="runs")
-app.command(cls=CarefulCommand, epilog="Example: tfm plot en-it en-it-2 --output curves.png")(plot)
-app.command(
-    name="import", cls=CarefulCommand, epilog="Example: tfm import opus-mt-en-fr --name en-fr"
-)(import_model)
-app.command(
-    cls=CarefulCommand, epilog="Example: tfm export --run en-it --to ctranslate2 --output en-it.ct2"
-)(export)
-app.command(cls=CarefulCommand, epilog="Example: tfm card --run en-it --license cc-by-4.0")(card)
-app.command(cls=CarefulCommand, epilog="Example: tfm push en-it.hf your-name/en-it")(push)
-app.command(
-    cls=CarefulCommand, epilog="Example: tfm benchmark --config en-it.yaml --set runtime.threads=1"
-)(benchmark)
-app.command(cls=CarefulCommand, epilog="Example: tfm draw architecture --output architecture.png")(
-    draw
-)
-app.command(
-    cls=CarefulCommand,
-    epilog="Example: tfm exercises my-exercises, then: tfm exercises --check my-exercises",
-)(exercises)
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import transformer_cli
-from transformer_cli.cli import app
+from transformer_cli.cli import COMMANDS
 
 from ..experiments import essence, write_tiny
 from ..launcher import ENVIRONMENT, Tfm
@@ -21,11 +21,6 @@ from ..launcher import ENVIRONMENT, Tfm
 OTHER = [sys.executable, "-W", "ignore", str(Path(__file__).parents[1] / "other_systems.py")]
 TFM = [sys.executable, "-m", "transformer_cli"]
 ENVIRON = os.environ | ENVIRONMENT
-COMMANDS = [
-    command.name or command.callback.__name__
-    for command in app.registered_commands
-    if command.callback
-]
 LISTING = """\
 import sys
 sys.argv = ["tfm", *{arguments}]

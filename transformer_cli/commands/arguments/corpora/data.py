@@ -13,10 +13,11 @@ from transformer_cli.commands.arguments.options import (
     Overrides,
     set_option,
 )
-from transformer_cli.commands.arguments.sentence_arguments import CarefulCommand
+from transformer_cli.commands.arguments.sentence_arguments import CarefulCommand, CarefulGroup
 from transformer_cli.errors import UsageError
 
 data = typer.Typer(
+    cls=CarefulGroup,
     invoke_without_command=True,
     rich_markup_mode=None,
     help="Preview a corpus, check it, clean it or get one. Shows sentence pairs, what cleaning drops, and tokenizer statistics.",
