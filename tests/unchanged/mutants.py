@@ -30,6 +30,7 @@ from __future__ import annotations
 import argparse
 import ast
 import compileall
+import contextlib
 import copy
 import hashlib
 import json
@@ -156,29 +157,42 @@ def _is_log(node: Any) -> bool:
 
 
 def _changes_at(node: Any) -> Iterator[tuple[str, Any, str]]:
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        yield "comparison", node, _with(node, ops=[COMPARISONS[type(node.ops[0])]()])
-    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS and not _is_text(node):
-        yield "operator", node, _with(node, op=OPERATORS[type(node.op)]())
-    if isinstance(node, ast.AugAssign) and type(node.op) in OPERATORS and not _is_literal(node.value):  # fmt: skip
-        yield "operator", node, _with(node, op=OPERATORS[type(node.op)]()).strip("()")
-    if isinstance(node, ast.BoolOp):
-        other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        yield "and, or", node, _with(node, op=other)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield "removed not", node, f"({ast.unparse(node.operand)})"
+    yield from _operators(node)
     if isinstance(node, ast.Constant):
         yield from _constant(node)
     if isinstance(node, ast.If | ast.While | ast.IfExp) and not _is_not(node.test):
         yield "negation", node.test, f"(not ({ast.unparse(node.test)}))"
-    if isinstance(node, ast.Call) and len(node.args) >= 2:
+    if isinstance(node, ast.Call) and _can_be_swapped(node):
         first, second, *others = node.args
-        is_plain = not any(isinstance(one, ast.Starred) for one in (first, second))
-        called = ast.unparse(node.func)
-        if is_plain and ast.dump(first) != ast.dump(second) and called not in ("isinstance", "issubclass", "getattr", "cast"):  # fmt: skip
-            yield "swapped arguments", node, _with(node, args=[second, first, *others])
+        yield "swapped arguments", node, _with(node, args=[second, first, *others])
     if _can_be_deleted(node):
         yield "removed statement", node, "pass"
+
+
+def _operators(node: Any) -> Iterator[tuple[str, Any, str]]:
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        yield "comparison", node, _with(node, ops=[COMPARISONS[type(node.ops[0])]()])
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS and not _is_text(node):
+        yield "operator", node, _with(node, op=OPERATORS[type(node.op)]())
+    is_added = isinstance(node, ast.AugAssign) and type(node.op) in OPERATORS
+    if is_added and not _is_literal(node.value):
+        yield "operator", node, _with(node, op=OPERATORS[type(node.op)]())[1:-1]
+    if isinstance(node, ast.BoolOp):
+        other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        yield "and, or", node, _with(node, op=other)
+    if _is_not(node):
+        yield "removed not", node, f"({ast.unparse(node.operand)})"
+
+
+def _can_be_swapped(node: ast.Call) -> bool:
+    """Whether the first two arguments differ, and mean different things."""
+    first_two = node.args[:2]
+    return (
+        len(first_two) == 2
+        and not any(isinstance(one, ast.Starred) for one in first_two)
+        and ast.dump(first_two[0]) != ast.dump(first_two[1])
+        and ast.unparse(node.func) not in ("isinstance", "issubclass", "getattr", "cast")
+    )
 
 
 def _with(node: Any, **fields: Any) -> str:
@@ -455,10 +469,8 @@ class Workshop:
 
 def with_children_ended(process: subprocess.Popen[str]) -> None:
     """End what is left of a process and of those that it has started: they are a group of their own."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 
@@ -513,8 +525,12 @@ def read_results(file: Path | None) -> list[dict[str, Any]]:
 
 def tree_of(python: str) -> Path:
     """The tree whose package this Python imports."""
-    code = f"import importlib.util as u; print(u.find_spec('{PACKAGE}').submodule_search_locations[0])"
-    found = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    code = (
+        f"import importlib.util as u; print(u.find_spec('{PACKAGE}').submodule_search_locations[0])"
+    )
+    found = subprocess.run(
+        [python, "-c", code], capture_output=True, text=True, check=True, cwd="/"
+    )
     return Path(found.stdout.strip()).resolve().parent
 
 

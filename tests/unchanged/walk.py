@@ -30,7 +30,6 @@ import threading
 import time
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -256,7 +255,9 @@ def write_docx(path: Path, paragraphs: list[str]) -> None:
 def package_of(python: str) -> Path:
     """The folder of the package that this Python imports."""
     code = "import importlib.util as u; print(u.find_spec('transformer_cli').submodule_search_locations[0])"
-    found = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    found = subprocess.run(
+        [python, "-c", code], capture_output=True, text=True, check=True, cwd="/"
+    )
     return Path(found.stdout.strip())
 
 
@@ -329,7 +330,9 @@ def _say(text: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--python", default=sys.executable, help="of the tree that is measured")
-    parser.add_argument("--package", type=Path, help="its folder; default: what that Python imports")
+    parser.add_argument(
+        "--package", type=Path, help="its folder; default: what that Python imports"
+    )
     parser.add_argument("--walks", nargs="+", choices=WALKS, default=WALKS)
     parser.add_argument("--files", nargs="*", choices=WALKS, help="list the files of these walks, or of all")  # fmt: skip
     parser.add_argument("--json", type=Path, help="also write all that was counted to this file")
