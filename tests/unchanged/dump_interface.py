@@ -318,7 +318,9 @@ def values_of_configs(tree: Path) -> Iterator[Entry]:
 def errors() -> Iterator[Entry]:
     package = importlib.import_module(PACKAGE)
     base = package.TfmError
-    for one in [base, *sorted(set(_subclasses(base)), key=lambda one: one.__name__)]:
+    for one in {base, *_subclasses(base)}:
+        if one.__name__.startswith("_"):
+            continue
         parents = [parent.__name__ for parent in one.__mro__[1:] if issubclass(parent, base)]
         yield entry(f"error: {one.__name__}", {
             "exit_code": one.exit_code, "hint": one.usual_hint, "parents": parents,
@@ -360,6 +362,8 @@ def _signature(value: Any) -> Any:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return "callable"
+    if hasattr(value, "model_fields"):  # a section: its settings are lines of their own
+        return list(signature.parameters)
     return [
         *(f"{one.kind.description}: {one.name}: {_annotation(one.annotation)}"
           + ("" if one.default is one.empty else f" = {_default(one.default)}")
@@ -373,12 +377,18 @@ def _annotation(annotation: Any) -> str:
     if annotation is inspect.Signature.empty:
         return "anything"
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    return re.sub(r"(?:\w+\.)+(\w+)", r"\1", text.replace("'", "").replace('"', ""))
+    return re.sub(
+        r"(?:[A-Za-z_]\w*\.)+([A-Za-z_]\w*)", r"\1", text.replace("'", "").replace('"', "")
+    )
 
 
 def _default(value: Any) -> str:
     text = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
-    return re.sub(r"(?:\w+\.)+(\w+)", r"\1", text) if not isinstance(value, float | str) else text
+    return (
+        re.sub(r"(?:[A-Za-z_]\w*\.)+([A-Za-z_]\w*)", r"\1", text)
+        if not isinstance(value, float | str)
+        else text
+    )
 
 
 # Tensors.
@@ -457,6 +467,9 @@ FILES = {
     "terms.tsv": "station\tstazione\n",
     "page.html": "<p>Where is the <b>station</b>?</p>\n",
     "wrong.yaml": TINY.replace("max_steps", "max_step"),
+    "card/.keep": "",
+    "some.en": SOURCES + SOURCES.splitlines(keepends=True)[0],
+    "some.it": TARGETS + TARGETS.splitlines(keepends=True)[0],
     "twins.en": SOURCES * 20,
     "twins.it": TARGETS * 20,
 }
@@ -509,7 +522,7 @@ CASES = (
     Case("data --config tiny.yaml --json"),
     Case("data --config copied.yaml --json"),
     Case("data check twins.en twins.it --json"),
-    Case("data clean twins.en twins.it --output clean --json"),
+    Case("data clean some.en some.it --output clean --json"),
     Case("data get --list tatoeba --source-language en --target-language it --json"),
     Case("ablate --json"),
     Case("plot tiny --json"),
@@ -578,16 +591,17 @@ def ended_commands(tree: Path) -> Iterator[Entry]:
         folder = Path(name).resolve()
         os.chdir(folder)
         for file, text in FILES.items():
+            Path(file).parent.mkdir(exist_ok=True)
             Path(file).write_text(text, encoding="utf-8")
         for case in CASES:
             before = _files_in(folder)
             code, out, talk = run(_words(case.command, tree), case.input)
             left = sorted(_known_name(file) for file in _files_in(folder) - before)
             value = {"exit_code": code, "files": left}
-            if case.reads_json:
-                value["keys"] = shape_of(parsed_json(out)) if code == 0 else talk
-            elif code:
-                value["talk"] = talk
+            if case.reads_json and out:
+                value["keys"] = shape_of(parsed_json(out))
+            if code:
+                value["talk"] = talk.splitlines()
             yield entry(f"run: {case.command}", value)
         for command in MISTAKES:
             code, out, talk = run(_words(command, tree))
@@ -722,10 +736,10 @@ def all_entries(tree: Path) -> Iterator[Entry]:
 
 
 def as_lines(entries: Iterable[Entry]) -> list[str]:
-    lines = sorted(json.dumps(one, sort_keys=True, ensure_ascii=False) for one in entries)
-    names = [json.loads(line)["what"] for line in lines]
+    ordered = sorted(entries, key=lambda one: one["what"])
+    names = [one["what"] for one in ordered]
     assert len(set(names)) == len(names), {name for name in names if names.count(name) > 1}
-    return lines
+    return [json.dumps({"what": one["what"], "value": one["value"]}, ensure_ascii=False) for one in ordered]  # fmt: skip
 
 
 def dump(python: str) -> list[str]:
