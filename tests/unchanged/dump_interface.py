@@ -1,7 +1,8 @@
 """Everything that a user can see of `tfm`, one JSON object per line: to prove that a change of the inside changed none of it.
 
     python tests/unchanged/dump_interface.py                # prints the lines, sorted
-    python tests/unchanged/dump_interface.py --check        # prints what differs from interface.jsonl.gz; 1 if anything does
+    python tests/unchanged/dump_interface.py --check        # prints what differs from interface.jsonl.gz
+    python tests/unchanged/dump_interface.py --check --quick       # the same without the lines of commands that are run
     python tests/unchanged/dump_interface.py --write        # replaces interface.jsonl.gz: only if a change is wanted
     python tests/unchanged/dump_interface.py --python /path/to/another/tree/.venv/bin/python --check
 
@@ -721,7 +722,10 @@ def import_everything() -> None:
             importlib.import_module(module.name)
 
 
-def all_entries(tree: Path) -> Iterator[Entry]:
+OF_RUNS = ("run: ", "mistake: ", "inside ")
+
+
+def all_entries(tree: Path, *, is_quick: bool) -> Iterator[Entry]:
     parts: tuple[Callable[[], Iterator[Entry]], ...] = (
         lambda: commands(root_command()),
         settings,
@@ -731,7 +735,7 @@ def all_entries(tree: Path) -> Iterator[Entry]:
         lambda: tensors_of_new_models(tree),
         lambda: ended_commands(tree),
     )
-    for part in parts:
+    for part in parts[:-1] if is_quick else parts:
         yield from part()
 
 
@@ -742,13 +746,14 @@ def as_lines(entries: Iterable[Entry]) -> list[str]:
     return [json.dumps({"what": one["what"], "value": one["value"]}, ensure_ascii=False) for one in ordered]  # fmt: skip
 
 
-def dump(python: str) -> list[str]:
-    """The lines of the tree whose Python this is."""
+def dump(python: str, *, is_quick: bool) -> list[str]:
+    """The lines of the tree whose Python this is; without those of commands that are run, if it must be quick."""
     environment = os.environ | {
         "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "COLUMNS": "100",
         "PYTHONWARNINGS": "ignore", "LC_ALL": "C.UTF-8", "CUDA_VISIBLE_DEVICES": "",
     }  # fmt: skip
-    ended = subprocess.run([python, str(Path(__file__).resolve()), "--inside"], env=environment, text=True, capture_output=True, check=False, cwd="/")  # fmt: skip
+    command = [python, str(Path(__file__).resolve()), "--inside", *["--quick"] * is_quick]
+    ended = subprocess.run(command, env=environment, text=True, capture_output=True, check=False, cwd="/")  # fmt: skip
     if ended.returncode:
         sys.exit(f"the dump ended with {ended.returncode}:\n{ended.stderr}")
     return ended.stdout.splitlines()
@@ -822,20 +827,28 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable, help="of the tree that is dumped")
     parser.add_argument("--check", action="store_true", help="compare with the reference")
     parser.add_argument("--write", action="store_true", help="make this the reference")
+    parser.add_argument(
+        "--quick", action="store_true", help="run no commands: seconds instead of minutes"
+    )
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside:
         package = importlib.import_module(PACKAGE)
         assert package.__file__ is not None
-        _say(as_lines(all_entries(Path(package.__file__).resolve().parents[1])))
+        tree = Path(package.__file__).resolve().parents[1]
+        _say(as_lines(all_entries(tree, is_quick=options.quick)))
         return
-    lines = dump(options.python)
+    if options.write and options.quick:
+        parser.error("the reference needs all lines: leave out --quick")
+    lines = dump(options.python, is_quick=options.quick)
     if options.write:
         text = "".join(f"{line}\n" for line in lines).encode()
         REFERENCE.write_bytes(gzip.compress(text, compresslevel=9, mtime=0))
         _say([f"{REFERENCE}: {len(lines)} lines, {REFERENCE.stat().st_size:,} bytes"])
     elif options.check:
         before = gzip.decompress(REFERENCE.read_bytes()).decode().splitlines()
+        if options.quick:
+            before = [line for line in before if not json.loads(line)["what"].startswith(OF_RUNS)]
         found = differences(before, lines, allowed_differences(ALLOWED.read_text(encoding="utf-8")))
         _say([*found, f"{len(found)} differences in {len(before)} lines"])
         sys.exit(1 if found else 0)

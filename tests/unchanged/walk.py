@@ -280,14 +280,18 @@ def num_lines(package: Path, files: list[str]) -> int:
 
 
 def part_of(result: dict[str, Any], folder: str) -> dict[str, Any]:
-    """What was counted in one folder; of the arrows, those that stay in it."""
+    """What was counted in the folders of one name, wherever they lie; of the arrows, those that stay in them."""
+
+    def lies_in(name: str) -> bool:
+        return f"/{folder}" in f"/{name}"
+
     return {
         **{
-            kind: [name for name in result[kind] if name.startswith(folder)]
+            kind: [name for name in result[kind] if lies_in(name)]
             for kind in ("files", "with_classes", "functions")
         },
         **{
-            kind: [pair for pair in result[kind] if all(end.startswith(folder) for end in pair)]
+            kind: [pair for pair in result[kind] if all(lies_in(end) for end in pair)]
             for kind in ("arrows", "direct_arrows")
         },
     }
