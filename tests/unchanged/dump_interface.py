@@ -1,9 +1,9 @@
 """Everything that a user can see of `tfm`, one JSON object per line: to prove that a change of the inside changed none of it.
 
-    python tests/unchanged/dump_interface.py                # prints the lines, sorted
-    python tests/unchanged/dump_interface.py --check        # prints what differs from interface.jsonl.gz
-    python tests/unchanged/dump_interface.py --check --quick       # the same without the lines of commands that are run
-    python tests/unchanged/dump_interface.py --write        # replaces interface.jsonl.gz: only if a change is wanted
+    python tests/unchanged/dump_interface.py                    # prints the lines, sorted
+    python tests/unchanged/dump_interface.py --check            # prints what differs from interface.jsonl.gz
+    python tests/unchanged/dump_interface.py --check --quick    # the same without the lines of commands that are run
+    python tests/unchanged/dump_interface.py --write            # replaces interface.jsonl.gz: only if a change is wanted
     python tests/unchanged/dump_interface.py --python /path/to/another/tree/.venv/bin/python --check
 
 A line has a name (`what`) and a value. There are lines for every command, option and argument with its help; every setting
@@ -17,7 +17,7 @@ spaces or more, `#` and the reason. `--check` leaves these out.
 
 Nothing here knows where a module of the package lies: the commands come from the command line itself, the settings from the
 class of what `load_config` returns, the errors from the subclasses of `TfmError`, all else from files and outputs.
-It takes about one minute of one core. Packages of other versions (typer, pydantic) change texts: compare with the same ones.
+It takes a minute or two of one core. Packages of other versions (typer, pydantic) change texts: compare with the same ones.
 """
 
 from __future__ import annotations
