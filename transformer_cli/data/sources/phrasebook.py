@@ -1,14 +1,14 @@
 """The built-in English-Italian corpus: a compressed table of sentence pairs in the package.
 
 A grammar made the table once; docs/phrasebook.md says how. Each row has the split, the English
-sentence and its Italian translation. The rows of each split are in the order in which it is read.
+sentence and its Italian translation. The rows of a split stand together, in the order in which they are read.
 """
 
 import lzma
 from collections.abc import Iterator
 from hashlib import sha256
 from importlib.resources import files
-from itertools import islice
+from itertools import dropwhile, islice, takewhile
 
 from transformer_cli.config import SplitName
 from transformer_cli.data.pairs import SentencePair
@@ -60,8 +60,8 @@ def _require_pairs(num_pairs: int) -> None:
 
 def _rows(split: SplitName) -> Iterator[SentencePair]:
     table = files("transformer_cli.data.sources").joinpath("phrasebook.tsv.xz")
-    with table.open("rb") as file, lzma.open(file, "rt", encoding="utf-8", newline="\n") as rows:
-        for row in rows:
-            name, source, target = row.rstrip("\n").split("\t")
-            if name == split:
-                yield SentencePair(source, target)
+    with table.open("rb") as file, lzma.open(file, "rt", encoding="utf-8", newline="\n") as lines:
+        rows = (line.rstrip("\n").split("\t") for line in lines)
+        from_split = dropwhile(lambda row: row[0] != split, rows)
+        for _, source, target in takewhile(lambda row: row[0] == split, from_split):
+            yield SentencePair(source, target)
