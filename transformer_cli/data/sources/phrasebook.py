@@ -8,6 +8,7 @@ import lzma
 from collections.abc import Iterator
 from hashlib import sha256
 from importlib.resources import files
+from io import TextIOWrapper
 from itertools import dropwhile, islice, takewhile
 
 from transformer_cli.config import SplitName
@@ -60,7 +61,8 @@ def _require_pairs(num_pairs: int) -> None:
 
 def _rows(split: SplitName) -> Iterator[SentencePair]:
     table = files("transformer_cli.data.sources").joinpath("phrasebook.tsv.xz")
-    with table.open("rb") as file, lzma.open(file, "rt", encoding="utf-8", newline="\n") as lines:
+    with table.open("rb") as file, lzma.open(file) as content:
+        lines = TextIOWrapper(content, encoding="utf-8", newline="\n")
         rows = (line.rstrip("\n").split("\t") for line in lines)
         from_split = dropwhile(lambda row: row[0] != split, rows)
         for _, source, target in takewhile(lambda row: row[0] == split, from_split):
