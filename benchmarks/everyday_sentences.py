@@ -3,16 +3,16 @@
     tfm train --config en-it.yaml
     python benchmarks/everyday_sentences.py --run en-it
 
-The sentences stand in transformer_cli/phrasebook/everyday_sentences.tsv. They were written without a look at
-the grammar, and no training split contains one of them. Each line is "right" where the translation
+The sentences stand in benchmarks/everyday_sentences.tsv. They were written without a look at the grammar that
+generated the corpus, and no split contains one of them. Each line is "right" where the translation
 equals an accepted one. Other lines are marked "READ": a person must judge them, because no list is complete.
 """
 
 import argparse
 import sys
+from pathlib import Path
 
 from transformer_cli import load_translator
-from transformer_cli.phrasebook.generation import everyday_sentences
 
 
 def main() -> None:
@@ -28,6 +28,13 @@ def main() -> None:
         hint = "" if is_right else f"   ({' / '.join(accepted[english])})"
         sys.stdout.write(f"{mark}  {english}  ->  {translation.text}{hint}\n")
     sys.stdout.write(f"{num_right} of {len(accepted)} equal an accepted translation\n")
+
+
+def everyday_sentences() -> dict[str, list[str]]:
+    """English sentences that no split contains, each with the Italian ones that are right."""
+    text = Path(__file__).with_suffix(".tsv").read_text(encoding="utf-8")
+    rows = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+    return {row[0]: row[1:] for row in rows}
 
 
 if __name__ == "__main__":

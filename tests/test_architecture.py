@@ -15,7 +15,6 @@ HEIGHTS = {
     "escaping": 0,
     "extras": 1,
     "kernels": 1,
-    "phrasebook": 0,
     "signals": 0,
     "config": 1,
     "memory": 1,

@@ -16,17 +16,16 @@ from transformer_cli.config.text_settings import CleaningConfig
 from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.selection.cleaning import CleaningReport, clean
+from transformer_cli.data.sources.phrasebook import read_phrasebook
 from transformer_cli.data.survey import Wishes, in_words
 from transformer_cli.errors import CannotCreateError, DataError, UsageError
-from transformer_cli.phrasebook import generate_split
 from transformer_cli.training.callbacks.plan import Plan, Vocabulary, warnings
 
 from ..launcher import Tfm
 
 
 def phrases(num_pairs: int) -> list[tuple[str, str]]:
-    found = generate_split("train", num_pairs=num_pairs, seed=1)
-    return [(pair.source, pair.target) for pair in found]
+    return [(pair.source, pair.target) for pair in read_phrasebook("train", num_pairs)]
 
 
 def csv(rows: Iterable[Sequence[str]], delimiter: str = ",") -> str:

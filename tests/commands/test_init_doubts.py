@@ -8,11 +8,11 @@ import pytest
 from transformer_cli.commands.new_config import write_config
 from transformer_cli.config import load_config
 from transformer_cli.data.preparation import prepare_data
+from transformer_cli.data.sources.phrasebook import read_phrasebook
 from transformer_cli.data.survey import Wishes
 from transformer_cli.errors import DataError, UsageError
-from transformer_cli.phrasebook import generate_split
 
-PAIRS = [(pair.source, pair.target) for pair in generate_split("train", num_pairs=60, seed=1)]
+PAIRS = [(pair.source, pair.target) for pair in read_phrasebook("train", 60)]
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_a_title_above_the_table_is_refused(folder: Path) -> None:
 def test_the_pairs_of_each_split_are_told_as_training_will_find_them(
     folder: Path, num_pairs: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pairs = generate_split("train", num_pairs=num_pairs, seed=1)
+    pairs = read_phrasebook("train", num_pairs)
     rows = [(pair.source, pair.target) for pair in pairs]
     (folder / "a.tsv").write_text(table(*rows, *rows[:9]), encoding="utf-8")
     init("a.tsv")

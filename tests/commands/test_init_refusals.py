@@ -9,11 +9,11 @@ import pytest
 
 from transformer_cli.commands.new_config import write_config
 from transformer_cli.config import load_config
+from transformer_cli.data.sources.phrasebook import read_phrasebook
 from transformer_cli.data.survey import Wishes
 from transformer_cli.errors import CannotCreateError, DataError, UsageError
-from transformer_cli.phrasebook import generate_split
 
-PAIRS = [(pair.source, pair.target) for pair in generate_split("train", num_pairs=60, seed=1)]
+PAIRS = [(pair.source, pair.target) for pair in read_phrasebook("train", 60)]
 
 
 @pytest.fixture

@@ -4,15 +4,12 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from transformer_cli.phrasebook import generate_split
+from transformer_cli.data.sources.phrasebook import read_phrasebook
 
 
 @cache
 def _pairs(number: int) -> tuple[tuple[str, str], ...]:
-    found = dict.fromkeys(
-        (pair.source, pair.target) for pair in generate_split("train", num_pairs=number, seed=1)
-    )
-    return tuple(found)
+    return tuple((pair.source, pair.target) for pair in read_phrasebook("train", number))
 
 
 def clean_lines(number: int) -> tuple[list[str], list[str]]:

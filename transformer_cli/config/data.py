@@ -77,9 +77,10 @@ class PhrasebookData(LanguageData):
     """The built-in English-Italian corpus."""
 
     source: Literal["phrasebook"] = "phrasebook"
-    """phrasebook: sentences that a grammar generates; needs no file."""
+    """phrasebook: sentence pairs that are part of the package; needs no file."""
+    # More than there are is refused where pairs are read: trained models of earlier versions had more, and translate.
     num_pairs: Annotated[int, Field(strict=True, ge=1, le=10_000_000)] = 60_000
-    """Number of training pairs, all distinct."""
+    """Number of training pairs: the first ones of the 60,000 that there are."""
     source_language: Literal["en"] = "en"
     """English."""
     target_language: Literal["it"] = "it"

@@ -169,6 +169,12 @@ def refusal(folder: Path, before: Mapping[str, str], now: Mapping[str, str]) -> 
     """The error for data that differs from the data on which a run was trained."""
     lines = "".join(f"\n    {line}" for line in changes(before, now))
     hint = "undo the change; or continue with the changed data: --accept-data-change"
+    if _has_other_built_in_pairs(before, now):
+        hint = (
+            "an earlier version of tfm generated the built-in pairs of this run from its seed; this version has other "
+            "pairs, the same for every seed. Continue the run with that version, or with the pairs of this one: "
+            "--accept-data-change"
+        )
     if any(line.strip().startswith(COMMIT_OF) for line in lines.splitlines()):
         hint += "; to stay with the earlier commit, also give it as data.corpora.N.revision"
     if needs_other_tokenizers(before, now):
@@ -176,6 +182,14 @@ def refusal(folder: Path, before: Mapping[str, str], now: Mapping[str, str]) -> 
     return DataError(
         f"{folder}: the data differs from the data on which this run was trained:{lines}", hint=hint
     )
+
+
+def _has_other_built_in_pairs(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Whether as many pairs of the built-in corpus are other ones."""
+    names = ("phrasebook", "data.num_pairs")
+    return all(name in before.keys() & now.keys() for name in names) and [
+        before[name] == now[name] for name in names
+    ] == [False, True]
 
 
 def _short(value: str) -> str:

@@ -133,8 +133,6 @@ def test_the_built_in_corpus_is_read_like_any_other() -> None:
     report = ReadingReport()
     pairs = _pairs(data, report=report)
     assert len(set(pairs)) == report.num_read == 20
-    assert set(pairs) != set(read_pairs(data, "train", seed=2))
-    assert fingerprint(data, seed=1) != fingerprint(data, seed=2)
 
 
 SPLITS = ("train", "validation", "test")

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator, Sequence
 from functools import cache
-from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from transformer_cli.config import (
     SplitName,
 )
 from transformer_cli.data.pairs import ReadingReport, SentencePair
-from transformer_cli.data.sources import sequences
+from transformer_cli.data.sources import phrasebook, sequences
 from transformer_cli.data.sources.hub import fingerprint_hub, hub_files, read_hub
 from transformer_cli.data.sources.local_files import (
     fingerprint_files,
@@ -25,7 +24,7 @@ from transformer_cli.data.sources.local_files import (
     stored_files,
 )
 from transformer_cli.data.sources.splits import draw_split
-from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.errors import DataError
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +43,7 @@ def read_pairs(
     """Yield the pairs of one split in the order of the corpora, not cleaned.
 
     Args:
-        seed: random seed of generated corpora; files and the hub do not use it.
+        seed: random seed of generated sequences; the other corpora do not use it.
         report: counts the pairs that are read, skipped or unusual.
         report_of_drawn: the same for corpora without `split`, which are read for every split; None:
             `report` counts them too.
@@ -62,7 +61,12 @@ def read_pairs(
     report = ReadingReport() if report is None else report
     if isinstance(data, PhrasebookData | SequencesData):
         _, *reverse = range(len(data.directions))
-        for pair in _generated_pairs(data, split, seed):
+        built_in = (
+            phrasebook.read_phrasebook(split, data.num_pairs)
+            if isinstance(data, PhrasebookData)
+            else sequences.generate_sequences(data, split, seed=seed)
+        )
+        for pair in built_in:
             report.num_read += 1
             yield pair
             yield from _reversed(pair, reverse)
@@ -98,10 +102,12 @@ def fingerprint(data: DataConfig, *, seed: int, split: SplitName | None = None) 
         split: only the sources of the pairs of this split; None: all.
     """
     if isinstance(data, PhrasebookData):
-        from transformer_cli import phrasebook
-
-        text = f"{phrasebook.fingerprint()} {data.num_pairs} {seed}"
-        return {"phrasebook": sha256(text.encode()).hexdigest()}
+        # Its other splits are the same for every run.
+        return (
+            {"phrasebook": phrasebook.fingerprint(data.num_pairs)}
+            if split in (None, "train")
+            else {}
+        )
     if isinstance(data, SequencesData):
         return {f"sequences: {data.task}": sequences.fingerprint(data, seed=seed)}
     digests: dict[str, str] = {}
@@ -126,21 +132,6 @@ def local_files(data: DataConfig) -> dict[str, Path]:
         else:
             files |= hub_files(data, index)
     return files
-
-
-def _generated_pairs(
-    data: PhrasebookData | SequencesData, split: SplitName, seed: int
-) -> Iterator[SentencePair]:
-    if isinstance(data, SequencesData):
-        yield from sequences.generate_sequences(data, split, seed=seed)
-        return
-    from transformer_cli.phrasebook import generate_split
-
-    try:
-        for generated in generate_split(split, num_pairs=data.num_pairs, seed=seed):
-            yield SentencePair(generated.source, generated.target)
-    except ValueError as error:
-        raise ConfigError(f"data.num_pairs: {error}") from error
 
 
 def _corpus_pairs(

@@ -1,1 +1,0 @@
-"""Phrases and clauses, built in both languages at once from randomly chosen words."""

@@ -1,1 +1,0 @@
-"""Sentence patterns with two or more clauses."""

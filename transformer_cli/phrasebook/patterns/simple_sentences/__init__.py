@@ -1,1 +1,0 @@
-"""Sentence patterns with one clause, one file for each verb or structure."""

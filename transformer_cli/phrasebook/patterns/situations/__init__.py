@@ -1,1 +1,0 @@
-"""Sentence patterns of everyday situations: travel, directions, small talk."""
