@@ -9,7 +9,7 @@ from typing import Any
 from transformer_cli.checkpoint import Checkpoint, Checkpoints, load_tokenizers
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import IMPORTED
-from transformer_cli.config import Config, load_config, to_yaml
+from transformer_cli.config import Config, load_stored_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.data.shared_data import take_over
 from transformer_cli.data.streaming.resumable import is_streaming
@@ -19,7 +19,7 @@ from transformer_cli.memory import return_freed_memory
 from transformer_cli.runtime import Machine, environment
 from transformer_cli.storage import replace_file
 from transformer_cli.training.batch_size import with_fitting_batches, with_recorded_batches
-from transformer_cli.training.config_changes import accept_changes
+from transformer_cli.training.config_changes import accept_changes, with_recorded_cleaning
 from transformer_cli.training.initial_weights import (
     INIT_FROM,
     InitialModel,
@@ -80,8 +80,8 @@ def _opened(
         raise _refusal_to_continue(folder, config)
     [has_begun] = processes.any_of(newest is not None)
     if has_begun and folder.config_file.exists():
-        before = load_config(folder.config_file)
-        config = with_recorded_batches(config, before)
+        before = load_stored_config(folder.config_file)
+        config = with_recorded_cleaning(with_recorded_batches(config, before), before)
         if newest is not None:
             for change in accept_changes(
                 before, config, step=newest.step, accept_data_change=accept_data_change

@@ -14,6 +14,7 @@ from transformer_cli.decoding.engine import ExplainingEngine, Request, TokenIds
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
+from transformer_cli.text.normalization import with_plain_spaces
 from transformer_cli.text.protected.spans import SpanKind, find_spans
 
 if TYPE_CHECKING:  # numpy is imported where it computes: a translation by CTranslate2 does without
@@ -51,11 +52,23 @@ class TextAligner:
         pipeline = self.pipeline
         languages = pipeline.languages
         sources = [
-            self._side(source, pipeline.source_ids, pipeline.source_tokenizer, languages.source)
+            self._side(
+                source,
+                pipeline.normalize_source,
+                pipeline.source_ids,
+                pipeline.source_tokenizer,
+                languages.source,
+            )
             for source, _ in pairs
         ]
         targets = [
-            self._side(target, pipeline.target_ids, pipeline.target_tokenizer, languages.target)
+            self._side(
+                target,
+                pipeline.normalize_target,
+                pipeline.target_ids,
+                pipeline.target_tokenizer,
+                languages.target,
+            )
             for _, target in pairs
         ]
         explanations = self.engine.explain(
@@ -73,20 +86,39 @@ class TextAligner:
     def _side(
         self,
         text: str,
+        normalize: Callable[[str], str],
         ids_of: Callable[[str], TokenIds],
         tokenizer: Tokenizer,
         language: str,
     ) -> _Side:
-        read = self.pipeline.normalize(text)
+        read = normalize(text)
         ids = ids_of(read)[: self.pipeline.max_length]
         spans = spans_in_line(ids, read, 0, tokenizer)
         if has_spaces(language):
             # Normalisation changes words, but not their number, except for words of control characters.
             words, read_words = word_spans(text), word_spans(read)
-            kept = [words[number] for number in kept_words(self.pipeline, text)]
+            kept = [words[number] for number in kept_words(normalize, text)]
             return _Side(ids, kept, words_at(spans, read_words))
-        tokens = sorted({span for span in spans if span[1] > span[0] >= 0}) if read == text else []
-        return _Side(ids, tokens, words_at(spans, tokens))
+        places = _places_in(text, read)
+        if places is None:
+            return _Side(ids, [], words_at(spans, []))
+        tokens = sorted({span for span in spans if span[1] > span[0] >= 0})
+        as_given = [(places[start], places[end - 1] + 1) for start, end in tokens]
+        return _Side(ids, as_given, words_at(spans, tokens))
+
+
+def _places_in(text: str, read: str) -> Sequence[int] | None:
+    """For each character of a normalised text, its place in the text as given; None if NFC has composed characters."""
+    if read == text:
+        return range(len(text))
+    places: list[int] = []
+    place = 0
+    for character in read:
+        while place < len(text) and with_plain_spaces(text[place]) != character:
+            place += 1
+        places.append(place)
+        place += 1
+    return places if not places or places[-1] < len(text) else None
 
 
 def _links(
