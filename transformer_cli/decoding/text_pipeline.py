@@ -29,6 +29,7 @@ from transformer_cli.text.normalization import (
     may_be_invisible,
     normalize,
     normalize_invisible,
+    reads_without_invisible,
 )
 from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
 from transformer_cli.text.spelling.known_spellings import KnownSpellings
@@ -194,13 +195,9 @@ class TextPipeline:
 
     @property
     def removes_invisible(self) -> bool:
-        """Whether source text is read without invisible characters, and with plain spaces.
-
-        Runs of earlier versions do not have the setting (None): their models have hardly seen such characters, so they read
-        text without them, too. An imported SentencePiece tokenizer has its own normalisation.
-        """
-        is_switched_off = self.data.cleaning.normalize_invisible is False
-        return not is_switched_off and not self.source_tokenizer.parts.layout.is_sentencepiece
+        """Whether source text is read without invisible characters, and with plain spaces."""
+        is_sentencepiece = self.source_tokenizer.parts.layout.is_sentencepiece
+        return reads_without_invisible(self.data.cleaning, is_sentencepiece=is_sentencepiece)
 
     def normalize_source(self, text: str) -> str:
         """Normalise source text as before training."""

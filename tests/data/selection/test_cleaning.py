@@ -20,6 +20,7 @@ from transformer_cli.errors import DataError
 
 GOOD = SentencePair("The sea is blue.", "Il mare è blu.")
 NO_RULES = CleaningConfig(
+    normalize_invisible=False,
     normalize_unicode=False,
     remove_control_characters=False,
     drop_empty=False,
@@ -99,7 +100,9 @@ def test_words_are_counted_exactly_however_short(limit: int, num_words: int, spa
 
 def test_rules_are_reported_in_the_order_in_which_they_apply() -> None:
     _, report = _clean([GOOD], CleaningConfig(min_words=1), held_out=frozenset([b"x"]))
-    assert list(report.altered) == ["remove_control_characters", "normalize_unicode"]
+    assert list(report.altered) == [
+        *("remove_control_characters", "normalize_invisible", "normalize_unicode")
+    ]
     assert list(report.dropped) == [
         *("drop_empty", "drop_equal", "min_words", "max_words", "max_characters"),
         *("max_length_ratio", "leakage", "drop_duplicates"),

@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from transformer_cli.decoding.details.details_of_lines import kept_words, spans_in_line
-from transformer_cli.decoding.details.word_links import Span, linked_words, word_spans, words_at
+from transformer_cli.decoding.details.word_links import (
+    Span,
+    linked_words,
+    places_as_given,
+    word_spans,
+    words_at,
+)
 from transformer_cli.decoding.engine import ExplainingEngine, Request, TokenIds
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.languages import has_spaces
-from transformer_cli.text.normalization import with_plain_spaces
 from transformer_cli.text.protected.spans import SpanKind, find_spans
 
 if TYPE_CHECKING:  # numpy is imported where it computes: a translation by CTranslate2 does without
@@ -99,26 +104,12 @@ class TextAligner:
             words, read_words = word_spans(text), word_spans(read)
             kept = [words[number] for number in kept_words(normalize, text)]
             return _Side(ids, kept, words_at(spans, read_words))
-        places = _places_in(text, read)
+        places = places_as_given(text, read)
         if places is None:
             return _Side(ids, [], words_at(spans, []))
         tokens = sorted({span for span in spans if span[1] > span[0] >= 0})
         as_given = [(places[start], places[end - 1] + 1) for start, end in tokens]
         return _Side(ids, as_given, words_at(spans, tokens))
-
-
-def _places_in(text: str, read: str) -> Sequence[int] | None:
-    """For each character of a normalised text, its place in the text as given; None if NFC has composed characters."""
-    if read == text:
-        return range(len(text))
-    places: list[int] = []
-    place = 0
-    for character in read:
-        while place < len(text) and with_plain_spaces(text[place]) != character:
-            place += 1
-        places.append(place)
-        place += 1
-    return places if not places or places[-1] < len(text) else None
 
 
 def _links(
