@@ -15,7 +15,7 @@ from transformer_cli.config import (
     DecodingConfig,
     RuntimeConfig,
     SequencesData,
-    load_config,
+    load_stored_config,
 )
 from transformer_cli.config.loading import override_settings
 from transformer_cli.config.overridable import Command, commands_that_take, overridable_setting
@@ -286,4 +286,4 @@ def _with_own_paths(trained: TrainedFiles) -> Config:
     run = RunFolder.of_checkpoint(trained.folder)
     if run is None or not run.config_file.is_file():
         return trained.config
-    return trained.config.model_copy(update={"data": load_config(run.config_file).data})
+    return trained.config.model_copy(update={"data": load_stored_config(run.config_file).data})

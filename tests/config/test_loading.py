@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.config import Config, load_config, shipped_configs, to_yaml
+from transformer_cli.config import Config, load_config, load_stored_config, shipped_configs, to_yaml
 from transformer_cli.config.loading import check_settings
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.config.section import meanings
@@ -308,3 +308,24 @@ def test_shares_that_leave_nothing_for_training_are_refused(tmp_path: Path, spli
         return
     with pytest.raises(ConfigError, match="1 together, so no training pair is left"):
         load_config(config, shares)
+
+
+def test_a_setting_that_an_earlier_version_did_not_write_is_as_that_version_worked(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "config.yaml"
+    for text in (MINIMAL, MINIMAL.replace("phrasebook}", "phrasebook, cleaning: {max_words: 9}}")):
+        file.write_text(text)
+        assert load_stored_config(file).data.cleaning.normalize_invisible is None
+        assert load_config(file).data.cleaning.normalize_invisible is True  # for a new run
+    for config in (load_config(file), load_stored_config(file)):
+        file.write_text(to_yaml(config))
+        assert load_stored_config(file) == config
+
+
+def test_an_imported_tokenizer_normalises_its_text_itself(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(MINIMAL)
+    assert load_config(file).cleaning.normalize_invisible is True
+    imported = load_config(file, ["tokenizer.kind=sentencepiece", "training.init_from=b"])
+    assert imported.cleaning.normalize_invisible is False

@@ -74,6 +74,29 @@ def test_the_reverse_of_a_held_out_pair_never_gets_into_training(tmp_path: Path)
     assert not kept & set(held_out)
 
 
+def test_a_text_is_changed_where_it_is_the_source_and_stays_where_it_is_the_target(
+    tmp_path: Path,
+) -> None:
+    rows = [(f"a\u00a0cat of {n} ye\u00adars", f"un\u00a0gatto di {n} anni") for n in range(60)]
+    corpus = write(tmp_path / "a.tsv", rows)
+    data = prepare_data(config(tmp_path, corpus, both_directions=True), tmp_path / "data")
+    plain = {side.replace("\u00a0", " ").replace("\u00ad", "") for row in rows for side in row}
+    for pairs in (data.train_text(), data.validation):
+        for pair in pairs:
+            assert pair.source in plain
+            assert "\u00a0" in pair.target
+
+
+def test_the_reverse_of_a_held_out_pair_is_found_whatever_its_spaces(tmp_path: Path) -> None:
+    rows = [(source.replace(" ", "\u00a0"), f"{target}\u00ad") for source, target in ROWS]
+    validation = write(tmp_path / "val.tsv", rows[:40]) | {"split": "validation"}
+    train = write(tmp_path / "train.tsv", [(target, source) for source, target in rows])
+    train |= {"split": "train", "source_language": "it", "target_language": "en"}
+    train_too = write(tmp_path / "more.tsv", [("a dog", "un cane")]) | {"split": "train"}
+    data = prepare_data(config(tmp_path, validation, train, train_too), tmp_path / "data")
+    assert data.report.num_pairs["train"] == 300 - 40 + 1
+
+
 def test_ids_begin_with_the_tag_of_the_target_language(tmp_path: Path) -> None:
     corpus = write(tmp_path / "a.tsv", ROWS)
     prepared = prepare_data(config(tmp_path, corpus, both_directions=True), tmp_path / "data")

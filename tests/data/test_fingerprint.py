@@ -34,6 +34,10 @@ def corpus(tmp_path: Path) -> Path:
 # What is changed -> whether that decides the ids, and the name that the message gives.
 CHANGED: dict[str, tuple[dict[str, Any], str | None]] = {
     "cleaning": ({"data": {"cleaning": {"max_words": 9}}}, "data.cleaning.max_words"),
+    "invisible characters": (
+        {"data": {"cleaning": {"normalize_invisible": False}}},
+        "data.cleaning.normalize_invisible",
+    ),
     "share": ({"data": {"validation_share": 0.1}}, "data.validation_share"),
     "tokenizer": ({"tokenizer": {"kind": "bpe"}}, "tokenizer.kind"),
     "length": ({"model": {"max_length": 9}}, "model.max_length"),
@@ -70,6 +74,12 @@ def test_a_corpus_may_move_but_not_change(
     (line,) = changes(before, fingerprint(config_of(elsewhere)))
     assert line.startswith("a.tsv: was ")
     assert "..., now " in line
+
+
+def test_a_run_of_an_earlier_version_has_the_fingerprint_that_it_had(corpus: Path) -> None:
+    as_it_began = {"data": {"cleaning": {"normalize_invisible": None}}}
+    assert "data.cleaning.normalize_invisible" not in fingerprint(config_of(corpus, **as_it_began))
+    assert "data.cleaning.normalize_invisible" in fingerprint(config_of(corpus))
 
 
 def test_generated_data_depend_on_the_seed() -> None:

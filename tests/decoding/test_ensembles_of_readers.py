@@ -128,7 +128,7 @@ def test_the_coverage_penalty_counts_the_attention_on_the_tokens_of_the_first_mo
 @given(text=st.text(max_size=30))
 def test_a_text_is_read_as_if_it_were_given_to_the_model_alone(text: str) -> None:
     one, other = READERS[0].pipeline, READERS[1].pipeline
-    text = one.normalize(text)
+    text = one.normalize_source(text)
     reading = SourceReading(one.source_tokenizer, other.source_tokenizer, 1000)
     assert reading.ids(one.source_ids(text)) == other.source_ids(text)
 

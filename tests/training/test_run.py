@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli import Callback, Config, load_config, train
+from transformer_cli import Callback, Config, load_config, load_translator, train
 from transformer_cli.errors import ConfigError, TryAgainError
 from transformer_cli.training import StepReport, TrainedRun
 from transformer_cli.training.run import _who_received
@@ -103,3 +103,60 @@ def test_the_caller_hears_the_messages_that_it_asks_for(
     assert ("finished after 4 steps" in caplog.text) is is_heard
     assert "finished after 4 steps" in Path("runs/copy/train.log").read_text()
     assert (package.level, package.propagate, list(package.handlers)) == before
+
+
+def spaced_config(folder: Path, name: str, *overrides: str) -> Config:
+    """A run on a corpus with no-break spaces and soft hyphens in its sources."""
+    rows = (f"the\u00a0ca\u00adt of {n}\til gatto di {n}\n" for n in range(60))
+    (folder / "a.tsv").write_text("".join(rows), encoding="utf-8")
+    (folder / "a.yaml").write_text(
+        "data: {source: files, corpora: [{path: a.tsv}], validation_share: 0.2}\n"
+        "model: {d_model: 16, num_heads: 2, d_ff: 16, encoder_layers: 1, decoder_layers: 1}\n"
+        "training: {max_steps: 4, batch_sentences: 4}\nruntime: {device: cpu, threads: 1}\n"
+    )
+    return load_config(folder / "a.yaml", [f"name={name}", *overrides])
+
+
+def test_a_run_of_an_earlier_version_goes_on_as_it_began_bit_for_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    as_before = "data.cleaning.normalize_invisible=null"
+    whole = train(spaced_config(tmp_path, "whole", as_before))
+    parted = train(spaced_config(tmp_path, "parted", as_before), callbacks=Stop())
+    assert parted.step == 2
+    file = parted.folder / "config.yaml"
+    earlier = file.read_text().replace("    normalize_invisible: null\n", "")
+    assert "normalize_invisible" not in earlier  # as earlier versions wrote it
+    file.write_text(earlier)
+    train(
+        spaced_config(tmp_path, "parted")
+    )  # the setting has its default, as in every config of a user
+    weights = [
+        run.folder / "checkpoints/step-00000004/model.safetensors" for run in (whole, parted)
+    ]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+    translator = load_translator(parted.folder)
+    assert translator.pipeline.data.cleaning.normalize_invisible is None
+    assert translator.pipeline.removes_invisible
+
+
+def test_a_run_of_an_earlier_version_is_not_changed_in_its_midst(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    train(spaced_config(tmp_path, "a", "data.cleaning.normalize_invisible=null"), callbacks=Stop())
+    with pytest.raises(ConfigError, match=r"normalize_invisible: was absent, now true"):
+        train(spaced_config(tmp_path, "a", "data.cleaning.normalize_invisible=true"))
+
+
+def test_a_new_run_learns_from_plain_sources_and_its_checkpoint_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = train(spaced_config(tmp_path, "new"))
+    translator = load_translator(run.folder)
+    assert translator.pipeline.data.cleaning.normalize_invisible is True
+    assert not {"\u00a0", "\u00ad"} & set("".join(translator.pipeline.source_tokenizer.entries))
+    [checkpoint] = (run.folder / "checkpoints").glob("step-*/config.yaml")
+    assert "normalize_invisible: true" in checkpoint.read_text()

@@ -8,7 +8,7 @@ from typing import Any
 
 from transformer_cli.checkpoint.records.recorded_series import read_series
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.config import LOWER_IS_BETTER, Config, load_config
+from transformer_cli.config import LOWER_IS_BETTER, Config, load_stored_config
 from transformer_cli.config.section import flat_settings
 
 MAX_STEPS_OF_A_CURVE = 12
@@ -67,7 +67,7 @@ def compare(folders: Sequence[Path]) -> Comparison:
     Raises:
         MissingInputError, ConfigError: a config cannot be read.
     """
-    configs = [load_config(RunFolder(folder).config_file) for folder in folders]
+    configs = [load_stored_config(RunFolder(folder).config_file) for folder in folders]
     curves = [_curve(folder, config) for folder, config in zip(folders, configs, strict=True)]
     return Comparison([folder.name for folder in folders], _differences(configs), curves)
 

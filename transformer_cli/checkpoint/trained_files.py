@@ -12,7 +12,7 @@ from transformer_cli.checkpoint.listing import list_averages, list_checkpoints, 
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, open_checkpoint
 from transformer_cli.config import Config
-from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings
+from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings, stored_settings
 from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.errors import ConfigError, DataError, MissingInputError, StorageError
 from transformer_cli.storage import DamagedError
@@ -131,7 +131,7 @@ def _load_config(checkpoint: Checkpoint) -> Config:
     settings = parse_yaml(_text(checkpoint, CONFIG_FILE, MAX_CONFIG_BYTES), origin)
     if not isinstance(settings, dict):
         raise DataError(f"{origin}: not a mapping of sections")
-    return check_settings(settings, origin)
+    return check_settings(stored_settings(settings), origin)
 
 
 def _tokenizer(checkpoint: Checkpoint, name: str) -> Tokenizer:

@@ -10,7 +10,7 @@ from typing import Any
 
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.commands.streams.output import fitting, show
-from transformer_cli.config import Config, SplitName, load_config
+from transformer_cli.config import Config, SplitName, load_config, load_stored_config
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import (
     NUM_EXAMPLES,
@@ -25,6 +25,7 @@ from transformer_cli.escaping import on_one_line
 from transformer_cli.signals import cleaned_up
 from transformer_cli.storage import RunLock, remove
 from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.training.config_changes import with_recorded_cleaning
 from transformer_cli.training.initial_weights import load_initial_model
 
 logger = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ def show_data(
     config_path: str, overrides: Sequence[str], *, split: SplitName, as_json: bool
 ) -> None:
     """Prepare the corpus as `tfm train` does, and print the report; `tfm train` then uses the prepared data."""
-    config = load_config(config_path, overrides)
+    config = _as_begun(load_config(config_path, overrides))
     prepared = _prepared(config)
     pairs = _first_pairs(prepared, split)
     report = prepared.report.to_json()
@@ -46,6 +47,14 @@ def show_data(
     lines += _tag_lines(config)
     facts = {"report": report, "split": split, "pairs": shown}
     show(facts, [*lines, "", *fitting(prepared.report.lines())], as_json=as_json)
+
+
+def _as_begun(config: Config) -> Config:
+    """The config with what the run of this name began with, if it has begun."""
+    run = RunFolder(RUNS / config.name)
+    if not (run.is_begun() and run.config_file.is_file()):
+        return config
+    return with_recorded_cleaning(config, load_stored_config(run.config_file))
 
 
 def _tag_lines(config: Config) -> list[str]:

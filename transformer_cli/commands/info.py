@@ -16,7 +16,7 @@ from transformer_cli.checkpoint import (
 )
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.streams.output import show
-from transformer_cli.config import Config, SequencesData, load_config, to_yaml
+from transformer_cli.config import Config, SequencesData, load_config, load_stored_config, to_yaml
 from transformer_cli.errors import UsageError
 from transformer_cli.model import Transformer
 from transformer_cli.porting.exporting.export_formats import all_obstacles
@@ -84,7 +84,7 @@ def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
         if path.exists():
             facts[path.name] = str(path)
     has_config = run_folder.config_file.is_file()
-    config = load_config(run_folder.config_file) if has_config else trained.config
+    config = load_stored_config(run_folder.config_file) if has_config else trained.config
     return config, trained.model, facts
 
 

@@ -59,11 +59,11 @@ def next_token_probabilities(translator: Translator, source: str, prefix: str) -
         UsageError: the source is blank.
     """
     pipeline = translator.pipeline
-    text = pipeline.normalize(source)
+    text = pipeline.normalize_source(source)
     if is_blank(text):
         raise UsageError("the source is blank", hint="tfm next 'a sentence' --prefix 'so far'")
     # A space at the end of the prefix would be a token of its own; it belongs to the word that comes next.
-    beginning = pipeline.normalize(prefix).rstrip()
+    beginning = pipeline.normalize_given_target(prefix).rstrip()
     _warn_of_unknown_words("source", text, pipeline.source_tokenizer)
     _warn_of_unknown_words("prefix", beginning, pipeline.target_tokenizer)
     prefix_ids = tuple(pipeline.target_tokenizer.encode(beginning))

@@ -14,6 +14,7 @@ from transformer_cli.config.decoding import SamplingConfig as SamplingConfig
 from transformer_cli.config.decoding import ValidationConfig as ValidationConfig
 from transformer_cli.config.finding import shipped_configs as shipped_configs
 from transformer_cli.config.loading import load_config as load_config
+from transformer_cli.config.loading import load_stored_config as load_stored_config
 from transformer_cli.config.loading import to_yaml as to_yaml
 from transformer_cli.config.machine import RuntimeConfig as RuntimeConfig
 from transformer_cli.config.model import ModelConfig as ModelConfig

@@ -42,6 +42,25 @@ def load_config(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> 
     return check_settings(settings, origin)
 
 
+def load_stored_config(path: str | os.PathLike[str]) -> Config:
+    """The config that a run has written; see `stored_settings`."""
+    settings = parse_yaml(_read_text(Path(path)), str(path))
+    if not isinstance(settings, dict):
+        raise ConfigError(f"{path}: a config is a mapping of sections, found {_kind(settings)}")
+    return check_settings(stored_settings(settings), str(path))
+
+
+def stored_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that a run has written, with what runs of earlier versions did where a newer setting is missing."""
+    data = settings.get("data")
+    if not isinstance(data, dict):
+        return settings
+    cleaning = data.get("cleaning", {})
+    if not isinstance(cleaning, dict):
+        return settings
+    return settings | {"data": data | {"cleaning": {"normalize_invisible": None} | cleaning}}
+
+
 def check_settings(settings: dict[str, Any], origin: str, *, is_trained: bool = False) -> Config:
     """Check plain values; messages name `origin` as the file.
 

@@ -10,7 +10,7 @@ from transformer_cli.config.machine import RuntimeConfig
 from transformer_cli.config.model import ModelConfig
 from transformer_cli.config.section import Contradiction, Section
 from transformer_cli.config.sequence_settings import PublishedConfig, SequencesData
-from transformer_cli.config.text_settings import TokenizerConfig
+from transformer_cli.config.text_settings import CleaningConfig, TokenizerConfig
 from transformer_cli.config.training import TrainingConfig
 
 DataConfig = Annotated[
@@ -43,6 +43,14 @@ class Config(Section):
     """Device, precision and threads."""
     published: PublishedConfig = Field(default_factory=PublishedConfig)
     """Losses that others publish for the same experiment."""
+
+    @property
+    def cleaning(self) -> CleaningConfig:
+        """The rules of `data.cleaning` as training applies them: an imported tokenizer normalises text itself."""
+        rules = self.data.cleaning
+        if self.tokenizer.kind != "sentencepiece":
+            return rules
+        return rules.model_copy(update={"normalize_invisible": False})
 
     @model_validator(mode="after")
     def _sections_fit_together(self, info: ValidationInfo) -> Self:

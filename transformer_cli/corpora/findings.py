@@ -112,6 +112,10 @@ KINDS = {
         "control characters or byte-order marks inside a line",
         "data.cleaning.remove_control_characters removes them before training",
     ),
+    "invisible_characters": Kind(
+        "a source with other spaces than the plain one, or with characters that nobody sees, such as soft hyphens",
+        "data.cleaning.normalize_invisible changes them before training",
+    ),
     "not_nfc": Kind(
         "letters with separate accents, not in Unicode NFC",
         "data.cleaning.normalize_unicode composes them before training",

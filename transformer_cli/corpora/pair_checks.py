@@ -22,6 +22,7 @@ from transformer_cli.data.sources.lines import TOO_LONG
 # The rules that training applies, and the faults that they mend.
 _FAULT_OF_RULE = {
     "remove_control_characters": "control_characters",
+    "normalize_invisible": "invisible_characters",
     "normalize_unicode": "not_nfc",
     "drop_empty": "empty",
     "drop_equal": "equal",
@@ -103,7 +104,7 @@ class PairChecks:
 
     def _faults_of_rules(self, pair: SentencePair) -> Iterator[str]:
         for rule, alter in self._alterations:
-            altered = SentencePair(alter(pair.source), alter(pair.target))
+            altered = SentencePair(*alter(pair.source, pair.target))
             if altered != pair:
                 yield _FAULT_OF_RULE[rule]
                 pair = altered

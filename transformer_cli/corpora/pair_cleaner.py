@@ -20,7 +20,7 @@ from transformer_cli.corpora.text_faults import (
     without_entities,
 )
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.selection.cleaning import alterations, drops
+from transformer_cli.data.selection.cleaning import Alteration, alterations, drops, of_both_sides
 from transformer_cli.data.selection.digest_set import DigestSet
 
 UNREADABLE = "unreadable"
@@ -103,7 +103,8 @@ class PairCleaner:
             self._count_change("realign", pair)
         for rule, change in self._changes:
             self.counts[rule].num_in += 1
-            changed = pair._replace(source=change(pair.source), target=change(pair.target))
+            source, target = change(pair.source, pair.target)
+            changed = pair._replace(source=source, target=target)
             if changed != pair:
                 self._count_change(rule, pair)
                 changed_by, pair = (*changed_by, rule), changed
@@ -191,11 +192,11 @@ class PairCleaner:
         return all(forms) and not self._seen_forms.add(plain_digest(*forms))
 
 
-def _changes(rules: CorpusRules) -> Iterator[tuple[str, Callable[[str], str]]]:
+def _changes(rules: CorpusRules) -> Iterator[tuple[str, Alteration]]:
     if rules.mend_encoding:
-        yield "mend_encoding", with_encoding_mended
+        yield "mend_encoding", of_both_sides(with_encoding_mended)
     if rules.mend_entities:
-        yield "mend_entities", without_entities
+        yield "mend_entities", of_both_sides(without_entities)
     yield from alterations(rules)
 
 

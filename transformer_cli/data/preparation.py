@@ -206,7 +206,7 @@ def _cleaned(
     else:
         pairs = read_pairs(config.data, "train", seed=config.seed, report=reading)
     digests = held_out_digests(config, held_out)
-    return clean(pairs, config.data.cleaning, cleaning, held_out=digests, seen=seen)
+    return clean(pairs, config.cleaning, cleaning, held_out=digests, seen=seen)
 
 
 def _train_tokenizers(config: Config, text: Path) -> Tokenizers:

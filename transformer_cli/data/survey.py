@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from transformer_cli.config import Config, FilesData, SplitName
 from transformer_cli.data.columns import Column
 from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
-from transformer_cli.data.selection.cleaning import CleaningReport, clean
+from transformer_cli.data.selection.cleaning import CleaningReport, clean, compared
 from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.data.unknown_files import FoundCorpus, find_corpus
 from transformer_cli.data.unknown_files import Wishes as Wishes
@@ -146,7 +146,11 @@ def num_pairs_by_split(config: Config) -> dict[str, int]:
             continue
         pairs = read_pairs(config.data, split, seed=config.seed)
         leaked = held_out if split == "train" else frozenset[bytes]()
-        digests = [pair_digest(pair) for pair in clean(pairs, config.data.cleaning, CleaningReport(), held_out=leaked)]  # fmt: skip
+        rules = config.cleaning
+        digests = [
+            pair_digest(compared(pair, rules))
+            for pair in clean(pairs, rules, CleaningReport(), held_out=leaked)
+        ]
         counts[split] = len(digests)
         held_out.update(digests if split != "train" else ())
     return {split: counts[split] for split in ("train", "validation", "test") if split in counts}

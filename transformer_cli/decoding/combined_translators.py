@@ -100,4 +100,7 @@ def _format(pipeline: TextPipeline) -> str:
 
 def _normalization(pipeline: TextPipeline) -> str:
     rules = pipeline.data.cleaning
-    return f"normalize_unicode {rules.normalize_unicode}, remove_control_characters {rules.remove_control_characters}"
+    return (
+        f"normalize_unicode {rules.normalize_unicode}, remove_control_characters {rules.remove_control_characters}, "
+        f"normalize_invisible {rules.normalize_invisible is not False}"
+    )

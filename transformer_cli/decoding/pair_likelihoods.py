@@ -39,8 +39,12 @@ def pair_likelihoods(
     if not isinstance(engine, ExplainingEngine):
         raise UsageError("this engine cannot score given translations")
     limit = pipeline.max_length
-    sources = [pipeline.source_ids(pipeline.normalize(source).strip()) for source, _ in pairs]
-    targets = [pipeline.target_ids(pipeline.normalize(target).strip()) for _, target in pairs]
+    sources = [
+        pipeline.source_ids(pipeline.normalize_source(source).strip()) for source, _ in pairs
+    ]
+    targets = [
+        pipeline.target_ids(pipeline.normalize_target(target).strip()) for _, target in pairs
+    ]
     num_cut = sum(max(map(len, sides)) > limit for sides in zip(sources, targets, strict=True))
     if num_cut:
         logger.warning(

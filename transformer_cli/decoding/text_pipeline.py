@@ -24,7 +24,13 @@ from transformer_cli.errors import DataError, UsageError
 from transformer_cli.escaping import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.long_lines import split_line
-from transformer_cli.text.normalization import is_blank, normalize
+from transformer_cli.text.normalization import (
+    is_blank,
+    may_be_invisible,
+    normalize,
+    normalize_invisible,
+    reads_without_invisible,
+)
 from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
 from transformer_cli.text.spelling.known_spellings import KnownSpellings
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
@@ -67,7 +73,11 @@ class TextPipeline:
         if isinstance(self.data, SequencesData):
             raise UsageError(f"the model of task {self.data.task} translates no language")
         required = RequiredTerms(
-            glossary, self.target_tokenizer, normalize=self.normalize, max_length=self.max_length
+            glossary,
+            self.target_tokenizer,
+            normalize_source=self.normalize_source,
+            normalize_target=self.normalize_given_target,
+            max_length=self.max_length,
         )
         return replace(self, glossary=required)
 
@@ -108,7 +118,7 @@ class TextPipeline:
         Raises:
             DataError: the model cannot write this prefix.
         """
-        text = self.normalize(line.rstrip("\r\n"))
+        text = self.normalize_source(line.rstrip("\r\n"))
         if is_blank(text):
             return PreparedLine(line, ())
         sentences = [Sentence(text, "")]
@@ -183,9 +193,28 @@ class TextPipeline:
             is_cut=prepared.is_cut,
         )
 
-    def normalize(self, text: str) -> str:
-        """Normalise text as before training."""
-        return normalize(text, self.data.cleaning)
+    @property
+    def removes_invisible(self) -> bool:
+        """Whether source text is read without invisible characters, and with plain spaces."""
+        is_sentencepiece = self.source_tokenizer.parts.layout.is_sentencepiece
+        return reads_without_invisible(self.data.cleaning, is_sentencepiece=is_sentencepiece)
+
+    def normalize_source(self, text: str) -> str:
+        """Normalise source text as before training."""
+        return normalize(text, self.data.cleaning, removes_invisible=self.removes_invisible)
+
+    def normalize_target(self, text: str) -> str:
+        """Normalise target text as before training: it keeps its no-break spaces."""
+        return normalize(text, self.data.cleaning, removes_invisible=False)
+
+    def normalize_given_target(self, text: str) -> str:
+        """Normalise words that a translation must have; invisible characters go if the model cannot write them."""
+        text = self.normalize_target(text)
+        if not self.removes_invisible or not may_be_invisible(text):
+            return text
+        tokenizer = self.target_tokenizer
+        is_writable = tokenizer.unk_id not in tokenizer.encode(text)
+        return text if is_writable else self.normalize_target(normalize_invisible(text))
 
     def source_ids(self, text: str) -> TokenIds:
         """The token ids of normalised source text, with a tag and [EOS] if the model reads these."""
@@ -203,7 +232,7 @@ class TextPipeline:
         Raises:
             DataError: the model cannot write this text: it is too long, or has unknown words.
         """
-        text = self.normalize(text).strip()
+        text = self.normalize_given_target(text).strip()
         if is_blank(text):
             return ()
         tokenizer = self.target_tokenizer

@@ -32,7 +32,7 @@ def attention_picture(translator: Translator, source: str, predicted: str) -> "F
         None for a text without tokens, and for an engine other than the PyTorch engine.
     """
     pipeline, engine = translator.pipeline, translator.engine
-    source_ids = pipeline.source_ids(pipeline.normalize(source))
+    source_ids = pipeline.source_ids(pipeline.normalize_source(source))
     target_ids = pipeline.target_ids(predicted)
     if not (source_ids and target_ids and isinstance(engine, PyTorchEngine)):
         return None

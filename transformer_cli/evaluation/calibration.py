@@ -106,8 +106,8 @@ def calibration_on(translator: Translator, pairs: Sequence[SentencePair]) -> Cal
     for first in range(0, len(pairs), _PAIRS_AT_ONCE):
         encoded = [
             (
-                pipeline.source_ids(pipeline.normalize(pair.source))[: pipeline.max_length],
-                pipeline.target_ids(pipeline.normalize(pair.target))[: pipeline.max_length],
+                pipeline.source_ids(pipeline.normalize_source(pair.source))[: pipeline.max_length],
+                pipeline.target_ids(pipeline.normalize_target(pair.target))[: pipeline.max_length],
             )
             for pair in pairs[first : first + _PAIRS_AT_ONCE]
         ]

@@ -281,8 +281,8 @@ def _encode(
 ) -> list[tuple[TokenIds, TokenIds]]:
     """The token ids of each pair, cut to the number that the model can read; without empty sides."""
     limit = pipeline.max_length
-    sources = (pipeline.source_ids(pipeline.normalize(pair.source)) for pair in pairs)
-    targets = (pipeline.target_ids(pipeline.normalize(pair.target)) for pair in pairs)
+    sources = (pipeline.source_ids(pipeline.normalize_source(pair.source)) for pair in pairs)
+    targets = (pipeline.target_ids(pipeline.normalize_target(pair.target)) for pair in pairs)
     encoded = list(zip(sources, targets, strict=True))
     if num_cut := sum(max(map(len, sides)) > limit for sides in encoded):
         logger.warning(

@@ -35,7 +35,7 @@ def rarest_word_frequencies(
         pipeline: its source tokenizer has encoded the training pairs.
         texts: sources, not normalised.
     """
-    words = [_words(pipeline, pipeline.normalize(text)) for text in texts]
+    words = [_words(pipeline, pipeline.normalize_source(text)) for text in texts]
     sought = {word for of_text in words for word in of_text}
     counts: Counter[str] = Counter()
     decode = pipeline.source_tokenizer.decode

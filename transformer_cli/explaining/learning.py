@@ -96,7 +96,9 @@ def watch(samples: Iterable[Watched]) -> tuple[WatchedSentence, ...]:
 
 def _watched(sample: Watched, engine: ExplainingEngine) -> WatchedSentence:
     pipeline = sample.translator.pipeline
-    source_ids = pipeline.source_ids(pipeline.normalize(sample.source))[: pipeline.max_length]
+    source_ids = pipeline.source_ids(pipeline.normalize_source(sample.source))[
+        : pipeline.max_length
+    ]
     target_ids = pipeline.target_ids(sample.translation)[: pipeline.max_length]
     texts = sample.source, sample.target, sample.translation
     source_pieces = tuple(pipeline.source_tokenizer.tokens(source_ids))

@@ -66,6 +66,19 @@ def accept_changes(
     return list(changes.values())
 
 
+def with_recorded_cleaning(config: Config, recorded: Config) -> Config:
+    """The config of a resumed run, which cleans as it began where the config does not say otherwise.
+
+    Runs of earlier versions began without `normalize_invisible`, whose default is for new runs.
+    """
+    rules = config.data.cleaning
+    if "normalize_invisible" in rules.model_fields_set:
+        return config
+    update = {"normalize_invisible": recorded.data.cleaning.normalize_invisible}
+    data = config.data.model_copy(update={"cleaning": rules.model_copy(update=update)})
+    return config.model_copy(update={"data": data})
+
+
 def _hint(harmful: Sequence[str]) -> str:
     about_data = [key.startswith("data.") for key in harmful]
     new_run = (

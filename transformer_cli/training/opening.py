@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from transformer_cli.checkpoint import Checkpoint, Checkpoints, load_tokenizers
-from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RunFolder
 from transformer_cli.checkpoint.stored import IMPORTED
-from transformer_cli.config import Config, load_config, to_yaml
+from transformer_cli.config import Config, load_stored_config, to_yaml
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.data.shared_data import take_over
 from transformer_cli.data.streaming.resumable import is_streaming
@@ -19,7 +19,7 @@ from transformer_cli.memory import return_freed_memory
 from transformer_cli.runtime import Machine, environment
 from transformer_cli.storage import replace_file
 from transformer_cli.training.batch_size import with_fitting_batches, with_recorded_batches
-from transformer_cli.training.config_changes import accept_changes
+from transformer_cli.training.config_changes import accept_changes, with_recorded_cleaning
 from transformer_cli.training.initial_weights import (
     INIT_FROM,
     InitialModel,
@@ -79,8 +79,10 @@ def _opened(
     if newest is not None and IMPORTED in newest.state():
         raise _refusal_to_continue(folder, config)
     [has_begun] = processes.any_of(newest is not None)
+    if has_begun:
+        config = with_recorded_cleaning(config, _recorded_config(folder))
     if has_begun and folder.config_file.exists():
-        before = load_config(folder.config_file)
+        before = load_stored_config(folder.config_file)
         config = with_recorded_batches(config, before)
         if newest is not None:
             for change in accept_changes(
@@ -104,6 +106,15 @@ def _opened(
         # Last: a run has started when it has a config.
         replace_file(folder.config_file, to_yaml(config).encode())
     return session
+
+
+def _recorded_config(folder: RunFolder) -> Config:
+    """The config of a run that has a checkpoint; from the checkpoint if the file of the run was lost."""
+    if folder.config_file.exists():
+        return load_stored_config(folder.config_file)
+    newest = Checkpoints(folder.path).newest_valid()
+    assert newest is not None
+    return load_stored_config(newest.folder / CONFIG_FILE)
 
 
 def _require_learnable_tokenizers(folder: RunFolder, config: Config, *, is_new: bool) -> None:

@@ -193,8 +193,21 @@ class TrainingSession:
         tokenizers = self.data.source_tokenizer, self.data.target_tokenizer
         experiment = self.experiment
         return build_translator(
-            model, *tokenizers, self.config, experiment.machine, decoding=decoding
+            model, *tokenizers, self._as_it_began(), experiment.machine, decoding=decoding
         )
+
+    def _as_it_began(self) -> Config:
+        """The config with which a model of this run reads text while it is trained.
+
+        A run of an earlier version was validated on sources with their invisible characters. With other sources it might
+        stop at another step or keep another checkpoint.
+        """
+        data = self.config.data
+        if data.cleaning.normalize_invisible is not None:
+            return self.config
+        cleaning = data.cleaning.model_copy(update={"normalize_invisible": False})
+        data = data.model_copy(update={"cleaning": cleaning})
+        return self.config.model_copy(update={"data": data})
 
     def _shared(self, translator: Translator) -> Translator:
         """A translator whose work all processes share out; the callbacks get the one of this process."""

@@ -14,12 +14,14 @@ from transformer_cli.data.selection.cleaning import (
     CleaningReport,
     check_dropped_share,
     clean,
+    compared,
 )
 from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.errors import DataError
 
 GOOD = SentencePair("The sea is blue.", "Il mare è blu.")
 NO_RULES = CleaningConfig(
+    normalize_invisible=False,
     normalize_unicode=False,
     remove_control_characters=False,
     drop_empty=False,
@@ -99,7 +101,9 @@ def test_words_are_counted_exactly_however_short(limit: int, num_words: int, spa
 
 def test_rules_are_reported_in_the_order_in_which_they_apply() -> None:
     _, report = _clean([GOOD], CleaningConfig(min_words=1), held_out=frozenset([b"x"]))
-    assert list(report.altered) == ["remove_control_characters", "normalize_unicode"]
+    assert list(report.altered) == [
+        *("remove_control_characters", "normalize_invisible", "normalize_unicode")
+    ]
     assert list(report.dropped) == [
         *("drop_empty", "drop_equal", "min_words", "max_words", "max_characters"),
         *("max_length_ratio", "leakage", "drop_duplicates"),
@@ -118,6 +122,23 @@ def test_altered_text_is_counted_per_rule_and_shown_as_it_was() -> None:
     assert report.altered["normalize_unicode"].count == 1
     assert report.altered["remove_control_characters"].count == 1
     assert "\\x07" in report.altered["remove_control_characters"].example
+
+
+def test_only_the_source_loses_invisible_characters_and_other_spaces() -> None:
+    pair = SentencePair("The\u00a0ho\u00adtel\u200b", "L'h\u00f4\u00adtel\u00a0!")
+    kept, report = _clean([pair, GOOD], CleaningConfig())
+    assert kept == [SentencePair("The hotel", pair.target), GOOD]
+    assert report.altered["normalize_invisible"].count == 1
+    for setting in (False, None):  # None: a run of an earlier version goes on as it began
+        assert _clean([pair], CleaningConfig(normalize_invisible=setting))[0] == [pair]
+
+
+def test_a_held_out_pair_is_found_whatever_its_invisible_characters() -> None:
+    held_out, rules = SentencePair("the hotel", "l'ho\u00adtel"), CleaningConfig()
+    digests = frozenset([pair_digest(compared(held_out, rules))])
+    for source, target in (("the\u00a0hotel", "l'ho\u00adtel"), ("the hotel", "l'hotel")):
+        _, report = _clean([SentencePair(source, target)], rules, held_out=digests)
+        assert report.dropped["leakage"].count == 1
 
 
 def test_duplicates_that_differ_in_unicode_form_or_corpus_only_are_duplicates() -> None:

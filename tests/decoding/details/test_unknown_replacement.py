@@ -28,7 +28,7 @@ def replacing(dictionary: dict[str, str] | None = None) -> Translator:
 @example(line="Zut il gatto (zot) l'Zot. § dorme")
 def test_what_is_unknown_is_copied_and_the_words_are_still_linked(line: str) -> None:
     [translation] = replacing().translate([line], with_details=True)
-    normalised = COPIER.pipeline.normalize(line)
+    normalised = COPIER.pipeline.normalize_source(line)
     assert "".join(translation.text.split()) == "".join(normalised.split())
     assert translation.details is not None
     of_source, of_target = words_of_characters(normalised), words_of_characters(translation.text)

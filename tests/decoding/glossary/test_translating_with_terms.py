@@ -125,7 +125,11 @@ def required(
     kind: str, *entries: GlossaryEntry, text: str, max_length: int = 40
 ) -> list[RequiredTerm]:
     terms = RequiredTerms(
-        Glossary(entries), SUBWORDS[kind], normalize=str.strip, max_length=max_length
+        Glossary(entries),
+        SUBWORDS[kind],
+        normalize_source=str.strip,
+        normalize_target=str.strip,
+        max_length=max_length,
     )
     return [*terms.find(text)]
 

@@ -11,7 +11,7 @@ from transformer_cli.commands.explaining.paint import Paint
 from transformer_cli.commands.streams.output import show
 from transformer_cli.commands.streams.output_file import check_output
 from transformer_cli.commands.streams.written_file import write_and_tell
-from transformer_cli.config import load_config
+from transformer_cli.config import load_stored_config
 from transformer_cli.decoding.engines.cross_attention import aligning_layer
 from transformer_cli.errors import MissingInputError
 from transformer_cli.explaining.learning import Moment, read_moments
@@ -67,6 +67,6 @@ def _write_film(folder: RunFolder, moments: Sequence[Moment], path: Path) -> Non
 
 def _kept_attention(folder: RunFolder) -> str:
     """Which attention learning.jsonl holds, in words."""
-    num_layers = load_config(folder.config_file).model.decoder_layers
+    num_layers = load_stored_config(folder.config_file).model.decoder_layers
     layer = aligning_layer(num_layers)
     return f"cross-attention of decoder layer {layer} (the layers are 0 to {num_layers - 1}), mean over its heads"

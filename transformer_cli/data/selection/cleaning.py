@@ -18,11 +18,20 @@ from transformer_cli.data.pairs import (
 from transformer_cli.data.selection.digest_set import DigestSet
 from transformer_cli.errors import DataError
 from transformer_cli.escaping import shortened
-from transformer_cli.text.normalization import compose, is_blank, remove_control_characters
+from transformer_cli.text.normalization import (
+    compose,
+    is_blank,
+    normalize_invisible,
+    remove_control_characters,
+)
 
 # Characters added to both lengths before their ratio is taken, so that short sentences may differ more.
 _RATIO_MARGIN = 15
 _EXAMPLE_CHARACTERS = 60
+
+
+Alteration = Callable[[str, str], tuple[str, str]]
+"""Makes other texts of a source and its target."""
 
 
 @dataclass(slots=True)
@@ -62,7 +71,7 @@ def clean(
 
     Args:
         report: counts what the rules do; it is complete when the last pair was taken.
-        held_out: digests (`pair_digest`) of validation and test pairs, which are dropped as leakage.
+        held_out: digests (`pair_digest` of `compared`) of validation and test pairs, which are dropped as leakage.
         seen: receives the digests of the pairs, to find duplicates; None: they are kept in memory.
     """
     altering = [
@@ -76,7 +85,7 @@ def clean(
         report.num_read += 1
         for alter, finding in altering:
             source, target, *numbers = pair
-            altered = SentencePair(alter(source), alter(target), *numbers)
+            altered = SentencePair(*alter(source, target), *numbers)
             if altered != pair:
                 finding.count += 1
                 finding.example = finding.example or excerpt(pair)
@@ -123,14 +132,37 @@ def check_dropped_share(
     )
 
 
-def alterations(rules: CleaningConfig) -> Iterator[tuple[str, Callable[[str], str]]]:
+def alterations(rules: CleaningConfig) -> Iterator[tuple[str, Alteration]]:
     """The rules that change texts, each by its name, in the order in which they are applied."""
     # Control characters first: removing one can bring a letter and its accent together, which NFC
     # then joins. In this order, cleaning a second time changes nothing.
     if rules.remove_control_characters:
-        yield "remove_control_characters", remove_control_characters
+        yield "remove_control_characters", of_both_sides(remove_control_characters)
+    if rules.normalize_invisible:
+        # A target keeps its no-break spaces, which a translation shall have. Where pairs are read in both directions, a
+        # text is changed where it is the source, and stays where it is the target.
+        yield (
+            "normalize_invisible",
+            lambda source, target: (normalize_invisible(source), target),
+        )
     if rules.normalize_unicode:
-        yield "normalize_unicode", compose
+        yield "normalize_unicode", of_both_sides(compose)
+
+
+def of_both_sides(alter: Callable[[str], str]) -> Alteration:
+    """A rule that changes source and target alike."""
+    return lambda source, target: (alter(source), alter(target))
+
+
+def compared(pair: SentencePair, rules: CleaningConfig) -> SentencePair:
+    """A pair as it is compared with held-out pairs: both sides without what a source does not keep.
+
+    So a held-out pair is found also where it stands the other way round.
+    """
+    if not rules.normalize_invisible:
+        return pair
+    source, target = normalize_invisible(pair.source), normalize_invisible(pair.target)
+    return pair._replace(source=source, target=target)
 
 
 def drops(
@@ -151,7 +183,7 @@ def drops(
         yield "max_length_ratio", lambda pair: _has_unlike_lengths(pair, max_ratio)
     digest = lru_cache(maxsize=1)(pair_digest)  # two rules use the digest of the same pair
     if held_out:
-        yield "leakage", lambda pair: digest(pair) in held_out
+        yield "leakage", lambda pair: digest(compared(pair, rules)) in held_out
     if rules.drop_duplicates:
         yield (
             "drop_duplicates",

@@ -16,7 +16,7 @@ from transformer_cli.config import (
     SplitName,
 )
 from transformer_cli.data.pairs import ReadingReport, Row, SentencePair, finding_rows, pair_digest
-from transformer_cli.data.selection.cleaning import CleaningReport, clean
+from transformer_cli.data.selection.cleaning import CleaningReport, clean, compared
 from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.data.sources.lines import TOO_LONG
 from transformer_cli.errors import DataError
@@ -96,7 +96,7 @@ def _read(config: Config, split: SplitName) -> HeldOutSplit:
             report_of_drawn=found.drawn_reading,
         )
         for is_drawn, group in groupby(rows, key=lambda pair: _is_drawn(config, pair)):
-            rules = config.data.cleaning if is_drawn else _normalized_only(config.data.cleaning)
+            rules = config.cleaning if is_drawn else _normalized_only(config.cleaning)
             found.pairs.extend(clean(group, rules, found.cleaning))
     return found
 
@@ -206,7 +206,7 @@ def held_out_digests(config: Config, held_out: HeldOutSplits) -> set[bytes]:
         len(config.data.directions) > 1
     ):  # another corpus may have a held-out pair the other way round
         pairs += [SentencePair(pair.target, pair.source) for pair in pairs]
-    return set(map(pair_digest, pairs))
+    return {pair_digest(compared(pair, config.cleaning)) for pair in pairs}
 
 
 def _is_drawn(config: Config, pair: SentencePair) -> bool:
@@ -218,6 +218,7 @@ def _normalized_only(rules: CleaningConfig) -> CleaningConfig:
     return CleaningConfig(
         normalize_unicode=rules.normalize_unicode,
         remove_control_characters=rules.remove_control_characters,
+        normalize_invisible=rules.normalize_invisible,
         drop_equal=False,
         drop_duplicates=False,
         max_words=None,

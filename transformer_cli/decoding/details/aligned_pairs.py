@@ -70,10 +70,13 @@ class PairAligner:
         """
         remaining = iter(pairs)
         while window := list(islice(remaining, WINDOW_LINES)):
-            parts = [self._parts(*map(self.pipeline.normalize, pair)) for pair in window]
+            parts = [self._parts(*self._normalized(*pair)) for pair in window]
             explained = iter(self._explained([part for of_pair in parts for part in of_pair]))
             for pair, of_pair in zip(window, parts, strict=True):
                 yield self._aligned(*pair, list(islice(explained, len(of_pair))))
+
+    def _normalized(self, source: str, target: str) -> tuple[str, str]:
+        return self.pipeline.normalize_source(source), self.pipeline.normalize_target(target)
 
     def _parts(self, source: str, target: str) -> list[_Part]:
         """What is aligned by itself in two normalised lines."""
@@ -107,9 +110,9 @@ class PairAligner:
 
     def _aligned(self, source: str, target: str, parts: Sequence[_Explained]) -> AlignedPair:
         pipeline = self.pipeline
-        of_source, of_target = kept_words(pipeline, source), kept_words(pipeline, target)
-        source_words = word_spans(pipeline.normalize(source))
-        target_words = word_spans(pipeline.normalize(target))
+        of_source = kept_words(pipeline.normalize_source, source)
+        of_target = kept_words(pipeline.normalize_target, target)
+        source_words, target_words = map(word_spans, self._normalized(source, target))
         links: dict[Link, None] = {}
         for part, source_ids, target_ids, explanation in parts:
             in_source = spans_in_line(

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from transformer_cli.decoding.details.details_of_lines import kept_words, spans_in_line
-from transformer_cli.decoding.details.word_links import Span, linked_words, word_spans, words_at
+from transformer_cli.decoding.details.word_links import (
+    Span,
+    linked_words,
+    places_as_given,
+    word_spans,
+    words_at,
+)
 from transformer_cli.decoding.engine import ExplainingEngine, Request, TokenIds
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.text import Tokenizer
@@ -51,11 +57,23 @@ class TextAligner:
         pipeline = self.pipeline
         languages = pipeline.languages
         sources = [
-            self._side(source, pipeline.source_ids, pipeline.source_tokenizer, languages.source)
+            self._side(
+                source,
+                pipeline.normalize_source,
+                pipeline.source_ids,
+                pipeline.source_tokenizer,
+                languages.source,
+            )
             for source, _ in pairs
         ]
         targets = [
-            self._side(target, pipeline.target_ids, pipeline.target_tokenizer, languages.target)
+            self._side(
+                target,
+                pipeline.normalize_target,
+                pipeline.target_ids,
+                pipeline.target_tokenizer,
+                languages.target,
+            )
             for _, target in pairs
         ]
         explanations = self.engine.explain(
@@ -73,20 +91,25 @@ class TextAligner:
     def _side(
         self,
         text: str,
+        normalize: Callable[[str], str],
         ids_of: Callable[[str], TokenIds],
         tokenizer: Tokenizer,
         language: str,
     ) -> _Side:
-        read = self.pipeline.normalize(text)
+        read = normalize(text)
         ids = ids_of(read)[: self.pipeline.max_length]
         spans = spans_in_line(ids, read, 0, tokenizer)
         if has_spaces(language):
             # Normalisation changes words, but not their number, except for words of control characters.
             words, read_words = word_spans(text), word_spans(read)
-            kept = [words[number] for number in kept_words(self.pipeline, text)]
+            kept = [words[number] for number in kept_words(normalize, text)]
             return _Side(ids, kept, words_at(spans, read_words))
-        tokens = sorted({span for span in spans if span[1] > span[0] >= 0}) if read == text else []
-        return _Side(ids, tokens, words_at(spans, tokens))
+        places = places_as_given(text, read)
+        if places is None:
+            return _Side(ids, [], words_at(spans, []))
+        tokens = sorted({span for span in spans if span[1] > span[0] >= 0})
+        as_given = [(places[start], places[end - 1] + 1) for start, end in tokens]
+        return _Side(ids, as_given, words_at(spans, tokens))
 
 
 def _links(

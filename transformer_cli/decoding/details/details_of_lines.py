@@ -1,6 +1,6 @@
 """Makes the details of a line from explained hypotheses: the words of its tokens, and the links between words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from transformer_cli.decoding.details.line_details import LineDetails, PartDetails
 from transformer_cli.decoding.details.word_links import (
@@ -64,7 +64,7 @@ def details_of(
     # Respelling changes no white space between words, so word N of what is read is word N of the line.
     of_source = _words_of_source(pipeline, prepared, prepared.read)
     of_target = _words_of_target(pipeline, prepared, best)
-    of_line = kept_words(pipeline, prepared.line)
+    of_line = kept_words(pipeline.normalize_source, prepared.line)
     links = [
         Link(of_line[link.source], link.target)
         for part, source_words, target_words in zip(parts, of_source, of_target, strict=True)
@@ -73,9 +73,9 @@ def details_of(
     return LineDetails(parts, tuple(dict.fromkeys(links)))
 
 
-def kept_words(pipeline: TextPipeline, line: str) -> list[int]:
+def kept_words(normalize: Callable[[str], str], line: str) -> list[int]:
     """The indices of the words of a line that are still there after normalisation: not those of control characters."""
-    return [number for number, word in enumerate(line.split()) if pipeline.normalize(word)]
+    return [number for number, word in enumerate(line.split()) if normalize(word)]
 
 
 def _words_of_source(

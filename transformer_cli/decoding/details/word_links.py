@@ -10,6 +10,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from transformer_cli.text.normalization import with_plain_spaces
+
 if TYPE_CHECKING:  # numpy is imported where it computes: a translation by CTranslate2 does without
     import numpy as np
     from numpy.typing import NDArray
@@ -84,3 +86,17 @@ def linked_words(
 def pharaoh(links: Iterable[Link]) -> str:
     """Links in the Pharaoh format, sorted by the source word and then by the target word."""
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
+
+
+def places_as_given(text: str, read: str) -> Sequence[int] | None:
+    """For each character of a normalised text, its place in the text as given; None if it has other characters."""
+    if read == text:
+        return range(len(text))
+    places: list[int] = []
+    place = 0
+    for character in read:
+        while place < len(text) and with_plain_spaces(text[place]) != character:
+            place += 1
+        places.append(place)
+        place += 1
+    return places if not places or places[-1] < len(text) else None

@@ -58,14 +58,16 @@ class RequiredTerms:
         glossary: Glossary,
         tokenizer: Tokenizer,
         *,
-        normalize: Callable[[str], str],
+        normalize_source: Callable[[str], str],
+        normalize_target: Callable[[str], str],
         max_length: int,
     ) -> None:
         """
         Args:
             glossary: any terms.
             tokenizer: of the target.
-            normalize: normalises text as before training.
+            normalize_source: normalises source text as before training.
+            normalize_target: normalises target text as before training.
             max_length: the largest number of tokens that the terms of a sentence may need.
 
         Raises:
@@ -74,7 +76,9 @@ class RequiredTerms:
         self._tokenizer = tokenizer
         self._max_length = max_length
         self._required: dict[GlossaryEntry, RequiredTerm] = {}
-        entries = [_normalized(entry, normalize) for entry in glossary.entries]
+        entries = [
+            _normalized(entry, normalize_source, normalize_target) for entry in glossary.entries
+        ]
         self._finder = TermFinder(entries)
         if not self._has_slots:
             for entry in entries:
@@ -179,14 +183,21 @@ def applied_terms(text: str, required: Sequence[RequiredTerm]) -> tuple[AppliedT
     return tuple(applied)
 
 
-def _normalized(entry: GlossaryEntry, normalize: Callable[[str], str]) -> GlossaryEntry:
+def _normalized(
+    entry: GlossaryEntry,
+    normalize_source: Callable[[str], str],
+    normalize_target: Callable[[str], str],
+) -> GlossaryEntry:
     """The entry with normalised terms, each on one line."""
 
     def on_a_line(text: str) -> str:
-        return " ".join(normalize(text).splitlines()).strip()
+        return " ".join(text.splitlines()).strip()
 
-    source, target = on_a_line(entry.source), on_a_line(entry.target)
-    forms = tuple(form for form in map(on_a_line, entry.other_forms) if not is_blank(form))
+    source = on_a_line(normalize_source(entry.source))
+    target, *others = (
+        on_a_line(normalize_target(form)) for form in (entry.target, *entry.other_forms)
+    )
+    forms = tuple(form for form in others if not is_blank(form))
     for term, side in ((source, "source"), (target, "target")):
         if is_blank(term):
             raise DataError(

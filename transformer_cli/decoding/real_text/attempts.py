@@ -12,6 +12,7 @@ from transformer_cli.decoding.real_text.stand_ins import StandIns, knows, put_ba
 from transformer_cli.decoding.real_text.together import Job, PlacedText
 from transformer_cli.decoding.text_pipeline import Translation
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.normalization import normalize_invisible
 from transformer_cli.text.protected.spans import Span, SpanKind, masked, span_texts
 
 # A span beside a colon or a dash is no part of the sentence: "Our address: https://..."
@@ -140,6 +141,8 @@ class SentenceTranslation:
 
     def _knows(self, text: str, span: Span) -> bool:
         [number] = span_texts(text, [span])
+        if normalize_invisible(number) != number:
+            return False  # the model would read and write it with other spaces
         return knows(self.source_tokenizer, number) and knows(self.target_tokenizer, number)
 
     def _finished(self, piece: "_Piece", translation: Translation) -> Translation | None:

@@ -1,6 +1,6 @@
 """Lines with a layout: their text is translated, and everything around the text stays in its place."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
@@ -31,7 +31,12 @@ from transformer_cli.decoding.text_pipeline import LINE_BREAKS, TextPipeline, Tr
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.lines.aligned_columns import with_texts
 from transformer_cli.text.lines.layout import TextRange, text_ranges
-from transformer_cli.text.normalization import remove_control_characters
+from transformer_cli.text.normalization import (
+    may_be_invisible,
+    remove_control_characters,
+    with_plain_spaces,
+    without_invisible,
+)
 from transformer_cli.text.protected.spans import Span, masked
 from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
 
@@ -44,7 +49,8 @@ class _Line(NamedTuple):
 
     given: str
     text: str
-    """Without its line end and control characters."""
+    """Without its line end and control characters; if the pipeline removes invisible characters, without those too, and
+    with plain spaces in its ranges. Protected spans and what stands outside of the ranges keep their spaces."""
     spans: list[Span]
     ranges: list[TextRange]
     sentences: list[list[Sentence]]
@@ -83,16 +89,52 @@ class FormattedLines:
         text = line.rstrip("\r\n").translate(LINE_BREAKS)
         if self.pipeline.data.cleaning.remove_control_characters:
             text = remove_control_characters(text)
+        if not (self.pipeline.removes_invisible and may_be_invisible(text)):
+            return self._divided(line, text)
+        visible = self._changed_outside_spans(text, without_invisible)
+        ranges = self._ranges(visible, self._spans(visible))
+        if not ranges:
+            return self._divided(line, text)
+        pieces, place = [], 0
+        for each in ranges:
+            inside = self._changed_outside_spans(visible[slice(*each)], with_plain_spaces)
+            pieces += [visible[place : each.start], inside]
+            place = each.end
+        return self._divided(line, "".join([*pieces, visible[place:]]))
+
+    def _divided(self, line: str, text: str) -> _Line:
         spans = self._spans(text)
-        ranges = [TextRange(0, len(text))]
-        if self.keeps_layout:
-            as_letters = masked(text, spans, "x")
-            ranges = [
-                self._without_unknown_marks(as_letters, each)
-                for each in text_ranges(text, masked(text, spans, HIDDEN))
-            ]
+        ranges = self._ranges(text, spans)
         sentences = [self._sentences(text[each.start : each.end]) for each in ranges]
         return _Line(line, text, spans, ranges, sentences)
+
+    def _ranges(self, text: str, spans: Sequence[Span]) -> list[TextRange]:
+        if not self.keeps_layout:
+            return [TextRange(0, len(text))]
+        as_letters = masked(text, spans, "x")
+        return [
+            self._without_unknown_marks(as_letters, each)
+            for each in text_ranges(text, masked(text, spans, HIDDEN))
+        ]
+
+    def _changed_outside_spans(self, text: str, change: Callable[[str], str]) -> str:
+        """The text with everything changed that belongs to no protected span."""
+        if not self.protects:
+            return change(text)
+        pieces, place = [], 0
+        for span in [*self._spans(text), None]:
+            end = len(text) if span is None else span.start
+            # A joiner behind a digit stays or goes by this digit, so the characters beside the span are read too.
+            before, after = text[place - 1 : place] if place else "", text[end : end + 1]
+            changed = change(before + text[place:end] + after)
+            has_both = changed.startswith(before) and changed.endswith(after)
+            if has_both and len(changed) >= len(before + after):
+                changed = changed[len(before) : len(changed) - len(after)]
+            else:
+                changed = change(text[place:end])
+            pieces += [changed, "" if span is None else text[span.start : span.end]]
+            place = end if span is None else span.end
+        return "".join(pieces)
 
     def _without_unknown_marks(self, text: str, text_range: TextRange) -> TextRange:
         start, end = range_without_unknown_marks(text[slice(*text_range)], self._knows_mark)
@@ -127,7 +169,7 @@ class FormattedLines:
     def _required_terms(self, text: str) -> tuple[RequiredTerm, ...]:
         if self.pipeline.glossary is None:
             return ()
-        return self.pipeline.required_terms(self.pipeline.normalize(text))
+        return self.pipeline.required_terms(self.pipeline.normalize_source(text))
 
     def _spans(self, text: str) -> list[Span]:
         return spans_outside_terms(text, self._required_terms(text) if self.protects else ())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from transformer_cli.checkpoint.records.recorded_series import RecordedSeries
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.config import load_config
+from transformer_cli.config import load_stored_config
 from transformer_cli.config.section import flat_settings
 from transformer_cli.drawing.plots.curves import PlottedRun
 
@@ -21,7 +21,7 @@ def grouped(members: Sequence[tuple[Path, RecordedSeries]]) -> list[PlottedRun]:
     """
     groups: dict[frozenset[tuple[str, str]], list[tuple[Path, RecordedSeries]]] = {}
     for folder, series in members:
-        config = load_config(RunFolder(folder).config_file)
+        config = load_stored_config(RunFolder(folder).config_file)
         settings = flat_settings(config.model_dump(mode="json"))
         key = frozenset(
             (name, repr(value)) for name, value in settings.items() if name not in _IGNORED

@@ -10,6 +10,11 @@ from typing import Any
 from transformer_cli.config import CleaningConfig
 from transformer_cli.interchange.hugging_face.embedding_tables import TableForm
 from transformer_cli.text import Tokenizer
+from transformer_cli.text.normalization import (
+    OTHER_SPACES,
+    REMOVALS,
+    reads_without_invisible,
+)
 from transformer_cli.text.sentencepiece.sentencepiece_layout import UNLISTED
 from transformer_cli.text.word_split import EOS, PAD, SOS, SPECIALS, UNK
 
@@ -51,7 +56,13 @@ def tokenizer_json(
             *(_added(name, index, special=True) for name, index in specials.items()),
             *(_added(name, index, special=False) for name, index in tags.items()),
         ],
-        "normalizer": _normalizer(of_source["normalizer"], cleaning),
+        "normalizer": _normalizer(
+            of_source["normalizer"],
+            cleaning,
+            removes_invisible=reads_without_invisible(
+                cleaning, is_sentencepiece=source.parts.layout.is_sentencepiece
+            ),
+        ),
         "post_processor": _appending(end, end_id),
         "decoder": _decoder(of_target["decoder"], source),
         "model": _model(source, target, of_source["model"], is_joined=is_joined),
@@ -122,10 +133,14 @@ def _added(name: str, index: int, *, special: bool) -> Json:
     return {"id": index, "content": name, **matching, "special": special}
 
 
-def _normalizer(of_tokenizer: Json, cleaning: CleaningConfig) -> Json:
+def _normalizer(of_tokenizer: Json, cleaning: CleaningConfig, *, removes_invisible: bool) -> Json:
     normalizers = of_tokenizer["normalizers"]
     if cleaning.normalize_unicode and {"type": "NFC"} not in normalizers:
         normalizers = [{"type": "NFC"}, *normalizers]
+    if removes_invisible:
+        removals = [_replace({"Regex": pattern}, "") for pattern in REMOVALS]
+        spaces = _replace({"Regex": f"[{OTHER_SPACES}]"}, " ")
+        normalizers = [*removals, spaces, *normalizers]
     if cleaning.remove_control_characters:
         normalizers = [_replace({"Regex": _CONTROL_CHARACTERS}, ""), *normalizers]
     return {"type": "Sequence", "normalizers": normalizers}

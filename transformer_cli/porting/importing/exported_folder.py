@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE
 from transformer_cli.checkpoint.state_values import MOST
 from transformer_cli.config import Config, ModelConfig
-from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings
+from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings, stored_settings
 from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.errors import DataError, UsageError
 from transformer_cli.interchange.foreign_tokenizers.marian_tokenizers import ForeignTokenizers
@@ -161,7 +161,7 @@ def _config(own: ModelFolder) -> Config:
     settings = parse_yaml(own.text(CONFIG_FILE, max_bytes=MAX_CONFIG_BYTES), origin)
     if not isinstance(settings, dict):
         raise DataError(f"{origin}: not a mapping of sections")
-    return check_settings(settings, origin)
+    return check_settings(stored_settings(settings), origin)
 
 
 def _tokenizers(own: ModelFolder) -> Tokenizers:

@@ -77,7 +77,7 @@ def imported_data(languages: Languages, *, normalize_unicode: bool = True) -> Fi
         source="files",
         source_language=languages.source,
         target_language=first,
-        cleaning=CleaningConfig(normalize_unicode=normalize_unicode),
+        cleaning=CleaningConfig(normalize_unicode=normalize_unicode, normalize_invisible=None),
         target_tag=bool(languages.tagged) and not others,
         corpora=tuple(corpora),
     )

@@ -7,6 +7,7 @@ from transformer_cli.config import SequencesData
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.text.lines.layout import TextRange, text_ranges
+from transformer_cli.text.normalization import with_plain_spaces
 from transformer_cli.text.protected.spans import find_spans, masked
 from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
 
@@ -54,13 +55,17 @@ def placed_sentences(translator: Translator, text: str) -> PlacedText:
             before = text[done:start]
             for sentence in _sentences(pipeline, text[start : line_start + text_range.end]):
                 if sentence.gap:
-                    before = gap_between(sentence.gap, *pipeline.languages)
+                    before = gap_between(_as_read(pipeline, sentence.gap), *pipeline.languages)
                     start += len(sentence.gap)
                 sentences.append(PlacedSentence(start, sentence.text, before))
                 start, before = start + len(sentence.text), ""
             done = start
         line_start += len(line) + 1
     return PlacedText(sentences, text[done:])
+
+
+def _as_read(pipeline: TextPipeline, gap: str) -> str:
+    return with_plain_spaces(gap) if pipeline.removes_invisible else gap
 
 
 def _ranges(line: str, *, keeps_layout: bool) -> Iterator[TextRange]:

@@ -10,6 +10,7 @@ from transformer_cli.decoding.details.word_links import (
     Link,
     Span,
     linked_words,
+    places_as_given,
     places_of,
     word_spans,
     words_at,
@@ -44,12 +45,16 @@ def unspaced_words(
     if details is None or not (_UNSPACED.search(source) or _UNSPACED.search(target)):
         return None
     prepared = pipeline.prepare(source)
-    if prepared.read != source or len(prepared.parts) != len(details.parts):
+    places = places_as_given(source, prepared.read)
+    if places is None or len(prepared.parts) != len(details.parts):
         return None
     of_source = [
-        spans_in_line(part.ids, text, place, pipeline.source_tokenizer)
+        [
+            (places[start], places[end - 1] + 1) if end > start >= 0 else (start, end)
+            for start, end in spans_in_line(part.ids, text, place, pipeline.source_tokenizer)
+        ]
         for part, text, place in zip(
-            prepared.parts, prepared.texts, places_of(prepared.texts, source), strict=True
+            prepared.parts, prepared.texts, places_of(prepared.texts, prepared.read), strict=True
         )
     ]
     of_target = _target_spans(pipeline, target, [part.target_ids for part in details.parts])

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from transformer_cli.text.normalization import EMOJI
+
 # The endings of domains and of files that are recognised without "http://" or a folder before them.
 _DOMAINS = "com|org|net|edu|gov|info|eu|io"
 _FILE_ENDINGS = (
@@ -19,13 +21,18 @@ _IN_URL = r"[^\s<>\"'`{}|\\^\u00ab\u00bb\u2018-\u201e\u0e00-\u0e7f\u2026\u3000-\
 _NO_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 # Emoji and other pictures such as a star or a telephone.
 _PICTURE = r"\u2600-\u27bf\u2b05-\u2b55\U0001f000-\U0001faff"
+# Between a number and its unit or the next three digits: the plain, no-break, narrow no-break and thin space.
+_SPACE = r"\u00a0\u202f\u2009"
 _PATTERNS = {
     "tag": (
         rf"<!--(?:(?!<!--)[^{_NO_CONTROL}]){{0,2000}}?-->"
         rf"|</?(?:[A-Za-z_][\w:.-]{{0,99}}(?:[ \t/][^<>{_NO_CONTROL}]{{0,2000}})?|\d{{1,9}}[ ]?/?)>"
     ),
     # With the signs that choose a colour or join several pictures to one.
-    "picture": rf"[{_PICTURE}][{_PICTURE}\u200d\ufe0f\u20e3]*",
+    "picture": (
+        rf"(?:[0-9#*]\ufe0f?\u20e3|[{EMOJI}]\ufe0f|[{_PICTURE}])"
+        rf"(?:[{_PICTURE}\ufe0e\ufe0f\u20e3\U000e0020-\U000e007f]|\u200d[{EMOJI}])*"
+    ),
     "code": (
         rf"`[^`{_NO_CONTROL}]{{1,200}}`"
         r"|&(?:[A-Za-z][A-Za-z0-9]{1,31}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});"
@@ -55,13 +62,13 @@ _PATTERNS = {
     # A word that begins with letters and has digits: A4, XY-123/45, mp3.
     "name": r"(?<!\w)[A-Za-z]{1,20}-?\d[A-Za-z0-9]*(?:[-/][A-Za-z0-9]+)*",
     "number": (
-        rf"(?:(?:(?<!\w)(?:{_CURRENCIES})|[$£¥\u20a0-\u20cf])[ \u00a0]?)?(?:(?<![\w)])[+\u2212-])?"
-        r"\d+(?:[.,:/'\u2019\u00a0-]\d+)*"
-        rf"(?:[ \u00a0]?(?:°[CF]|[%‰$£¥°\u20a0-\u20cf]|(?:{_CURRENCIES}))(?![\w({{]))?"
+        rf"(?:(?:(?<!\w)(?:{_CURRENCIES})|[$£¥\u20a0-\u20cf])[ {_SPACE}]?)?(?:(?<![\w)])[+\u2212-])?"
+        rf"\d+(?:[.,:/'\u2019{_SPACE}-]\d+)*"
+        rf"(?:[ {_SPACE}]?(?:°[CF]|[%‰$£¥°\u20a0-\u20cf]|(?:{_CURRENCIES}))(?![\w({{]))?"
     ),
 }
 # A text without any of these holds no span, and most sentences hold none.
-_ANY_SIGN = re.compile(rf"[\d<`&{{%$#@/\\\[:{_PICTURE}]|\.\w")
+_ANY_SIGN = re.compile(rf"[\d<`&{{%$#@/\\\[:\ufe0f\u20e3{_PICTURE}]|\.\w")
 _CLOSING = ".,;:!?'\")]}…*_-"
 
 
