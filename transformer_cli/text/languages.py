@@ -200,7 +200,7 @@ def contradicting_language(named: str, sentences: Iterable[str]) -> str | None:
     # Serbian has two scripts.
     if found == UNKNOWN_LANGUAGE or named == "sr" or len(words) < _MIN_WORDS:
         return None
-    shares = _shares_of_frequent(words)
+    shares = shares_of_frequent(words)
     scripts = [_SCRIPT_OF.get(language, "LATIN") for language in (named, found)]
     if scripts[0] != scripts[1]:
         return found if scripts[1] != "LATIN" or shares[found] >= 2 * _MIN_SHARE else None
@@ -209,7 +209,7 @@ def contradicting_language(named: str, sentences: Iterable[str]) -> str | None:
     return found if is_surely_other else None
 
 
-def _shares_of_frequent(words: list[str]) -> Counter[str]:
+def shares_of_frequent(words: list[str]) -> Counter[str]:
     """Language -> the share of its frequent words among all words."""
     counts = Counter(words)
     return Counter(
@@ -221,5 +221,5 @@ def _shares_of_frequent(words: list[str]) -> Counter[str]:
 
 
 def _language_of_words(words: list[str]) -> str:
-    (best, share), (_, second) = _shares_of_frequent(words).most_common(2)
+    (best, share), (_, second) = shares_of_frequent(words).most_common(2)
     return best if share >= _MIN_SHARE and share >= _MIN_LEAD * second else UNKNOWN_LANGUAGE
