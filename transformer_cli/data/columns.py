@@ -49,7 +49,7 @@ class Column:
 
 
 def columns_of(
-    path: Path, kind: str, *, names: Sequence[str | None] = ()
+    path: Path, kind: str, *, names: Sequence[str | None] = (), encoding: str | None = None
 ) -> tuple[list[Column], bool]:
     """The columns of a TSV, CSV, JSON Lines or Parquet file, and whether its first row is a header.
 
@@ -57,18 +57,19 @@ def columns_of(
         path: the file.
         kind: tsv, csv, jsonl or parquet.
         names: if the first row has one of these, it is a header.
+        encoding: of the file; None: UTF-8.
 
     Raises:
         DataError: the file cannot be read, or has no rows.
     """
     if kind in ("jsonl", "parquet"):
-        records = first_records(path, kind, NUM_SAMPLED_ROWS)
+        records = first_records(path, kind, NUM_SAMPLED_ROWS, encoding)
         fields = list(dict.fromkeys(field for record in records for field in record))
         if not fields:
             raise DataError(f"{path}: no rows")
         return [_column(field, field, [row.get(field) for row in records]) for field in fields], False  # fmt: skip
-    require_line_feeds(path)
-    rows = first_rows(path, kind, NUM_SAMPLED_ROWS)
+    require_line_feeds(path, encoding)
+    rows = first_rows(path, kind, NUM_SAMPLED_ROWS, encoding)
     if not rows:
         raise DataError(f"{path}: no rows")
     _require_a_table(rows, path, kind)
@@ -84,9 +85,9 @@ def columns_of(
     return columns, has_header
 
 
-def require_line_feeds(path: Path) -> None:
+def require_line_feeds(path: Path, encoding: str | None = None) -> None:
     """Refuse lines that a carriage return alone ends; a line feed in a quoted field may be in the file too."""
-    beginning = next(read_text_chunks(path), b"")
+    beginning = next(read_text_chunks(path, encoding), b"")
     num_alone = beginning.count(b"\r") - beginning.count(b"\r\n")
     if num_alone > beginning.count(b"\n"):
         raise DataError(

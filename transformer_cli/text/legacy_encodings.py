@@ -8,7 +8,6 @@ by how probable its letters beyond ASCII are in the languages that were written 
 the second reading is.
 """
 
-import codecs
 import math
 import re
 import unicodedata
@@ -18,8 +17,6 @@ from itertools import combinations
 from typing import NamedTuple
 
 from transformer_cli.text.languages import shares_of_frequent
-
-UTF_8 = "utf-8"
 
 # Letters beyond ASCII of each language, the most frequent first, with those of foreign words at the end.
 _LATIN = {
@@ -137,15 +134,6 @@ class Reading(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.encoding}: {', '.join(self.words)}"
-
-
-def known_encoding(name: str) -> str | None:
-    """The name of an encoding as Python writes it, such as cp1252 for windows-1252; None if it is none of text."""
-    try:
-        "".encode(name.strip())  # fails for rot13 and hex, which are no encodings of text
-        return codecs.lookup(name.strip()).name
-    except (LookupError, ValueError):
-        return None
 
 
 def is_not_utf_8(data: bytes) -> bool:

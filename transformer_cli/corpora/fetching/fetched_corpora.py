@@ -129,6 +129,8 @@ def _written(
             for number, group in enumerate(groups)
         )
         write_segments(segments, files, report, entry.name)
+    for doubt in report.doubts:
+        logger.warning("%s: %s", entry.name, doubt)
     if licence is not None:
         replace_file(folder / f"{entry.name}.LICENSE", licence.encode())
     return LockedCorpus(
