@@ -17,7 +17,9 @@ QUICK = ["data.num_pairs=50", "training.max_steps=4", "model.d_model=16", "runti
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     monkeypatch.chdir(tmp_path)
-    return load_config("copy.yaml", [*QUICK, "validation.sequence_lengths=[5]", "training.schedule=constant"])
+    return load_config(
+        "copy.yaml", [*QUICK, "validation.sequence_lengths=[5]", "training.schedule=constant"]
+    )
 
 
 class Stop(Callback):

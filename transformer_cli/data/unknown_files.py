@@ -1,6 +1,7 @@
 """Finds out how to read unknown files: the data section of a config that reads them."""
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -25,6 +26,7 @@ from transformer_cli.data.sources.local_files import corpus_format, find_files, 
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.errors import DataError, MissingInputError, UsageError
 from transformer_cli.escaping import on_one_line
+from transformer_cli.text.language_names import code_of_language
 from transformer_cli.text.languages import LANGUAGE_OF_NAME, language_code, language_in
 
 _NUM_GUESSED_LINES = 300
@@ -178,9 +180,7 @@ def _split_texts(sides: dict[str, dict[str, Path]], wishes: Wishes) -> FoundCorp
     return FoundCorpus(_data(corpora, languages), doubts=doubts)
 
 
-def _table(
-    path: Path, given: str, wishes: Wishes, others: Sequence[Path] = ()
-) -> FoundCorpus:
+def _table(path: Path, given: str, wishes: Wishes, others: Sequence[Path] = ()) -> FoundCorpus:
     """The corpus of a table, or of a folder of them, of which the first tells how to read all."""
     kind = corpus_format(path)
     corpus: dict[str, Any] = {"path": given}
@@ -225,8 +225,9 @@ def _doubt_of_first_row(
         return []
     shown = " and ".join(on_one_line(cell, 50) for cell in rows[0])
     return [
-        f"the first row, {shown}, is read as a pair; if it holds the names of the columns, set has_header: true "
-        "under data.corpora"
+        f"the first row, {shown}, is read as a pair; if it holds the names of the columns, "
+        f"give --source-field {shlex.quote(rows[0][0])} --target-field {shlex.quote(rows[0][1])}, "
+        "or set has_header: true under data.corpora"
     ]
 
 
@@ -253,7 +254,7 @@ def _language_of_file(path: Path) -> str | None:
     suffix = bare.suffix.removeprefix(".").casefold()
     if suffix in LANGUAGE_OF_NAME:
         return suffix if len(suffix) == 2 else LANGUAGE_OF_NAME[suffix]
-    return language_in(bare.stem)
+    return code_of_language(suffix) or language_in(bare.stem)
 
 
 def _first_lines(path: Path, encoding: str | None) -> list[str]:

@@ -172,16 +172,20 @@ def likely_readings(data: bytes) -> list[Reading]:
     return sorted(near, key=lambda reading: -reading.score)
 
 
-def hint_for(readings: Sequence[Reading], option: str = "--encoding") -> str:
-    """How to name the encoding, with the likely ones."""
-    if not readings:
-        return f"name its encoding: {option} windows-1252, or another one"
-    likely = "; or ".join(f"{option} {one.encoding} ({', '.join(one.words)})" for one in readings)
-    return f"name its encoding: {likely}"
+def hint_for(readings: Sequence[Reading]) -> str:
+    """How to name the encoding on a command line, with the likely ones."""
+    likely = " or ".join(f"--encoding {one.encoding}" for one in readings)
+    return f"name its encoding: {likely or '--encoding windows-1252, or another one'}"
+
+
+# In these languages, many texts do without letters beyond ASCII.
+_MOSTLY_ASCII = ("nl",)
 
 
 def unwritable_letters(encoding: str, language: str) -> str:
     """The letters that nearly every text of a language has and an encoding lacks; empty if there are none."""
+    if language in _MOSTLY_ASCII:
+        return ""
     letters = _LATIN.get(language, "")[:3] or _ALPHABETS.get(language, "")[:20]
     return "".join(letter for letter in letters if not _has(encoding, letter))
 
@@ -210,12 +214,15 @@ def _sample(data: bytes) -> bytes:
     """Different lines with bytes beyond ASCII, from the whole text."""
     lines = list(dict.fromkeys(line for line in _lines(data) if not line.isascii()))
     step = max(1, sum(map(len, lines)) // _SAMPLE_BYTES)
-    return b"\n".join(line[: _SAMPLE_BYTES] for line in lines[::step])[: 2 * _SAMPLE_BYTES]
+    return b"\n".join(line[:_SAMPLE_BYTES] for line in lines[::step])[: 2 * _SAMPLE_BYTES]
 
 
 def _spoken(sample: bytes) -> frozenset[str]:
     """The languages for which the words in ASCII speak."""
-    words = re.findall(r"(?<![a-z\udc80-\udcff])[a-z]+(?![a-z\udc80-\udcff])", sample.decode("ascii", "surrogateescape").lower())
+    words = re.findall(
+        r"(?<![a-z\udc80-\udcff])[a-z]+(?![a-z\udc80-\udcff])",
+        sample.decode("ascii", "surrogateescape").lower(),
+    )
     shares = shares_of_frequent(words)
     return frozenset(language for language, share in shares.items() if share >= _FREQUENT_SHARE)
 
@@ -254,7 +261,12 @@ def _score_of_token(token: str, language: str) -> float:
         if character != small:
             total += _COST_OF_CAPITAL
             total += _COST_OF_ODD_WORD * (before.islower() and not is_upper)
-        if not character.isalpha() and character not in "’·'" and before.isalpha() and after.isalpha():
+        if (
+            not character.isalpha()
+            and character not in "’·'"
+            and before.isalpha()
+            and after.isalpha()
+        ):
             total += _COST_OF_ODD_WORD * (language not in _LARGE)
         is_own_script = language in _ALPHABETS and character.isalpha()
         if is_own_script and language not in _LARGE and (_is_latin(before) or _is_latin(after)):
@@ -274,7 +286,8 @@ def _costs(language: str) -> Mapping[str, float]:
     weights = [1 / (rank + 1.5) for rank in range(len(letters))]
     share = _SHARE_OF_LETTERS if language not in _LARGE else 0.6
     costs = {
-        letter: math.log(share * weight / sum(weights)) for letter, weight in zip(letters, weights, strict=True)
+        letter: math.log(share * weight / sum(weights))
+        for letter, weight in zip(letters, weights, strict=True)
     }
     return {sign: _COST_OF_SIGN for sign in _SIGNS} | costs
 
@@ -288,7 +301,11 @@ def _cost_of_other(character: str, language: str) -> float:
     if language not in _LARGE:
         return _COST_OF_OTHER_LETTER
     is_own = unicodedata.name(character, "?").split(" ")[0] in _LARGE[language].split()
-    return _COST_OF_OTHER_LETTER if is_own and _is_common(character, language) else _COST_OF_RARE_CHARACTER
+    return (
+        _COST_OF_OTHER_LETTER
+        if is_own and _is_common(character, language)
+        else _COST_OF_RARE_CHARACTER
+    )
 
 
 # The national standards put the common characters first: in these codecs, their first byte is at most this.

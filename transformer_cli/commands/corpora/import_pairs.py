@@ -34,7 +34,9 @@ def import_corpus(
     def outputs(direction: Direction) -> tuple[Path, ...]:
         return _outputs(output, direction, paths, force=force)
 
-    imported = import_pairs(paths, wishes, sheet=sheet, max_dropped_share=max_dropped_share, output=outputs)
+    imported = import_pairs(
+        paths, wishes, sheet=sheet, max_dropped_share=max_dropped_share, output=outputs
+    )
     report = imported.report
     facts = {
         "files": [str(path) for path in imported.files],
