@@ -195,7 +195,7 @@ def _table(path: Path, given: str, wishes: Wishes, others: Sequence[Path] = ()) 
         if b"\t" not in first:
             raise DataError(
                 f"{path}: its name does not tell its format, and its first line has no tab",
-                hint="plain text comes in two files: tfm init train.en train.it; a spreadsheet is saved as CSV (UTF-8)",
+                hint="plain text comes in two files: tfm init train.en train.it; a spreadsheet is an .xlsx file or saved as CSV",
             )
         kind = corpus["format"] = "tsv"
     fields = (wishes.source_field, wishes.target_field)

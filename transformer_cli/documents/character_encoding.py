@@ -12,6 +12,7 @@ from transformer_cli.text.legacy_encodings import (
     hint_for,
     is_not_utf_8,
     likely_readings,
+    not_utf_8_in_words,
     unwritable_letters,
 )
 
@@ -77,17 +78,15 @@ def decoded(
     *,
     given: str | None = None,
     is_markup: bool = False,
-    is_xml: bool = False,
 ) -> DecodedText:
     """The text of a file in the given encoding; else by its byte-order mark, the name in the file, or as UTF-8.
 
-    A few bytes that are no UTF-8 stay as they are; a text that is in another encoding altogether is refused.
+    Bytes that are no text in the encoding stay as they are, unless a person has given it.
 
     Args:
         named: the encoding that the file itself names, such as iso-8859-1; an unknown name is UTF-8.
         given: the encoding that a person names; every byte must be text in it.
         is_markup: as in `DecodedText`.
-        is_xml: the file is XML, which always names its encoding.
 
     Raises:
         DataError: the file is not in this encoding, or the encoding does not give the same bytes again.
@@ -97,10 +96,6 @@ def decoded(
     if given is not None:
         return _in_given(body, mark, marked, given, is_markup=is_markup)
     encoding = marked or _known(named) or "utf-8"
-    if encoding == "utf-8" and not mark and not is_xml and is_not_utf_8(body):
-        readings = likely_readings(body)
-        how = f"; it can be read as {' or as '.join(map(str, readings))}" if readings else ""
-        raise DataError(f"this is not UTF-8{how}", hint=hint_for(readings))
     try:
         text = body.decode(encoding, "surrogateescape")
         is_same = text.encode(encoding, "surrogateescape") == body
@@ -112,6 +107,21 @@ def decoded(
             hint="name the right one with --encoding, or convert the file to UTF-8 first, for example with iconv",
         )
     return DecodedText(text, encoding, mark, is_markup)
+
+
+def require_utf_8(data: bytes, content: DecodedText | None) -> None:
+    """Refuse a text that was read as UTF-8, if it is in another encoding: most of it would stay as it is.
+
+    Args:
+        content: the text; None: it could not be read.
+
+    Raises:
+        DataError: with the encodings in which it can be read.
+    """
+    was_read = content is None or (content.encoding == "utf-8" and not content.mark)
+    if was_read and is_not_utf_8(data):
+        message, hint = not_utf_8_in_words(data)
+        raise DataError(message, hint=hint)
 
 
 def _in_given(

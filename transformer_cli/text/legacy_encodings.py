@@ -99,7 +99,7 @@ _CANDIDATES = (
 )
 # Of the letters and signs beyond ASCII in a text, so many are of the kinds below; else they are hardly ever there.
 _SHARE_OF_LETTERS = 0.9
-_SIGNS = frozenset("’‘“”«»„–—…° €£•·©®™§×½²³‐、。「」『』？！（），：；・ー～《》…．“”،؟؛„№")
+_SIGNS = frozenset("’‘“”«»„–—…° €£•·©®™§×½²³‐、。「」『』？！（），：；・ー～《》…．“”،؟؛„№")  # noqa: RUF001 - these signs are meant
 _COST_OF_SIGN = -4.0
 _COST_OF_OTHER_LETTER = -9.0
 _COST_OF_RARE_CHARACTER = -13.0
@@ -176,6 +176,13 @@ def hint_for(readings: Sequence[Reading]) -> str:
     """How to name the encoding on a command line, with the likely ones."""
     likely = " or ".join(f"--encoding {one.encoding}" for one in readings)
     return f"name its encoding: {likely or '--encoding windows-1252, or another one'}"
+
+
+def not_utf_8_in_words(data: bytes) -> tuple[str, str]:
+    """The message and the hint of an error about a text that is not UTF-8, with its likely readings."""
+    readings = likely_readings(data)
+    how = f"; it can be read as {' or as '.join(map(str, readings))}" if readings else ""
+    return f"this is not UTF-8{how}", hint_for(readings)
 
 
 # In these languages, many texts do without letters beyond ASCII.
@@ -263,7 +270,7 @@ def _score_of_token(token: str, language: str) -> float:
             total += _COST_OF_ODD_WORD * (before.islower() and not is_upper)
         if (
             not character.isalpha()
-            and character not in "’·'"
+            and character not in "\u2019\u00b7'"
             and before.isalpha()
             and after.isalpha()
         ):
@@ -323,7 +330,7 @@ def _is_common(character: str, language: str) -> bool:
 def _shown_words(text: str) -> tuple[str, ...]:
     words = [
         word[:_SHOWN_CHARACTERS]
-        for word in dict.fromkeys(re.findall(r"[^\W\d_]+(?:['’][^\W\d_]+)*", text))
+        for word in dict.fromkeys(re.findall(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*", text))
         if not word.isascii()
     ]
     words = words or [word[:_SHOWN_CHARACTERS] for word in text.split() if not word.isascii()]

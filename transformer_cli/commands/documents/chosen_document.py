@@ -6,7 +6,7 @@ from pathlib import Path
 from transformer_cli.commands.streams.open_descriptors import STANDARD
 from transformer_cli.config.data import known_encoding
 from transformer_cli.data.sources.decompression import COMPRESSIONS
-from transformer_cli.documents.formats import LINES, Format, format_named, format_of
+from transformer_cli.documents.formats import LINES, XML, Format, format_named, format_of
 from transformer_cli.documents.reading_options import ReadingOptions
 from transformer_cli.errors import UsageError
 
@@ -92,7 +92,7 @@ def _in_encoding(found: Format | None, encoding: str, *, has_text: bool) -> Form
             hint="such as windows-1252, iso-8859-2, shift_jis or utf-16",
         )
     found = found or format_named(LINES)
-    if found.is_archive or found.name in ("xliff", "tmx"):
+    if found.is_archive or found.name in XML:
         raise UsageError(
             f"--encoding has no effect on the format {found.name}: XML names its encoding itself",
             hint="leave it out",

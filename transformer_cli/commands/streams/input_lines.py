@@ -16,7 +16,7 @@ from transformer_cli.data.sources.decompression import compression_of, read_chun
 from transformer_cli.data.sources.lines import UTF_16_FOUND, UTF_16_MARKS, refuse_utf_16
 from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.errors import DataError, MissingInputError, StorageError, TryAgainError
-from transformer_cli.text.legacy_encodings import hint_for, is_not_utf_8, likely_readings
+from transformer_cli.text.legacy_encodings import is_not_utf_8, not_utf_8_in_words
 
 PAUSE_SECONDS = 0.05
 """If no bytes come through a pipe for this time, the lines that were read so far are translated."""
@@ -71,9 +71,8 @@ def require_utf_8(path: Path) -> None:
             text = text[: text.rfind(b"\n") + 1] or text
             break
     if is_not_utf_8(text):
-        readings = likely_readings(text)
-        how = f"; it can be read as {' or as '.join(map(str, readings))}" if readings else ""
-        raise DataError(f"{path}: this is not UTF-8{how}", hint=hint_for(readings))
+        message, hint = not_utf_8_in_words(text)
+        raise DataError(f"{path}: {message}", hint=hint)
 
 
 def input_status(path: Path, hint: str) -> os.stat_result:

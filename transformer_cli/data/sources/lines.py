@@ -184,7 +184,7 @@ def utf_16_error(path: Path) -> DataError:
     """The error for a file in UTF-16."""
     return DataError(
         f"{path}: {UTF_16_FOUND}",
-        hint=f"convert it: iconv -f UTF-16 -t UTF-8 {path.name} > new file; "
+        hint=f"convert it: iconv -f UTF-16 -t UTF-8 {path.name} > new file; or name it, where an encoding can be named: --encoding utf-16; "
         "or save it as UTF-8 with the program that wrote it",
     )
 

@@ -32,7 +32,7 @@ _FORMATS = {
     ".parquet": "parquet",
 }
 _HINTS = {
-    "a spreadsheet: save it as CSV (UTF-8); tfm data import reads .xlsx": (".xlsx", ".xls", ".xlsm", ".ods", ".numbers"),
+    "a spreadsheet: tfm data import makes text files of .xlsx; else save it as CSV": (".xlsx", ".xls", ".xlsm", ".ods", ".numbers"),
     "a translation memory: tfm data import makes text files of TMX and XLIFF 1.2": (
         ".tmx", ".xliff", ".xlf", ".sdlxliff", ".sdltm", ".xml"
     ),
@@ -217,7 +217,7 @@ def _hint_for_unknown_format(path: Path) -> str:
             return f"this looks like {hint}"
     return (
         "set format to tsv, csv, jsonl or parquet; plain text needs source_path and target_path; "
-        "save a spreadsheet as CSV (UTF-8)"
+        "tfm data import makes text files of a spreadsheet (.xlsx)"
     )
 
 

@@ -96,7 +96,7 @@ def read_xml(data: bytes, limits: ReadingLimits = LIMITS) -> XmlText:
         DataError: it is not well-formed, declares entities, or is too large or too deep.
     """
     check_xml(data, limits)
-    content = decoded(data, declared_encoding(data), is_markup=True, is_xml=True)
+    content = decoded(data, declared_encoding(data), is_markup=True)
     return XmlText(content, _root(content.text))
 
 

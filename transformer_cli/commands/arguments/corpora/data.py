@@ -51,6 +51,15 @@ EncodingOption = Annotated[
         help="Encoding of the files, such as windows-1252 or utf-16. Default: UTF-8, or found out.",
     ),
 ]
+DroppedShareOption = Annotated[
+    float,
+    typer.Option(
+        "--max-dropped-share",
+        min=0.0,
+        max=1.0,
+        help="Write nothing if a larger share of the pairs is damaged, such as bytes that are no text.",
+    ),
+]
 
 
 @data.callback()
@@ -192,15 +201,7 @@ def import_(
         typer.Option("--sheet", help="Sheet of a spreadsheet, by its name. Default: the first."),
     ] = None,
     encoding: EncodingOption = None,
-    max_dropped_share: Annotated[
-        float,
-        typer.Option(
-            "--max-dropped-share",
-            min=0.0,
-            max=1.0,
-            help="Write nothing if a larger share of the pairs is damaged, such as bytes that are no text.",
-        ),
-    ] = 0.05,
+    max_dropped_share: DroppedShareOption = 0.05,
     force: Annotated[bool, typer.Option("--force", help="Replace the output.")] = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
@@ -259,6 +260,7 @@ def get(
             "--accept-data-change", help="Take a remote file that has changed since it was fetched."
         ),
     ] = False,
+    max_dropped_share: DroppedShareOption = 0.05,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -270,7 +272,12 @@ def get(
     if lists:
         list_corpora(request, as_json=as_json)
     else:
-        get_corpora(request, accept_change=accept_change, as_json=as_json)
+        get_corpora(
+            request,
+            accept_change=accept_change,
+            max_dropped_share=max_dropped_share,
+            as_json=as_json,
+        )
 
 
 def _set_up_logging(debug: bool) -> None:

@@ -12,7 +12,7 @@ def init(
     corpus: Annotated[
         list[str],
         typer.Argument(
-            help="A CSV, TSV, JSON Lines or Parquet file; or a folder; or two text files, source and target."
+            help="A CSV, TSV, JSON Lines, Parquet or XLSX file; or a folder; or two text files, source and target."
         ),
     ],
     output: Annotated[
