@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters of many scripts
 """The encoding of a text that is not UTF-8: what its letters say, and when they do not say enough."""
 
 import pytest

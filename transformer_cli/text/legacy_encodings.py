@@ -101,6 +101,7 @@ _CANDIDATES = (
 _SHARE_OF_LETTERS = 0.9
 _SIGNS = frozenset("’‘“”«»„–—…° €£•·©®™§×½²³‐、。「」『』？！（），：；・ー～《》…．“”،؟؛„№")  # noqa: RUF001 - these signs are meant
 _COST_OF_SIGN = -4.0
+_COST_OF_APOSTROPHE = -2.0
 _COST_OF_OTHER_LETTER = -9.0
 _COST_OF_RARE_CHARACTER = -13.0
 _COST_OF_OTHER_SIGN = -10.0
@@ -250,7 +251,9 @@ def _score(text: str, candidate: _Candidate, spoken: frozenset[str]) -> float:
         for one, other in combinations(candidate.languages, 2)
     ]
     num_ascii = sum(character.isascii() for character in "".join(tokens))
-    return max(sums) + _COST_OF_ASCII * num_ascii
+    # Each counts: unlike other characters, they look alike, so words that differ would count as one.
+    num_bad = text.count("\ufffd")
+    return max(sums) + _COST_OF_ASCII * num_ascii + _COST_OF_NO_TEXT * num_bad
 
 
 def _score_of_token(token: str, language: str) -> float:
@@ -259,7 +262,7 @@ def _score_of_token(token: str, language: str) -> float:
     total, is_upper = 0.0, token.isupper()
     for place, character in enumerate(token):
         before, after = token[place - 1 : place] if place else "", token[place + 1 : place + 2]
-        if character.isascii():
+        if character.isascii() or character == "\ufffd":
             continue
         small = character.lower()
         cost = costs.get(small)
@@ -296,12 +299,12 @@ def _costs(language: str) -> Mapping[str, float]:
         letter: math.log(share * weight / sum(weights))
         for letter, weight in zip(letters, weights, strict=True)
     }
-    return {sign: _COST_OF_SIGN for sign in _SIGNS} | costs
+    return dict.fromkeys(_SIGNS, _COST_OF_SIGN) | {"\u2019": _COST_OF_APOSTROPHE} | costs
 
 
 @cache
 def _cost_of_other(character: str, language: str) -> float:
-    if character == "\ufffd" or unicodedata.category(character)[0] == "C":
+    if unicodedata.category(character)[0] == "C":
         return _COST_OF_NO_TEXT
     if not character.isalpha():
         return _COST_OF_OTHER_SIGN

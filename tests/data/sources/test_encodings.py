@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters of many scripts
 """Corpora that are not UTF-8: read in the encoding that they name, and never guessed by a training."""
 
 import json
@@ -117,7 +118,7 @@ def test_files_are_found_in_one_encoding_or_refused(tmp_path: Path) -> None:
     )  # of the German file alone, windows-1252 gives the same text
     assert found.doubt is not None
     paths[0].write_bytes("Доброе утро, как ваши дела?\n".encode("windows-1251"))
-    with pytest.raises(DataError, match="in different encodings|can be read in"):
+    with pytest.raises(DataError, match=r"in different encodings|can be read in"):
         encoding_of(paths, None)
     paths[0].write_text(german, encoding="utf-8")
     with pytest.raises(DataError, match=r"a\.de is UTF-8, and .*a\.pl is not"):
