@@ -112,12 +112,12 @@ def with_settings(config: Config, **settings: object) -> Config:
     return config.model_copy(update={"training": training})
 
 
-def records_of(folder: Path) -> dict[str, bytes]:
-    """Every file of a run but its log, which tells of each command, and the lock."""
+def records_of(folder: Path, *, with_log: bool) -> dict[str, bytes]:
+    """The content of every file of a run."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file() and path.name not in ("train.log", "lock") and "lock" not in path.suffix
+        if path.is_file() and (with_log or path.name != "train.log")
     }
 
 
@@ -132,19 +132,23 @@ def records_of(folder: Path) -> dict[str, bytes]:
     ],
 )
 def test_a_finished_run_keeps_all_its_records_if_nothing_is_trained(
-    config: Config, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch
+    config: Config,
+    settings: dict[str, object],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     run = train(config)
-    before = records_of(run.folder)
+    before = records_of(run.folder, with_log=True)
     assert "max_steps: 4" in before["config.yaml"].decode()
     # Another machine must not appear in the record of this training either.
     monkeypatch.setattr("transformer_cli.training.opening.environment", lambda: {"host": "other"})
-    again = train(with_settings(config, **settings))
+    with caplog.at_level(logging.INFO, logger="transformer_cli"):
+        again = train(with_settings(config, **settings))
     assert (again.was_finished, again.step) == (True, 4)
-    assert records_of(run.folder) == before
-    changed = [line for line in (run.folder / "train.log").read_text().splitlines() if "was " in line]  # fmt: skip
-    assert len(changed) == len(settings)
-    assert all("not recorded, because the run is finished: training." in line for line in changed)
+    assert records_of(run.folder, with_log=True) == before
+    told = [line for line in caplog.messages if "was " in line]
+    assert len(told) == len(settings)
+    assert all("not recorded, because the run is finished: training." in line for line in told)
 
 
 @pytest.mark.parametrize("is_finished", [True, False])
@@ -160,12 +164,12 @@ def test_a_limit_that_the_run_has_passed_is_refused_and_changes_no_record(
 ) -> None:
     config = with_settings(config, batch_sentences=10, max_steps=12)
     run = train(config, callbacks=() if is_finished else StopAt(9))
-    before = records_of(run.folder)
+    before = records_of(run.folder, with_log=False)  # the log tells of the refusal
     with pytest.raises(ConfigError, match="gone further than its new limit") as refusal:
         train(with_settings(config, **limit))
     epochs = next(number for number in range(2, 100) if f"and {number} epochs" in str(refusal.value) or "updates" in said)  # fmt: skip
     assert said.format(step=run.step, epochs=epochs) in str(refusal.value)
-    assert records_of(run.folder) == before
+    assert records_of(run.folder, with_log=False) == before
 
 
 class StopAt(Callback):

@@ -90,7 +90,7 @@ def _opened(
             refuse_passed_limits(before, config, _progress_of(newest))
             what = "changed since the last command" if trains_on else "not recorded, because the run is finished"  # fmt: skip
             for change in changes:
-                logger.info("%s: %s", what, change)
+                logger.info("%s: %s", what, change, extra={"is_no_record": not trains_on})
     if not has_begun:
         if is_streaming(config.data):  # before the corpus is read
             num_batches = config.training.accumulate * processes.size
