@@ -170,7 +170,7 @@ def test_a_table_without_two_columns_of_text_is_refused_with_what_it_holds(folde
 
 def test_utf_16_is_known_by_its_byte_order_mark_and_else_refused(folder: Path) -> None:
     (folder / "a.csv").write_bytes(csv(WITH_HEADER, "\t").encode("utf-16"))
-    assert init("a.csv").corpora[0].encoding == "utf-16"
+    assert init("a.csv").data.corpora[0].encoding == "utf-16"
     Path("it.yaml").unlink()
     (folder / "a.csv").write_bytes(csv(WITH_HEADER, "\t").encode("utf-16-le"))
     with pytest.raises(DataError, match="UTF-16 text") as refused:

@@ -292,13 +292,13 @@ def test_an_import_refuses_where_two_readings_are_close_and_takes_the_named_one(
 
 
 def test_no_import_leaves_out_more_than_a_stated_share(tfm: Tfm) -> None:
-    good = csv_of([("English", "French"), *FRENCH * 5], "utf-8")
+    good = csv_of([("English", "French"), *FRENCH[:3] * 8], "utf-8")
     (tfm.folder / "a.csv").write_bytes(good + b'"bad";"caf\xe9 one"\r\n"bad";"\xff\xfe"\r\n')
     refused = imported(tfm, "a.csv")
     assert refused.exit_code == 65
-    assert "2 of 22 units are damaged (not UTF-8, first a.csv:22)" in refused.talk
+    assert "2 of 26 units are damaged (not UTF-8, first a.csv:26)" in refused.talk
     assert "--max-dropped-share" in refused.talk
     assert not (tfm.folder / "out.tsv").exists()
     finished = imported(tfm, "a.csv", "--max-dropped-share", "0.1")
     assert json.loads(finished.text)["skipped"] == {"not UTF-8": 2}
-    assert pairs(tfm) == FRENCH * 5
+    assert pairs(tfm) == FRENCH[:3] * 8

@@ -15,6 +15,7 @@ from transformer_cli.text.legacy_encodings import (
     is_mixed,
     is_not_utf_8,
     likely_readings,
+    lines_not_utf_8,
 )
 
 _MAX_BYTES = 1 << 26
@@ -93,7 +94,7 @@ def _refuse_mixture(texts: dict[Path, bytes], legacy: dict[Path, bytes]) -> None
     for path, text in texts.items():
         is_utf_8 = path not in legacy and not text.isascii()
         if (legacy.get(path) and is_mixed(text)) or is_utf_8:
-            first = likely_readings(next(iter(legacy.values())))
+            first = likely_readings(lines_not_utf_8(next(iter(legacy.values()))))
             likely = first[0].encoding if first else "windows-1252"
             what = f"{path} is UTF-8, and {next(iter(legacy))} is not" if is_utf_8 else f"{path}: some of its lines are UTF-8, and others are not"  # fmt: skip
             raise DataError(

@@ -150,6 +150,11 @@ def is_mixed(data: bytes) -> bool:
     return sum(map(_is_utf_8, lines)) > _DAMAGED_SHARE * len(lines)
 
 
+def lines_not_utf_8(data: bytes) -> bytes:
+    """The lines of a text that are not UTF-8."""
+    return b"\n".join(line for line in _lines(data) if not _is_utf_8(line))
+
+
 def likely_readings(data: bytes) -> list[Reading]:
     """How a text that is not UTF-8 may be read: the best reading first, then those that are close to it.
 

@@ -148,7 +148,7 @@ def _end(
             record_run(folder, session)
         make_translator = partial(load_translator, folder.path)
         for line in summary_lines(session.config, folder.metrics_file, make_translator):
-            logger.info("%s", line)
+            logger.info("%s", line, extra={"is_no_record": was_finished})
     if not was_finished:
         how = f"stopped by {', '.join(limits) or 'a callback'}"
         if is_done:
