@@ -136,8 +136,12 @@ def only_warnings() -> Iterator[None]:
 
 @contextmanager
 def log_to_file(path: Path) -> Iterator[None]:
-    """Write log lines to this file too, with the time, and also the exception that ends the block."""
+    """Write log lines to this file too, with the time, and also the exception that ends the block.
+
+    Lines with the extra `is_no_record` are left out: they tell of nothing that has happened to what the file records.
+    """
     handler = _LogFile(path, encoding="utf-8", delay=True)
+    handler.addFilter(lambda record: not getattr(record, "is_no_record", False))
     handler.setFormatter(_Escaping("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
     logger.addHandler(handler)
     level, propagates, to_root = logger.level, logger.propagate, _ToRoot()

@@ -199,3 +199,98 @@ def test_an_archive_is_not_written_to_a_terminal(
             given, None, run=None, overrides=(), wishes=Wishes(), as_json=False
         )
     assert caught.value.hint == "name a file for the translation: --output NAME.docx"
+
+
+LEGACY = {
+    "a.srt": "1\n00:00:01,000 --> 00:00:02,000\nuno due café\n\n2\n00:00:03,000 --> 00:00:04,000\ntre quattro\n",
+    "a.vtt": "WEBVTT\n\n00:01.000 --> 00:02.000\nuno due café\n",
+    "a.md": "# uno\n\ndue café\n",
+    "a.html": "<p>uno</p><p>due café</p>\n",
+    "a.json": '{"a": "uno due café"}\n',
+    "a.yaml": "a: uno due café\n",
+    "a.csv": "uno,due café\n",
+    "a.po": 'msgid "uno due"\nmsgstr ""\n\n# café\nmsgid "café tre"\nmsgstr ""\n',
+    "a.txt": "uno due café\ntre quattro\n",
+}  # fmt: skip
+
+
+def translate_in(name: str, encoding: str | None) -> None:
+    columns = "2" if name.endswith("csv") else None
+    given = chosen(
+        name, "txt" if name.endswith("txt") else None, encoding=encoding, columns=columns
+    )
+    run_document_translation(
+        given, Path("out"), run=None, overrides=(), wishes=Wishes(), as_json=False
+    )
+
+
+@pytest.mark.usefixtures("of_words")
+@pytest.mark.parametrize("encoding", ["windows-1252", "cp850", "utf-16"])
+@pytest.mark.parametrize("name", LEGACY)
+def test_a_document_is_read_and_written_in_the_given_encoding(name: str, encoding: str) -> None:
+    Path(name).write_text(LEGACY[name], encoding="utf-8", newline="")
+    translate_in(name, "utf-8")
+    wanted = Path("out").read_bytes().decode()
+    Path(name).write_bytes(LEGACY[name].encode(encoding))
+    translate_in(name, encoding)
+    assert Path("out").read_bytes().decode(encoding) == wanted
+
+
+@pytest.mark.usefixtures("of_words")
+@pytest.mark.parametrize("name", set(LEGACY) - {"a.txt"})
+def test_a_document_in_a_legacy_encoding_is_refused_before_it_is_translated(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ModelTranslator, "translate", lambda *_: pytest.fail("it was translated"))
+    Path(name).write_bytes(LEGACY[name].encode("windows-1252"))
+    with pytest.raises(DataError, match="this is not UTF-8; it can be read as windows-1252: café") as refused:  # fmt: skip
+        translate_in(name, None)
+    assert "--encoding windows-1252" in str(refused.value.hint)
+    assert not Path("out").exists()
+
+
+@pytest.mark.usefixtures("of_words")
+def test_letters_that_the_encoding_lacks_are_named_before_anything_is_translated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ModelTranslator, "translate", lambda *_: pytest.fail("it was translated"))
+    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=windows-1251\\n"\n\n'
+    Path("a.po").write_bytes(
+        f'{header}# комментарий\nmsgid "uno due"\nmsgstr ""\n'.encode("cp1251")
+    )
+    with pytest.raises(DataError, match="cp1251, lacks letters of Italian: è à ù"):
+        translate_in("a.po", None)
+
+
+@pytest.mark.usefixtures("of_words")
+def test_a_byte_that_is_no_text_in_the_given_encoding_is_named() -> None:
+    Path("a.md").write_bytes(b"uno\n\ndue \x81\n")
+    with pytest.raises(DataError, match="line 3: byte 0x81 is no text in windows-1252"):
+        translate_in("a.md", "windows-1252")
+    Path("a.md").write_bytes(b"\xef\xbb\xbfuno\n")
+    with pytest.raises(
+        DataError, match="byte-order mark of utf-8, and --encoding says windows-1252"
+    ):
+        translate_in("a.md", "windows-1252")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "wanted"),
+    [
+        ("a.docx", {"encoding": "cp1252"}, "--encoding has no effect on the format docx"),
+        ("a.xlf", {"encoding": "cp1252"}, "--encoding has no effect on the format xliff"),
+        ("a.md", {"encoding": "klingon"}, "--encoding klingon: no such encoding is known"),
+        (None, {"encoding": "cp1252", "has_text": True}, "--encoding is for a file"),
+        ("a.txt.gz", {"encoding": "cp1252"}, "with --encoding, a compressed file is not read"),
+    ],
+)
+def test_an_encoding_that_does_not_fit_is_refused(
+    name: str | None, options: dict[str, object], wanted: str
+) -> None:
+    with pytest.raises(UsageError, match=wanted):
+        chosen(name, **options)
+
+
+def test_lines_in_an_encoding_are_a_document() -> None:
+    assert chosen("a.txt", encoding="cp1252").format.name == "txt"
+    assert chosen(None, encoding="cp1252").path is None

@@ -167,10 +167,14 @@ def test_a_table_without_two_columns_of_text_is_refused_with_what_it_holds(folde
     assert "--source-field" in str(refused.value)
 
 
-def test_utf_16_is_refused_with_the_command_that_converts_it(folder: Path) -> None:
+def test_utf_16_is_known_by_its_byte_order_mark_and_else_refused(folder: Path) -> None:
     (folder / "a.csv").write_bytes(csv(WITH_HEADER, "\t").encode("utf-16"))
+    assert init("a.csv").data.corpora[0].encoding == "utf-16"
+    Path("it.yaml").unlink()
+    (folder / "a.csv").write_bytes(csv(WITH_HEADER, "\t").encode("utf-16-le"))
     with pytest.raises(DataError, match="UTF-16 text") as refused:
         init("a.csv")
+    assert "--encoding utf-16" in str(refused.value)
     assert "iconv" in str(refused.value)
     assert not Path("it.yaml").exists()
 

@@ -3,14 +3,16 @@
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 
 from transformer_cli.commands.new_config import write_config
 from transformer_cli.config import load_config
 from transformer_cli.data.preparation import prepare_data
+from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.data.sources.phrasebook import read_phrasebook
 from transformer_cli.data.survey import Wishes
-from transformer_cli.errors import DataError, UsageError
+from transformer_cli.errors import CannotCreateError, DataError, UsageError
 
 PAIRS = [(pair.source, pair.target) for pair in read_phrasebook("train", 60)]
 
@@ -164,3 +166,117 @@ def test_a_corpus_without_a_validation_pair_is_said_to_be_refused(
     assert ("No validation pair is left" in out) is ("validation 0" in out) is is_refused
     assert ("then: tfm train" in out) is not is_refused
     assert ("next: add pairs" in out) is is_refused
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("km", "en"), ("am", "en"), ("xmf", "en"), ("עברית", "אנגלית"), ("ქართული", "ინგლისური"),
+     ("中文", "英文"), ("العربية", "الإنجليزية"), ("русский", "английский"), ("አማርኛ", "እንግሊዝኛ"),
+     ("source_text", "target_text"), ("English sentence", "French"), ("Shqip", "English"), ("a", "b")],
+)  # fmt: skip
+def test_codes_and_names_of_languages_in_any_script_are_a_header(
+    folder: Path, names: tuple[str, str]
+) -> None:
+    (folder / "a.tsv").write_text(table(names, *PAIRS), encoding="utf-8")
+    (corpus,) = init("a.tsv").corpora
+    assert (corpus.has_header, corpus.source_field, corpus.target_field) == (True, *names)
+
+
+@pytest.mark.parametrize(
+    "first", [("am", "bin"), ("no", "nein"), ("Hello", "Ciao"), ("Good morning", "Buongiorno")]
+)
+def test_a_short_first_pair_of_short_pairs_is_no_header(
+    folder: Path, first: tuple[str, str]
+) -> None:
+    words = [("at", "an"), ("I go", "ich gehe"), ("or", "oder"), ("the sea", "das Meer")] * 8
+    (folder / "a.tsv").write_text(table(first, *words), encoding="utf-8")
+    assert init("a.tsv").corpora[0].has_header is False
+
+
+def test_the_doubt_about_a_first_row_names_the_options(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "a.tsv").write_text(table(("phrase one", "meaning"), *PAIRS), encoding="utf-8")
+    init("a.tsv")
+    told = capsys.readouterr().out
+    assert "the first row, phrase one and meaning, is read as a pair" in told
+    assert "--source-field 'phrase one' --target-field meaning, or set has_header: true" in told
+    (corpus,) = init("a.tsv", wishes=Wishes("phrase one", "meaning")).corpora
+    assert corpus.has_header is True
+
+
+GEORGIAN = [(f"გამარჯობა მეგობარო, როგორ ხარ {n}?", f"Hello my friend, how are you {n}?") for n in range(30)]  # fmt: skip
+AMHARIC = [(f"እንደምን አደርክ ወዳጄ {n}?", f"Good morning my friend {n}, how are you?") for n in range(30)]
+KAZAKH = [(f"Мен үйге барамын, досым {n}.", f"I am going home, my friend {n}.") for n in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "header", "language", "doubt"),
+    [
+        (GEORGIAN, "xmf", "xmf", "column xmf looks like Georgian (ka), and its name says Mingrelian (xmf)"),
+        (GEORGIAN, "ka", "ka", ""),
+        (AMHARIC, "am", "am", ""),
+        (AMHARIC, "ti", "ti", "its name says Tigrinya (ti)"),
+        (KAZAKH, "kk", "kk", "its name says Kazakh (kk)"),
+    ],
+)  # fmt: skip
+def test_the_code_in_a_header_decides_between_languages_of_one_script(
+    folder: Path, rows: list[tuple[str, str]], header: str, language: str, doubt: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    (folder / "a.tsv").write_text(table((header, "en"), *rows), encoding="utf-8")
+    data = init("a.tsv")
+    assert (data.source_language, data.target_language) == (language, "en")
+    told = capsys.readouterr().out
+    assert doubt in told
+    assert ("looks like" in told) is bool(doubt)
+
+
+def test_the_code_at_the_end_of_a_file_name_decides_too(folder: Path) -> None:
+    for side, name in enumerate(("a.xmf", "a.en")):
+        (folder / name).write_text("".join(f"{row[side]}\n" for row in GEORGIAN), encoding="utf-8")
+    assert init("a.xmf", "a.en").source_language == "xmf"
+
+
+def test_a_script_without_a_header_gives_its_most_usual_language(folder: Path) -> None:
+    (folder / "a.tsv").write_text(table(*AMHARIC), encoding="utf-8")
+    assert init("a.tsv").source_language == "am"
+
+
+def test_a_table_in_windows_1252_is_read_and_its_encoding_written(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [("English", "Italian"), *PAIRS]
+    (folder / "a.tsv").write_bytes(table(*rows).encode("windows-1252"))
+    (folder / "utf8.tsv").write_text(table(*rows), encoding="utf-8")
+    data = init("a.tsv")
+    assert data.corpora[0].encoding == "windows-1252"
+    told = capsys.readouterr().out
+    assert "a.tsv: not UTF-8, and read as windows-1252: " in told
+    assert "encoding: windows-1252" in (folder / "it.yaml").read_text(encoding="utf-8")
+    found = [
+        [pair[:2] for pair in read_pairs(each, "train", seed=1)]
+        for each in (data, init("utf8.tsv"))
+    ]
+    assert found[0] == found[1]
+    assert init("utf8.tsv").corpora[0].encoding is None
+
+
+def test_a_spreadsheet_becomes_a_table_beside_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workbook = openpyxl.Workbook()
+    for row in (("English", "Italian"), *PAIRS):
+        workbook.active.append(row)
+    workbook.save("phrases.xlsx")
+    (corpus,) = init("phrases.xlsx").corpora
+    assert (corpus.path, corpus.source_field) == ("phrases.tsv", "English")
+    assert "wrote phrases.tsv: the first sheet of phrases.xlsx" in capsys.readouterr().out
+    assert (folder / "phrases.tsv").read_text(encoding="utf-8") == table(
+        ("English", "Italian"), *PAIRS
+    )
+    (folder / "it.yaml").unlink()
+    (folder / "phrases.tsv").write_text("mine")
+    with pytest.raises(CannotCreateError, match=r"phrases\.tsv: exists already"):
+        write_config(["phrases.xlsx"], Wishes(), name=None, output=Path("it.yaml"), force=False)
+    assert (folder / "phrases.tsv").read_text() == "mine"

@@ -33,7 +33,8 @@ def test_a_file_that_says_itself_to_be_utf_16_is_refused_before_a_model_is_sough
     with pytest.raises(DataError, match=r"in\.txt: UTF-16 text, where UTF-8 is") as refusal:
         translate("\ufeffHello\nyou\n".encode(encoding))
     assert "iconv -f UTF-16 -t UTF-8 in.txt" in str(refusal.value.hint)
-    for content in (b"Hello\n", b"\xef\xbb\xbfHello\n", b"\xff\n", b"\xff", b"", b"a\xff\xfe"):
+    text = "perch\u00e9\n".encode() * 20
+    for content in (b"Hello\n", b"\xef\xbb\xbfHello\n", text + b"\xff\n", b"", text + b"a\xff\xfe"):
         with pytest.raises(MissingInputError):
             translate(content)
 
@@ -413,3 +414,16 @@ def test_the_terms_of_a_glossary_are_in_the_translations_and_counted(
         "glossary: terms found: 3, in 2 of 3 lines; all of them are in the translations"
         in caplog.messages
     )
+
+
+def test_a_file_of_lines_in_a_legacy_encoding_is_refused_before_a_model_is_sought(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # no run is here
+    path = tmp_path / "in.txt"
+    path.write_bytes("Good morning.\nThe café is closed.\n".encode("windows-1252"))
+    with pytest.raises(
+        DataError, match="not UTF-8; it can be read as windows-1252: café"
+    ) as refusal:
+        run_translation(path, None, run=None, overrides=(), as_json=False)
+    assert "--encoding windows-1252" in str(refusal.value.hint)

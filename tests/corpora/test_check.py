@@ -192,3 +192,12 @@ def test_a_missing_file_has_its_own_exit_code(tfm: Tfm) -> None:
     finished = tfm("data", "check", "none.en", "none.it")
     assert finished.exit_code == 66
     assert "none.en" in finished.talk
+
+
+@pytest.mark.parametrize("row", [("km", "en"), ("source_text", "target_text"), ("עברית", "אנגלית")])
+def test_a_header_that_is_read_as_a_pair_is_found(tfm: Tfm, row: tuple[str, str]) -> None:
+    sources, targets = clean_lines(100)
+    found = findings(check(tfm, ([row[0], *sources], [row[1], *targets])))
+    assert found["header"]["count"] == 1
+    assert found["header"]["examples"][0]["source"] == row[0]
+    assert "header" not in findings(check(tfm, (sources, targets)))

@@ -305,7 +305,11 @@ def test_other_formats_and_directions_are_fetched_too(tfm: Tfm, server: Server) 
         {"name": "texts", "urls": [f"{url}/b.en", f"{url}/b.it"], "kind": "txt"},
     )
     names = ("tar", "table", "memory", "texts")
-    finished = get(tfm, *names, "--source-language", "it", "--target-language", "en")
+    languages = "--source-language", "it", "--target-language", "en"
+    refused = get(tfm, *names, *languages)
+    assert refused.exit_code == 65
+    assert "1 of 4 units are damaged (not UTF-8, first table:4)" in refused.talk
+    finished = get(tfm, *names, *languages, "--max-dropped-share", "0.5")
     assert finished.exit_code == 0, finished.talk
     found = {
         name: tuple((tfm.folder / f"corpora/{name}.{side}").read_text(encoding="utf-8") for side in ("it", "en"))

@@ -256,3 +256,49 @@ def test_a_language_matches_exactly_or_without_its_region(
     wanted: str, codes: list[str], index: int | None
 ) -> None:
     assert best_match(wanted, codes) == index
+
+
+FRENCH = [("The coffee is ready.", "Le café est prêt."), ("Where is my father?", "Où est mon père ?"),
+          ("The boy eats pâté.", "Le garçon mange du pâté."), ("The dog sleeps.", "Le chien dort.")]  # fmt: skip
+
+
+def csv_of(rows: list[tuple[str, str]], encoding: str) -> bytes:
+    return "".join(f'"{one}";"{other}"\r\n' for one, other in rows).encode(encoding)
+
+
+@pytest.mark.parametrize("encoding", ["windows-1252", "mac_roman", "utf-16", "utf-8-sig"])
+def test_no_letter_of_a_table_from_a_spreadsheet_program_is_lost(tfm: Tfm, encoding: str) -> None:
+    (tfm.folder / "a.csv").write_bytes(csv_of([("English", "French"), *FRENCH], encoding))
+    finished = imported(tfm, "a.csv")
+    assert finished.exit_code == 0, finished.talk
+    assert pairs(tfm) == FRENCH
+    told = json.loads(finished.text)["doubts"]
+    assert bool(told) is not encoding.startswith("utf")
+    assert all(f"read as {encoding}: café, " in doubt for doubt in told)
+
+
+def test_an_import_refuses_where_two_readings_are_close_and_takes_the_named_one(tfm: Tfm) -> None:
+    rows = [("English", "Slovenian"), ("Please.", "Prosim č.")] * 3
+    (tfm.folder / "a.csv").write_bytes(csv_of(rows, "windows-1250"))
+    refused = imported(tfm, "a.csv")
+    assert refused.exit_code == 65
+    assert "windows-1250: č" in refused.talk
+    assert "windows-1252: è" in refused.talk
+    assert "--encoding windows-1250" in refused.talk
+    assert not (tfm.folder / "out.tsv").exists()
+    finished = imported(tfm, "a.csv", "--encoding", "windows-1250")
+    assert finished.exit_code == 0, finished.talk
+    assert ("Please.", "Prosim č.") in pairs(tfm)
+
+
+def test_no_import_leaves_out_more_than_a_stated_share(tfm: Tfm) -> None:
+    good = csv_of([("English", "French"), *FRENCH[:3] * 8], "utf-8")
+    (tfm.folder / "a.csv").write_bytes(good + b'"bad";"caf\xe9 one"\r\n"bad";"\xff\xfe"\r\n')
+    refused = imported(tfm, "a.csv")
+    assert refused.exit_code == 65
+    assert "2 of 26 units are damaged (not UTF-8, first a.csv:26)" in refused.talk
+    assert "--max-dropped-share" in refused.talk
+    assert not (tfm.folder / "out.tsv").exists()
+    finished = imported(tfm, "a.csv", "--max-dropped-share", "0.1")
+    assert json.loads(finished.text)["skipped"] == {"not UTF-8": 2}
+    assert pairs(tfm) == FRENCH[:3] * 8

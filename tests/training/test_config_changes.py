@@ -9,8 +9,10 @@ from pydantic import BaseModel
 from transformer_cli.config import Config
 from transformer_cli.config.loading import check_settings
 from transformer_cli.config.refusal import setting_paths
+from transformer_cli.data.batches.updates import Position, StreamPosition
 from transformer_cli.errors import ConfigError
-from transformer_cli.training.config_changes import HARMLESS, accept_changes
+from transformer_cli.training.config_changes import HARMLESS, accept_changes, refuse_passed_limits
+from transformer_cli.training.progress import Progress
 
 SETTINGS = {
     "name": "this",
@@ -273,3 +275,33 @@ def test_another_number_of_parts_of_a_stream_cannot_be_accepted() -> None:
         with pytest.raises(ConfigError, match=r"data\.stream_parts: was 2, now 1") as refused:
             accept_changes(before, now, accept_data_change=is_accepted)
         assert str(refused.value.hint).startswith("undo the change, give the new experiment")
+
+
+@pytest.mark.parametrize(
+    ("setting", "limit", "is_passed"),
+    [
+        ("max_steps", 11, True),
+        ("max_steps", 12, False),
+        ("max_epochs", 2, True),  # the third epoch has begun
+        ("max_epochs", 3, False),
+        ("patience", 4, True),
+        ("patience", 5, False),
+    ],
+)
+def test_a_new_limit_is_refused_if_more_is_done_already(
+    setting: str, limit: int, *, is_passed: bool
+) -> None:
+    progress = Progress(step=12, position=Position(2, 1), validations_without_best=5)
+    before, now = config(), config(**{f"training__{setting}": limit})
+    refuse_passed_limits(now, now, progress)  # the same limit again says nothing new
+    if not is_passed:
+        refuse_passed_limits(before, now, progress)
+        return
+    with pytest.raises(ConfigError, match=f"training.{setting}: {limit:,}, and "):
+        refuse_passed_limits(before, now, progress)
+
+
+@pytest.mark.parametrize("position", [Position(2, 0), StreamPosition(2, 0, ())])
+def test_an_epoch_that_has_not_begun_passes_no_limit(position: Position | StreamPosition) -> None:
+    progress = Progress(step=12, position=position)
+    refuse_passed_limits(config(), config(training__max_epochs=2), progress)

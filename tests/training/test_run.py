@@ -17,7 +17,9 @@ QUICK = ["data.num_pairs=50", "training.max_steps=4", "model.d_model=16", "runti
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     monkeypatch.chdir(tmp_path)
-    return load_config("copy.yaml", [*QUICK, "validation.sequence_lengths=[5]"])
+    return load_config(
+        "copy.yaml", [*QUICK, "validation.sequence_lengths=[5]", "training.schedule=constant"]
+    )
 
 
 class Stop(Callback):
@@ -160,3 +162,95 @@ def test_a_new_run_learns_from_plain_sources_and_its_checkpoint_says_so(
     assert not {"\u00a0", "\u00ad"} & set("".join(translator.pipeline.source_tokenizer.entries))
     [checkpoint] = (run.folder / "checkpoints").glob("step-*/config.yaml")
     assert "normalize_invisible: true" in checkpoint.read_text()
+
+
+def with_settings(config: Config, **settings: object) -> Config:
+    training = config.training.model_copy(update=settings)
+    return config.model_copy(update={"training": training})
+
+
+def records_of(folder: Path, *, with_log: bool) -> dict[str, bytes]:
+    """The content of every file of a run."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and (with_log or path.name != "train.log")
+    }
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"log_every": 1},
+        {"validate_every": 3, "save_every": 3, "keep_last": 1},
+        {"max_minutes": 5.0, "patience": 9},
+        {"max_epochs": 50},
+    ],
+)
+def test_a_finished_run_keeps_all_its_records_if_nothing_is_trained(
+    config: Config,
+    settings: dict[str, object],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    run = train(config)
+    before = records_of(run.folder, with_log=True)
+    assert "max_steps: 4" in before["config.yaml"].decode()
+    # Another machine must not appear in the record of this training either.
+    monkeypatch.setattr("transformer_cli.training.opening.environment", lambda: {"host": "other"})
+    with caplog.at_level(logging.INFO, logger="transformer_cli"):
+        again = train(with_settings(config, **settings))
+    assert (again.was_finished, again.step) == (True, 4)
+    assert records_of(run.folder, with_log=True) == before
+    told = [line for line in caplog.messages if "was " in line]
+    assert len(told) == len(settings)
+    assert all("not recorded, because the run is finished: training." in line for line in told)
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ({"max_steps": 1}, "training.max_steps: 1, and {step} updates are done"),
+        ({"max_steps": None, "max_epochs": 1}, "training.max_epochs: 1, and {epochs} epochs"),
+    ],
+)
+def test_a_limit_that_the_run_has_passed_is_refused_and_changes_no_record(
+    config: Config, limit: dict[str, object], said: str, *, is_finished: bool
+) -> None:
+    config = with_settings(config, batch_sentences=10, max_steps=12)
+    run = train(config, callbacks=() if is_finished else StopAt(9))
+    before = records_of(run.folder, with_log=False)  # the log tells of the refusal
+    with pytest.raises(ConfigError, match="gone further than its new limit") as refusal:
+        train(with_settings(config, **limit))
+    epochs = next(number for number in range(2, 100) if f"and {number} epochs" in str(refusal.value) or "updates" in said)  # fmt: skip
+    assert said.format(step=run.step, epochs=epochs) in str(refusal.value)
+    assert records_of(run.folder, with_log=False) == before
+
+
+class StopAt(Callback):
+    def __init__(self, step: int) -> None:
+        self.last, self.step = step, 0
+
+    def on_step(self, step: int, report: StepReport) -> None:
+        self.step = step
+
+    def should_stop(self) -> bool:
+        return self.step >= self.last
+
+
+def test_a_run_may_be_ended_at_the_step_where_it_stands(config: Config) -> None:
+    assert train(config, callbacks=Stop()).step == 2
+    run = train(with_settings(config, max_steps=2))
+    assert (run.step, run.was_finished) == (2, False)  # the last validation was still to be done
+    assert "max_steps: 2" in (run.folder / "config.yaml").read_text()
+
+
+def test_an_average_that_a_finished_run_makes_later_is_recorded_in_its_config(
+    config: Config,
+) -> None:
+    run = train(with_settings(config, save_every=2))
+    assert "average_last: 2" not in (run.folder / "config.yaml").read_text()
+    assert train(with_settings(config, save_every=2, average_last=2)).was_finished
+    assert "average_last: 2" in (run.folder / "config.yaml").read_text()

@@ -16,6 +16,7 @@ from transformer_cli.config.recipe import (
     words_of,
 )
 from transformer_cli.config.yaml_reader import parse_yaml
+from transformer_cli.corpora.importing.spreadsheets import sheet_as_tsv
 from transformer_cli.data.columns import facts_of
 from transformer_cli.data.sources.local_files import without_compression
 from transformer_cli.data.survey import (
@@ -28,7 +29,8 @@ from transformer_cli.data.survey import (
 )
 from transformer_cli.errors import CannotCreateError, UsageError
 from transformer_cli.escaping import on_one_line
-from transformer_cli.storage import replace_file
+from transformer_cli.extras import require_extra
+from transformer_cli.storage import replace_file, staged_file
 from transformer_cli.text.languages import has_spaces
 
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -63,18 +65,41 @@ def write_config(
         raise CannotCreateError(
             f"{file}: exists already", hint="choose another name with --output, or add --force"
         )
-    found = survey(paths, wishes)
+    table = _sheet_as_table(Path(paths[0]), force=force) if len(paths) == 1 else None
+    found = survey(paths if table is None else [str(table)], wishes)
     size = _size(found)
     origin = " ".join(["tfm init", *map(shlex.quote, paths)])
     origin = origin if origin.isprintable() else "tfm init"
     text = recipe(run, found.data, size, origin=origin, doubts=found.doubts)
     replace_file(file, text.encode())
     splits = _pairs_of_splits(found, check_settings(parse_yaml(text, run), run))
+    written = [] if table is None else [f"wrote {table}: the first sheet of {paths[0]}; another one: tfm data import --sheet"]  # fmt: skip
     show(
         {},
-        [*_lines(found, splits), "", *_advice(found, size, splits), *_next(file, splits)],
+        [*written, *_lines(found, splits), "", *_advice(found, size, splits), *_next(file, splits)],
         as_json=False,
     )
+
+
+def _sheet_as_table(path: Path, *, force: bool) -> Path | None:
+    """The first sheet of a spreadsheet as a TSV file beside it, which the config then reads; None for any other file.
+
+    Raises:
+        CannotCreateError: there is such a file, and `force` is not given.
+    """
+    if path.suffix.lower() not in (".xlsx", ".xlsm") or not path.is_file():
+        return None
+    table = path.with_suffix(".tsv")
+    if table.exists() and not force:
+        raise CannotCreateError(
+            f"{table}: exists already, and the sheet of {path} would be written there",
+            hint=f"tfm init {shlex.quote(str(table))} reads that file; --force replaces it; "
+            "tfm data import writes under another name",
+        )
+    require_extra("corpora", ("openpyxl",), purpose="a spreadsheet")
+    with staged_file(table) as unfinished:
+        sheet_as_tsv(path, unfinished, None)
+    return table
 
 
 def _require_no_corpus(file: Path, paths: Sequence[str]) -> None:

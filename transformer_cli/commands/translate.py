@@ -9,7 +9,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from transformer_cli.commands.streams.input_lines import check_input, is_regular_file, opened_lines
+from transformer_cli.commands.streams.input_lines import (
+    check_input,
+    is_regular_file,
+    opened_lines,
+    require_utf_8,
+)
 from transformer_cli.commands.streams.open_descriptors import STANDARD
 from transformer_cli.commands.streams.output_file import (
     Write,
@@ -169,6 +174,8 @@ def _check_files(given: Sequence[str] | Path | None, output: Path | None) -> Non
             )
         return
     read = os.fstat(0) if given is None else check_input(given)
+    if given is not None:
+        require_utf_8(given)
     written = output_status(output)
     if written is None or not stat.S_ISREG(read.st_mode) or not os.path.samestat(read, written):
         return

@@ -1,9 +1,10 @@
 """The settings of corpora: where pairs come from, their languages, splits and weights."""
 
+import codecs
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from transformer_cli.config.section import Contradiction, Count, Section, Switch
 from transformer_cli.config.text_settings import CleaningConfig
@@ -12,6 +13,28 @@ Text = Annotated[str, Field(min_length=1, max_length=4096)]
 LANGUAGE_PATTERN = r"^[A-Za-z]{1,8}([-_][A-Za-z0-9]{1,8})*$"
 Language = Annotated[str, Field(pattern=LANGUAGE_PATTERN)]
 Column = Annotated[int, Field(strict=True, ge=0, le=9999)] | Text
+
+# These write text for names of hosts, source code or mail, and not in files.
+_NO_FILES = ("idna", "punycode", "unicode-escape", "raw-unicode-escape", "utf-7")
+
+
+def known_encoding(name: str) -> str | None:
+    """The name that Python has for an encoding of text, such as cp1252 for windows-1252; None if it is none."""
+    try:
+        "".encode(name.strip())  # fails for rot13 and hex, which are no encodings of text
+        found = codecs.lookup(name.strip()).name
+    except (LookupError, ValueError):
+        return None
+    return None if found.replace("_", "-") in _NO_FILES else found
+
+
+def _require_encoding(name: str) -> str:
+    if known_encoding(name) is None:
+        raise ValueError("no such encoding is known; one is windows-1252, iso-8859-2 or shift_jis")
+    return name
+
+
+Encoding = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_require_encoding)]
 SplitName = Literal["train", "validation", "test"]
 WeightFrom = tuple[
     Annotated[int, Field(strict=True, ge=0, le=1_000_000)],
@@ -145,6 +168,8 @@ class FileCorpus(_Corpus):
     """A TSV, CSV, JSON Lines or Parquet file, a JSON file of one array of objects, a glob, a folder of such files, or a folder that `save_to_disk` of the datasets library wrote; a folder may also hold plain text in pairs of files named NAME.SOURCE_LANGUAGE and NAME.TARGET_LANGUAGE."""
     format: Literal["text", "tsv", "csv", "jsonl", "parquet"] | None = None
     """Absent: the end of the file name decides, before .gz, .bz2, .xz or .zst."""
+    encoding: Encoding | None = None
+    """The encoding of the text, such as windows-1252, iso-8859-2, shift_jis or utf-16; absent: UTF-8. A training never guesses it; tfm init finds it out and writes it here. Not for Parquet, which is always UTF-8."""
     source_field: Column | None = None
     """Column of the source: a name, a number from 0 (TSV and CSV), or a path such as translation.en (JSON Lines, Parquet). Absent: translation.SOURCE_LANGUAGE or SOURCE_LANGUAGE if a column has this name, else the first column."""
     target_field: Column | None = None
@@ -160,6 +185,8 @@ class FileCorpus(_Corpus):
         fields = (self.source_field, self.target_field, self.has_header)
         if self.path is None and any(field is not None for field in fields):
             raise ValueError("source_field, target_field and has_header are for path only")
+        if self.encoding is not None and self.format == "parquet":
+            raise ValueError("encoding is for text: a Parquet file is always UTF-8")
         return self
 
 
@@ -258,7 +285,7 @@ class FilesData(_DrawnSplits):
     corpora: Annotated[tuple[FileCorpus, ...], Field(min_length=1, max_length=1000)]
     """The files, each with its split and weight."""
     undecodable: Literal["error", "skip", "replace"] = "error"
-    """For text that is not UTF-8: error stops, skip drops the pair and counts it, replace puts U+FFFD in place of the bad bytes."""
+    """For bytes that are no text in the encoding of the corpus (UTF-8, unless it has another one): error stops, skip drops the pair and counts it, replace puts U+FFFD in place of the bad bytes."""
 
     @model_validator(mode="after")
     def _corpora_can_be_mixed(self) -> Self:

@@ -140,6 +140,7 @@ _CORPUS_REASONS = {
     "target_path": "line N translates line N of source_path",
     "path": "relative to the current folder",
     "format": "named here, because the file name does not show the format",
+    "encoding": "how letters are written in this file; UTF-8 needs no such line",
     "source_field": "the column of the source sentences",
     "target_field": "the column of their translations",
     "has_header": "whether the first row names the columns",

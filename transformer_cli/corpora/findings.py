@@ -42,9 +42,13 @@ KINDS = {
         "no relation between the two sides: line N does not translate line N",
         "give the right files; if one of them was sorted or shuffled, get it again", 0.0,
     ),
+    "header": Kind(
+        "a first pair that looks like the names of the columns",
+        "set has_header: true for this corpus, or remove the first line of both files",
+    ),
     "not_utf_8": Kind(
         "text that is not UTF-8",
-        "convert the file with iconv, or set data.undecodable to skip or replace", 0.0,
+        "name its encoding (encoding: windows-1252 under data.corpora; --encoding for files), or convert the file with iconv", 0.0,
     ),
     "swapped": Kind(
         "source and target are exchanged",

@@ -17,6 +17,8 @@ from transformer_cli.corpora.numbered_pairs import (
 )
 from transformer_cli.corpora.pair_checks import LANGUAGE_FAULTS, PairChecks
 from transformer_cli.corpora.spoken_languages import LanguageDetector
+from transformer_cli.data.columns import NUM_SAMPLED_ROWS
+from transformer_cli.data.first_row import is_header, looks_like_names
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.sources.splits import draw_split
 
@@ -105,8 +107,11 @@ def _inspected(
     all_languages: bool,
 ) -> PartReport:
     drift, num_pairs = DriftFinder(), 0
+    first: list[list[str]] = []
     pairs = NumberedPairs(part, data, seed=seed)
     for num_pairs, numbered in enumerate(pairs, start=1):
+        if len(first) < NUM_SAMPLED_ROWS:
+            first.append([numbered.source, numbered.target])
         drift.add(numbered.source, numbered.target)
         pair = SentencePair(numbered.source, numbered.target)
         is_held_out = split_of(pair, part, data) != "train"
@@ -120,6 +125,9 @@ def _inspected(
     findings = checks.findings
     if pairs.unequal is not None:
         findings.add(Found("unequal_lines", num_pairs, 1, details=[pairs.unequal.message]))
+    is_list = part.files is not None and bool(first)
+    if is_list and (is_header(first[0], first[1:]) or looks_like_names(first[0], first[1:])):
+        findings.add(Found("header", num_pairs, 1, [Example(part.place(1), *first[0])]))
     for found in _drift_findings(drift.finish(), num_pairs, part, data):
         findings.add(found)
     examined = dict.fromkeys(LANGUAGE_FAULTS, checks.num_examined_languages)

@@ -16,6 +16,7 @@ from transformer_cli.data.sources.local_files import CorpusFiles, find_files, ra
 from transformer_cli.signals import cleaned_up
 
 NOT_UTF_8 = "not UTF-8"
+"""Also of bytes that are no text in the encoding that a corpus names."""
 NUL_BYTE = "a NUL byte"
 
 

@@ -14,12 +14,12 @@ from transformer_cli.data.sources.records import first_records
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.errors import DataError
 from transformer_cli.escaping import on_one_line
+from transformer_cli.text.language_names import name_of, named_language
 from transformer_cli.text.languages import (
     UNKNOWN_LANGUAGE,
     contradicting_language,
     guess_language,
-    language_in,
-    name_of_language,
+    is_known_language,
     primary_language,
 )
 
@@ -49,7 +49,7 @@ class Column:
 
 
 def columns_of(
-    path: Path, kind: str, *, names: Sequence[str | None] = ()
+    path: Path, kind: str, *, names: Sequence[str | None] = (), encoding: str | None = None
 ) -> tuple[list[Column], bool]:
     """The columns of a TSV, CSV, JSON Lines or Parquet file, and whether its first row is a header.
 
@@ -57,18 +57,19 @@ def columns_of(
         path: the file.
         kind: tsv, csv, jsonl or parquet.
         names: if the first row has one of these, it is a header.
+        encoding: of the file; None: UTF-8.
 
     Raises:
         DataError: the file cannot be read, or has no rows.
     """
     if kind in ("jsonl", "parquet"):
-        records = first_records(path, kind, NUM_SAMPLED_ROWS)
+        records = first_records(path, kind, NUM_SAMPLED_ROWS, encoding)
         fields = list(dict.fromkeys(field for record in records for field in record))
         if not fields:
             raise DataError(f"{path}: no rows")
         return [_column(field, field, [row.get(field) for row in records]) for field in fields], False  # fmt: skip
-    require_line_feeds(path)
-    rows = first_rows(path, kind, NUM_SAMPLED_ROWS)
+    require_line_feeds(path, encoding)
+    rows = first_rows(path, kind, NUM_SAMPLED_ROWS, encoding)
     if not rows:
         raise DataError(f"{path}: no rows")
     _require_a_table(rows, path, kind)
@@ -84,9 +85,9 @@ def columns_of(
     return columns, has_header
 
 
-def require_line_feeds(path: Path) -> None:
+def require_line_feeds(path: Path, encoding: str | None = None) -> None:
     """Refuse lines that a carriage return alone ends; a line feed in a quoted field may be in the file too."""
-    beginning = next(read_text_chunks(path), b"")
+    beginning = next(read_text_chunks(path, encoding), b"")
     num_alone = beginning.count(b"\r") - beginning.count(b"\r\n")
     if num_alone > beginning.count(b"\n"):
         raise DataError(
@@ -137,7 +138,7 @@ def choose_columns(
     """
     chosen = [None if field is None else _named(columns, field, where) for field in fields]
     texts = [one for one in columns if one.holds == "text" and one not in chosen]
-    texts.sort(key=lambda one: (_is_identifier(one), not language_in(one.title)))
+    texts.sort(key=lambda one: (_is_identifier(one), not named_language(one.title)))
     for side, language in enumerate(languages):
         if chosen[side] is None and language is not None:
             fitting = [one for one in texts if one.language == primary_language(language)]
@@ -195,7 +196,7 @@ def _column(field: int | str, title: str, cells: Sequence[Any]) -> Column:
     language, doubt = UNKNOWN_LANGUAGE, None
     if kind == "text":
         what = f"column {on_one_line(title, 50)}"
-        language, doubt = spoken_language(what, language_in(title), filled[:_NUM_GUESSED_ROWS])
+        language, doubt = spoken_language(what, named_language(title), filled[:_NUM_GUESSED_ROWS])
     return Column(field, title, kind, next(iter([*filled, *others]), ""), language, doubt)
 
 
@@ -212,11 +213,22 @@ def spoken_language(
         return guess_language(sentences), None
     found = contradicting_language(named, sentences)
     if found is None:
-        return named, None
+        return named, _doubt_of_name(what, named, sentences)
     return found, (
-        f"{what} looks like {name_of_language(found)} ({found}), and its name says "
-        f"{name_of_language(named)} ({named}): its text decides; if the text deceives, correct the "
+        f"{what} looks like {name_of(found)} ({found}), and its name says "
+        f"{name_of(named)} ({named}): its text decides; if the text deceives, correct the "
         "languages in the config, or give --source-language and --target-language"
+    )
+
+
+def _doubt_of_name(what: str, named: str, sentences: Sequence[str]) -> str | None:
+    """A note about a language of which nothing but its code is known, if its text looks like another one."""
+    found = guess_language(sentences)
+    if is_known_language(named) or found in (UNKNOWN_LANGUAGE, primary_language(named)):
+        return None
+    return (
+        f"{what} looks like {name_of(found)} ({found}), and its name says {name_of(named)} ({named}), which is not told "
+        "apart from it by its letters: its name decides; else give --source-language and --target-language"
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from transformer_cli.data.sources.fields import ROLES
+from transformer_cli.text.language_names import code_of_language, named_language
 from transformer_cli.text.languages import language_in
 
 _FEW_ROWS = 20
@@ -23,6 +24,7 @@ _MEANING_OF = {word: meaning for meaning, words in _MEANINGS.items() for word in
 # A name of a column has at most this many words.
 _MAX_WORDS = 4
 _MIN_ROWS_TO_COMPARE = 5
+_FEW_SHORT = 0.05
 _LABEL_SHARE = 0.1
 
 
@@ -36,13 +38,16 @@ def is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     ]
     words = [re.split(r"[\W_]+", title.casefold()) for title in titles]
     languages = [
-        language_in(title)
-        for title, parts in zip(titles, words, strict=True)
+        _language_of(title, number, rows)
+        for number, (title, parts) in enumerate(zip(titles, words, strict=True))
         if len(title.split()) <= 2 or (len(parts) <= _MAX_WORDS and _roles_in(parts))
     ]
     named = {language for language in languages if language}
     # English and Inglese name one language, so that row is a pair of words.
     if len(named) + _num_roles(words) >= 2:
+        return True
+    is_doubled = len(list(filter(None, languages))) > len(named)
+    if not is_doubled and _is_shortest(titles, rows, names_a_language=bool(named)):
         return True
     return any(
         title
@@ -50,6 +55,38 @@ def is_header(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
         and kind_of_cells([row[number] for row in rows if number < len(row)])
         in ("numbers", "dates", "links")
         for number, title in enumerate(titles)
+    )
+
+
+def _language_of(title: str, number: int, rows: Sequence[Sequence[str]]) -> str | None:
+    """The language that a title names; a code such as am is a word where words of this length stand below."""
+    if language_in(title) is None and code_of_language(title) is not None:
+        cells = [row[number].strip() for row in rows if number < len(row)]
+        is_word = sum(len(cell) <= len(title) for cell in cells) > _FEW_SHORT * len(cells)
+        return None if is_word else code_of_language(title)
+    return named_language(title)
+
+
+def _is_shortest(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], *, names_a_language: bool
+) -> bool:
+    """Whether all cells are much shorter than all cells below, and end without punctuation, as names of columns do.
+
+    Beside the name of a language, it is enough that they are shorter.
+    """
+    factor, num_needed = (1, _MIN_ROWS_TO_COMPARE) if names_a_language else (2, _FEW_ROWS)
+    below = [[cell.strip() for cell in row] for row in rows if len(row) == len(titles)]
+    if (
+        len(titles) < 2
+        or len(below) < num_needed
+        or not all(titles)
+        or any(map(_is_closed, titles))
+    ):
+        return False
+    shortest = [min(filter(None, map(len, cells)), default=0) for cells in zip(*below, strict=True)]
+    return all(
+        factor * len(title) < length and len(title.split()) <= _MAX_WORDS
+        for title, length in zip(titles, shortest, strict=True)
     )
 
 
@@ -92,7 +129,7 @@ def looks_like_names(row: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     num_words = [len(cell.split()) for cell in cells]
     if max(num_words) > _MAX_WORDS:
         return False
-    if any(language_in(cell) for cell in cells):
+    if any(named_language(cell) for cell in cells):
         return True
     if len(rows) < _MIN_ROWS_TO_COMPARE:
         return False

@@ -1,6 +1,7 @@
 """Finds out how to read unknown files: the data section of a config that reads them."""
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -18,12 +19,14 @@ from transformer_cli.data.columns import (
     require_line_feeds,
     spoken_language,
 )
+from transformer_cli.data.file_encodings import encoding_of
 from transformer_cli.data.first_row import looks_like_names
 from transformer_cli.data.sources.lines import read_lines
 from transformer_cli.data.sources.local_files import corpus_format, find_files, without_compression
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.errors import DataError, MissingInputError, UsageError
 from transformer_cli.escaping import on_one_line
+from transformer_cli.text.language_names import code_of_language
 from transformer_cli.text.languages import LANGUAGE_OF_NAME, language_code, language_in
 
 _NUM_GUESSED_LINES = 300
@@ -41,6 +44,7 @@ class Wishes(NamedTuple):
     target_field: str | None = None
     source_language: str | None = None
     target_language: str | None = None
+    encoding: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +106,24 @@ def _two_texts(source: str, target: str, wishes: Wishes) -> FoundCorpus:
             f"{source} and {target} are the same file, where the source and the target are needed",
             hint="give two files: line N of the second translates line N of the first",
         )
-    spoken = [_spoken_in(Path(path)) for path in (source, target)]
+    encoding, how = encoding_of([Path(source), Path(target)], wishes.encoding)
+    spoken = [_spoken_in(Path(path), encoding) for path in (source, target)]
     wanted = (wishes.source_language, wishes.target_language)
     languages = wanted[0] or spoken[0][0], wanted[1] or spoken[1][0]
-    doubts = [doubt for _, doubt in spoken if doubt]
-    return FoundCorpus(
-        _data([{"source_path": source, "target_path": target}], languages), doubts=doubts
-    )
+    doubts = [doubt for doubt in (how, *(doubt for _, doubt in spoken)) if doubt]
+    corpus = {"source_path": source, "target_path": target} | _named(encoding)
+    return FoundCorpus(_data([corpus], languages), doubts=doubts)
 
 
-def _spoken_in(path: Path) -> tuple[str, str | None]:
+def _named(encoding: str | None) -> dict[str, str]:
+    return {} if encoding is None else {"encoding": encoding}
+
+
+def _spoken_in(path: Path, encoding: str | None) -> tuple[str, str | None]:
     """The language of a text file, and a warning if its name says another one."""
-    require_line_feeds(path)
-    return spoken_language(f"file {path.name}", _language_of_file(path), _first_lines(path))
+    require_line_feeds(path, encoding)
+    lines = _first_lines(path, encoding)
+    return spoken_language(f"file {path.name}", _language_of_file(path), lines)
 
 
 def _folder(folder: Path, wishes: Wishes) -> FoundCorpus:
@@ -128,7 +137,7 @@ def _folder(folder: Path, wishes: Wishes) -> FoundCorpus:
     if len({language for both in sides.values() for language in both}) == 2:
         found = _split_texts(sides, wishes)
     elif tables:
-        found = _table(tables[0], str(folder), wishes)
+        found = _table(tables[0], str(folder), wishes, others=tables[1:])
     else:
         names = ", ".join(path.name for path in files[:8]) or "nothing"
         raise DataError(
@@ -151,7 +160,9 @@ def _split_texts(sides: dict[str, dict[str, Path]], wishes: Wishes) -> FoundCorp
             "the folder has no pair of files with one name and both languages, such as train.en and train.it"
         )
     first = next(iter(whole.values()))
-    spoken = {name: _spoken_in(path) for name, path in first.items()}
+    of_folder = [path for both in whole.values() for path in both.values()]
+    encoding, how = encoding_of(of_folder, wishes.encoding)
+    spoken = {name: _spoken_in(path, encoding) for name, path in first.items()}
     source = next((one for one in spoken if spoken[one][0] == wishes.source_language), None)
     target = next((one for one in spoken if spoken[one][0] == wishes.target_language), None)
     source = source or next(one for one in spoken if one != target)
@@ -160,52 +171,63 @@ def _split_texts(sides: dict[str, dict[str, Path]], wishes: Wishes) -> FoundCorp
     is_split = set(splits.values()) >= {"train", "validation"}
     corpora = [
         {"source_path": str(both[source]), "target_path": str(both[target])}
+        | _named(encoding)
         | ({"split": splits[name] or "train"} if is_split else {})
         for name, both in whole.items()
     ]
-    doubts = [doubt for _, doubt in spoken.values() if doubt]
+    doubts = [doubt for doubt in (how, *(doubt for _, doubt in spoken.values())) if doubt]
     languages = spoken[source][0], spoken[target][0]
     return FoundCorpus(_data(corpora, languages), doubts=doubts)
 
 
-def _table(path: Path, given: str, wishes: Wishes) -> FoundCorpus:
+def _table(path: Path, given: str, wishes: Wishes, others: Sequence[Path] = ()) -> FoundCorpus:
+    """The corpus of a table, or of a folder of them, of which the first tells how to read all."""
     kind = corpus_format(path)
     corpus: dict[str, Any] = {"path": given}
+    encoding, how = None, None
+    if kind != "parquet":
+        texts = [path, *(other for other in others if corpus_format(other) == kind)]
+        encoding, how = encoding_of(texts, wishes.encoding)
+        corpus |= _named(encoding)
     if kind is None:
-        require_line_feeds(path)
-        first = next(read_lines(path), b"") or b""
+        require_line_feeds(path, encoding)
+        first = next(read_lines(path, encoding), b"") or b""
         if b"\t" not in first:
             raise DataError(
                 f"{path}: its name does not tell its format, and its first line has no tab",
-                hint="plain text comes in two files: tfm init train.en train.it; a spreadsheet is saved as CSV (UTF-8)",
+                hint="plain text comes in two files: tfm init train.en train.it; a spreadsheet is an .xlsx file or saved as CSV",
             )
         kind = corpus["format"] = "tsv"
     fields = (wishes.source_field, wishes.target_field)
-    columns, has_header = columns_of(path, kind, names=fields)
+    columns, has_header = columns_of(path, kind, names=fields, encoding=encoding)
     wanted = (wishes.source_language, wishes.target_language)
     source, target = choose_columns(columns, fields, wanted, str(path))
     corpus |= {"source_field": source.field, "target_field": target.field}
     if kind in ("tsv", "csv"):
         corpus["has_header"] = has_header
     languages = wanted[0] or source.language, wanted[1] or target.language
-    doubts = [one.doubt for one in (source, target) if one.doubt]
+    doubts = [doubt for doubt in (how, source.doubt, target.doubt) if doubt]
     if kind in ("tsv", "csv") and not has_header:
-        doubts += _doubt_of_first_row(path, kind, [columns.index(one) for one in (source, target)])
+        chosen = [columns.index(one) for one in (source, target)]
+        doubts += _doubt_of_first_row(path, kind, chosen, encoding)
     return FoundCorpus(_data([corpus], languages), columns, doubts)
 
 
-def _doubt_of_first_row(path: Path, kind: str, chosen: Sequence[int]) -> list[str]:
+def _doubt_of_first_row(
+    path: Path, kind: str, chosen: Sequence[int], encoding: str | None
+) -> list[str]:
     """A warning if the first row is read as a pair, and may hold the names of the columns."""
     rows = [
         [row[number] if number < len(row) else "" for number in chosen]
-        for row in first_rows(path, kind, NUM_SAMPLED_ROWS)
+        for row in first_rows(path, kind, NUM_SAMPLED_ROWS, encoding)
     ]
     if not looks_like_names(rows[0], rows[1:]):
         return []
     shown = " and ".join(on_one_line(cell, 50) for cell in rows[0])
     return [
-        f"the first row, {shown}, is read as a pair; if it holds the names of the columns, set has_header: true "
-        "under data.corpora"
+        f"the first row, {shown}, is read as a pair; if it holds the names of the columns, "
+        f"give --source-field {shlex.quote(rows[0][0])} --target-field {shlex.quote(rows[0][1])}, "
+        "or set has_header: true under data.corpora"
     ]
 
 
@@ -232,9 +254,9 @@ def _language_of_file(path: Path) -> str | None:
     suffix = bare.suffix.removeprefix(".").casefold()
     if suffix in LANGUAGE_OF_NAME:
         return suffix if len(suffix) == 2 else LANGUAGE_OF_NAME[suffix]
-    return language_in(bare.stem)
+    return code_of_language(suffix) or language_in(bare.stem)
 
 
-def _first_lines(path: Path) -> list[str]:
-    lines = islice(read_lines(path), _NUM_GUESSED_LINES)
+def _first_lines(path: Path, encoding: str | None) -> list[str]:
+    lines = islice(read_lines(path, encoding), _NUM_GUESSED_LINES)
     return [line.decode(errors="replace") for line in lines if line]

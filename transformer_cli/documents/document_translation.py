@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from transformer_cli.documents.character_encoding import DecodedText
 from transformer_cli.documents.inline_text import InlineText, has_too_much_markup
 from transformer_cli.documents.kept_spans import CheckedAnswer, with_kept_spans
 from transformer_cli.documents.segments import (
@@ -66,7 +67,14 @@ def translate_document(document: Document, translator: TextTranslator) -> Transl
     Each segment is divided into sentences, and the sentences of all segments are translated together. Markup moves
     with its words. Placeholders, URLs, code and other protected spans are in the translation as often as in the
     source: where the model loses one, the sentence is translated in pieces around them, and its segment is marked.
+
+    Raises:
+        DataError: the encoding of the document lacks letters of the translation; if they are usual ones of its
+            language, this is known before anything is translated.
     """
+    content = getattr(document, "content", None)
+    if isinstance(content, DecodedText) and document.segments:
+        content.require_letters_of(translator.languages.target)
     segments = [_SegmentInWork.of(segment, translator) for segment in document.segments]
     asked = list(dict.fromkeys(part.asked for each in segments for part in each.parts))
     answers = dict(zip(asked, translator.translate(asked), strict=True))

@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import PurePath
 
+from transformer_cli.documents.character_encoding import DecodedText, require_utf_8
 from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
 from transformer_cli.documents.segments import Document
-from transformer_cli.errors import UsageError
+from transformer_cli.errors import DataError, UsageError
 from transformer_cli.extras import require_extra
 
 Read = Callable[[bytes, ReadingOptions], Document]
+XML = ("xliff", "tmx")
+"""The formats whose files name their encoding in their first line."""
 LINES = "txt"
 """The format of lines: `tfm translate` itself reads it line by line, however large it is."""
 
@@ -76,7 +79,7 @@ def read_document(
 
     Raises:
         UsageError: a package that the format needs is not installed.
-        DataError: the bytes are no document of this format.
+        DataError: the bytes are no document of this format, or no text in its encoding.
     """
     require_extra(
         "documents", document_format.modules, purpose=f"the document format {document_format.name}"
@@ -84,4 +87,15 @@ def read_document(
     options.limits.check_size(data)
     module, _, function = document_format.reader.rpartition(".")
     read: Read = getattr(import_module(f"transformer_cli.documents.{module}"), function)
-    return read(data, options)
+    names_its_encoding = document_format.is_archive or document_format.name in XML
+    if options.encoding is not None or names_its_encoding:
+        return read(data, options)
+    try:
+        document = read(data, options)
+    except DataError:
+        require_utf_8(data, None)  # that is the reason, then
+        raise
+    content = getattr(document, "content", None)
+    if isinstance(content, DecodedText):
+        require_utf_8(data, content)
+    return document

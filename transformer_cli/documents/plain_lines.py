@@ -13,7 +13,7 @@ _LINE = re.compile(r"[^\r\n]+")
 
 def read_plain_text(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
     """A plain text; line ends, blank lines and the layout of each line stay."""
-    content = decoded(data)
+    content = decoded(data, given=options.encoding)
     lines = LineNumbers(content.text)
     slots = [
         Slot(

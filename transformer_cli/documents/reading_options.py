@@ -13,6 +13,8 @@ class ReadingOptions:
     """For tables: the names or numbers (from 1) of the columns that are translated."""
     values: tuple[str, ...] = ()
     """For json and yaml: patterns of the values that are translated; nothing: all strings."""
+    encoding: str | None = None
+    """Of a text file, such as windows-1252; None: its byte-order mark or its own name of it decides, else it is UTF-8."""
     limits: ReadingLimits = LIMITS
 
 

@@ -61,12 +61,15 @@ LANGUAGE_OF_NAME = {
     name: code for code, names in _NAMES.items() for name in [code, *names.casefold().split()]
 }
 
-# Script -> its most likely language. A script is named by the first word in the Unicode names of its letters.
-_LANGUAGE_OF_SCRIPT = {
+# Script -> its most likely language, as in the likely subtags of Unicode. A script is named by the first word in the Unicode names of its letters.
+LANGUAGE_OF_SCRIPT = {
     "HIRAGANA": "ja", "KATAKANA": "ja", "CJK": "zh", "HANGUL": "ko", "THAI": "th", "GREEK": "el",
     "HEBREW": "he", "DEVANAGARI": "hi", "ARABIC": "ar", "CYRILLIC": "ru", "GEORGIAN": "ka",
     "ARMENIAN": "hy", "BENGALI": "bn", "TAMIL": "ta", "TELUGU": "te", "LAO": "lo", "KHMER": "km",
-    "MYANMAR": "my",
+    "MYANMAR": "my", "ETHIOPIC": "am", "GUJARATI": "gu", "GURMUKHI": "pa", "KANNADA": "kn", "MALAYALAM": "ml",
+    "ORIYA": "or", "SINHALA": "si", "TIBETAN": "bo", "MONGOLIAN": "mn", "THAANA": "dv", "SYRIAC": "syr",
+    "CHEROKEE": "chr", "CANADIAN": "iu", "TIFINAGH": "zgh", "NKO": "nqo", "OL": "sat", "YI": "ii", "JAVANESE": "jv",
+    "ADLAM": "ff", "MEETEI": "mni",
 }  # fmt: skip
 # Letters that only one language of a script has.
 _LETTERS = {"uk": "іїє", "sr": "ђћљњ", "fa": "پچژگ"}
@@ -98,7 +101,7 @@ _MIN_LEAD = 1.25
 _MIN_WORDS = 20
 _SURE_LEAD = 2.0
 _SCRIPT_OF = {
-    **{language: script for script, language in _LANGUAGE_OF_SCRIPT.items()},
+    **{language: script for script, language in LANGUAGE_OF_SCRIPT.items()},
     "ja": "CJK",
     "zh": "CJK",
     "uk": "CYRILLIC",
@@ -171,15 +174,26 @@ def guess_language(sentences: Iterable[str]) -> str:
     letters = Counter(char for char in text if char.isalpha())
     if not letters:
         return UNKNOWN_LANGUAGE
-    scripts: Counter[str] = Counter()
-    for letter, count in letters.items():
-        scripts[unicodedata.name(letter, "?").split(" ")[0].split("-")[0]] += count
+    scripts = _scripts(letters)
     if scripts["HIRAGANA"] > 0.05 * letters.total():  # Japanese has Chinese characters too
         return "ja"
     script = scripts.most_common(1)[0][0]
     if script != "LATIN":
         return _language_of_script(script, letters)
     return _language_of_words(re.findall(r"[^\W\d_]+", text))
+
+
+def script_of(text: str) -> str:
+    """The script of most letters, by the first word in their Unicode names, such as LATIN; empty without letters."""
+    scripts = _scripts(Counter(char for char in text if char.isalpha()))
+    return scripts.most_common(1)[0][0] if scripts else ""
+
+
+def _scripts(letters: Counter[str]) -> Counter[str]:
+    scripts: Counter[str] = Counter()
+    for letter, count in letters.items():
+        scripts[unicodedata.name(letter, "?").split(" ")[0].split("-")[0]] += count
+    return scripts
 
 
 def _language_of_script(script: str, letters: Counter[str]) -> str:
@@ -189,7 +203,7 @@ def _language_of_script(script: str, letters: Counter[str]) -> str:
             return language
     if script == "CYRILLIC" and not letters["ы"] and letters["ъ"] > 0.005 * letters.total():
         return "bg"
-    return _LANGUAGE_OF_SCRIPT.get(script, UNKNOWN_LANGUAGE)
+    return LANGUAGE_OF_SCRIPT.get(script, UNKNOWN_LANGUAGE)
 
 
 def contradicting_language(named: str, sentences: Iterable[str]) -> str | None:
@@ -200,7 +214,9 @@ def contradicting_language(named: str, sentences: Iterable[str]) -> str | None:
     # Serbian has two scripts.
     if found == UNKNOWN_LANGUAGE or named == "sr" or len(words) < _MIN_WORDS:
         return None
-    shares = _shares_of_frequent(words)
+    shares = shares_of_frequent(words)
+    if named not in _NAMES:  # its script and its words are not known, so nothing can contradict it
+        return None
     scripts = [_SCRIPT_OF.get(language, "LATIN") for language in (named, found)]
     if scripts[0] != scripts[1]:
         return found if scripts[1] != "LATIN" or shares[found] >= 2 * _MIN_SHARE else None
@@ -209,7 +225,7 @@ def contradicting_language(named: str, sentences: Iterable[str]) -> str | None:
     return found if is_surely_other else None
 
 
-def _shares_of_frequent(words: list[str]) -> Counter[str]:
+def shares_of_frequent(words: list[str]) -> Counter[str]:
     """Language -> the share of its frequent words among all words."""
     counts = Counter(words)
     return Counter(
@@ -221,5 +237,5 @@ def _shares_of_frequent(words: list[str]) -> Counter[str]:
 
 
 def _language_of_words(words: list[str]) -> str:
-    (best, share), (_, second) = _shares_of_frequent(words).most_common(2)
+    (best, share), (_, second) = shares_of_frequent(words).most_common(2)
     return best if share >= _MIN_SHARE and share >= _MIN_LEAD * second else UNKNOWN_LANGUAGE

@@ -29,18 +29,19 @@ from transformer_cli.training.session import TrainingSession
 logger = logging.getLogger(__name__)
 
 
-def average_at_end(session: TrainingSession) -> None:
-    """Write and validate the average that the config asks for, unless it is there already."""
+def average_at_end(session: TrainingSession) -> bool:
+    """Write and validate the average that the config asks for, unless it is there already; returns whether it was written."""
     training, folder = session.config.training, session.checkpoints.folder
     if training.average_last is None:
-        return
+        return False
     chosen = _chosen(folder, training, session.progress.step)
     final = folder / f"{AVERAGE}{session.progress.step:08d}"
-    if not _is_still_right(final, chosen):
+    is_new = not _is_still_right(final, chosen)
+    if is_new:
         wanted, found = training.average_last, len(chosen)
         if found < 2:
             logger.warning("no average: training.average_last needs at least two checkpoints")
-            return
+            return False
         if found < wanted:
             text = "training.average_last is %d, but there are only %d checkpoints"
             logger.info(text, wanted, found)
@@ -50,6 +51,7 @@ def average_at_end(session: TrainingSession) -> None:
         _tell_and_link(best, is_average=best.folder == final)
         old = [one.folder for one in averages if one.folder not in (final, best.folder)]
         remove(old)
+    return is_new
 
 
 def _chosen(folder: Path, training: TrainingConfig, last_step: int) -> list[Checkpoint]:

@@ -9,6 +9,7 @@ from transformer_cli.config.section import flat_settings
 from transformer_cli.config.training import ENDS_AT_MAX_STEPS
 from transformer_cli.errors import ConfigError
 from transformer_cli.training.optimization.schedules import last_stable_step
+from transformer_cli.training.progress import Progress
 
 # These settings do not influence the updates done so far, so they may change when a run is resumed.
 HARMLESS = (
@@ -77,6 +78,32 @@ def with_recorded_cleaning(config: Config, recorded: Config) -> Config:
     update = {"normalize_invisible": recorded.data.cleaning.normalize_invisible}
     data = config.data.model_copy(update={"cleaning": rules.model_copy(update=update)})
     return config.model_copy(update={"data": data})
+
+
+def refuse_passed_limits(before: Config, now: Config, progress: Progress) -> None:
+    """Refuse a new limit that the run has passed already: no config would make this model with such a limit.
+
+    Raises:
+        ConfigError: a limit differs from that of the run, and more was done than it allows.
+    """
+    num_epochs, *begun = progress.position.numbers()
+    done = {
+        "max_steps": (progress.step, "updates are done"),
+        "max_epochs": (num_epochs + any(begun), "epochs are done or begun"),
+        "patience": (progress.validations_without_best, "validations in a row had no new best score"),
+    }  # fmt: skip
+    passed = [
+        f"\n    training.{name}: {limit:,}, and {done[name][0]:,} {done[name][1]}"
+        for name in done
+        if (limit := getattr(now.training, name)) not in (None, getattr(before.training, name))
+        and limit < done[name][0]
+    ]
+    if passed:
+        raise ConfigError(
+            f"runs/{now.name}: this run has gone further than its new limit:{''.join(passed)}",
+            hint="undo the change, give the new experiment its own name (--set name=...), "
+            "or start this run again with --from-scratch",
+        )
 
 
 def _hint(harmful: Sequence[str]) -> str:

@@ -19,7 +19,11 @@ from transformer_cli.memory import return_freed_memory
 from transformer_cli.runtime import Machine, environment
 from transformer_cli.storage import replace_file
 from transformer_cli.training.batch_size import with_fitting_batches, with_recorded_batches
-from transformer_cli.training.config_changes import accept_changes, with_recorded_cleaning
+from transformer_cli.training.config_changes import (
+    accept_changes,
+    refuse_passed_limits,
+    with_recorded_cleaning,
+)
 from transformer_cli.training.initial_weights import (
     INIT_FROM,
     InitialModel,
@@ -81,14 +85,18 @@ def _opened(
     [has_begun] = processes.any_of(newest is not None)
     if has_begun:
         config = with_recorded_cleaning(config, _recorded_config(folder))
+    trains_on = newest is None or not is_finished(_progress_of(newest), config.training)
     if has_begun and folder.config_file.exists():
         before = load_stored_config(folder.config_file)
         config = with_recorded_batches(config, before)
         if newest is not None:
-            for change in accept_changes(
+            changes = accept_changes(
                 before, config, step=newest.step, accept_data_change=accept_data_change
-            ):
-                logger.info("changed since the last command: %s", change)
+            )
+            refuse_passed_limits(before, config, _progress_of(newest))
+            what = "changed since the last command" if trains_on else "not recorded, because the run is finished"  # fmt: skip
+            for change in changes:
+                logger.info("%s: %s", what, change, extra={"is_no_record": not trains_on})
     if not has_begun:
         if is_streaming(config.data):  # before the corpus is read
             num_batches = config.training.accumulate * processes.size
@@ -101,10 +109,9 @@ def _opened(
     config = with_fitting_batches(config, data, machine, processes)
     session = TrainingSession.open(folder, config, data, machine, processes, initial=initial)
     session.origin = origin
-    if processes.is_main:  # nothing was refused, so the files of the run may change
-        _describe(folder, data, machine, processes.size, origin)
-        # Last: a run has started when it has a config.
-        replace_file(folder.config_file, to_yaml(config).encode())
+    # Nothing was refused; but a command that trains nothing leaves the records of the updates as they are.
+    if processes.is_main and (trains_on or not folder.config_file.exists()):
+        record_run(folder, session)
     return session
 
 
@@ -115,6 +122,14 @@ def _recorded_config(folder: RunFolder) -> Config:
     newest = Checkpoints(folder.path).newest_valid()
     assert newest is not None
     return load_stored_config(newest.folder / CONFIG_FILE)
+
+
+def record_run(folder: RunFolder, session: TrainingSession) -> None:
+    """Write the config and the environment of a run, which the main process does when its model changes."""
+    machine, size = session.experiment.machine, session.experiment.worker.processes.size
+    _describe(folder, session.data, machine, size, session.origin)
+    # Last: a run has started when it has a config.
+    replace_file(folder.config_file, to_yaml(session.config).encode())
 
 
 def _require_learnable_tokenizers(folder: RunFolder, config: Config, *, is_new: bool) -> None:

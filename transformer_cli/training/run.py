@@ -38,7 +38,7 @@ from transformer_cli.training.callbacks.recorders import Recorder
 from transformer_cli.training.callbacks.time_limit import TimeLimit
 from transformer_cli.training.callbacks.watchdog import Watchdog
 from transformer_cli.training.fitting import require_memory_for_training
-from transformer_cli.training.opening import open_run
+from transformer_cli.training.opening import open_run, record_run
 from transformer_cli.training.processes.joining import joined, place_on_device
 from transformer_cli.training.processes.process_group import Processes
 from transformer_cli.training.processes.sharing import (
@@ -144,10 +144,11 @@ def _end(
 ) -> None:
     is_done = is_finished(session.progress, session.config.training)
     if is_done:
-        average_at_end(session)
+        if average_at_end(session) and was_finished:
+            record_run(folder, session)
         make_translator = partial(load_translator, folder.path)
         for line in summary_lines(session.config, folder.metrics_file, make_translator):
-            logger.info("%s", line)
+            logger.info("%s", line, extra={"is_no_record": was_finished})
     if not was_finished:
         how = f"stopped by {', '.join(limits) or 'a callback'}"
         if is_done:

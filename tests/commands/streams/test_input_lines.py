@@ -65,7 +65,9 @@ def test_replaced_bytes_are_told_once_for_all(caplog: pytest.LogCaptureFixture) 
     (record,) = caplog.records
     told = record.getMessage()
     assert ": the bad bytes of lines that are not UTF-8 were replaced; number of lines: 2; " in told
-    assert told.endswith("iconv -f WINDOWS-1252 -t UTF-8, if it is Western European")
+    assert told.endswith(
+        "--encoding windows-1252, or convert it first: iconv -f WINDOWS-1252 -t UTF-8"
+    )
 
 
 @pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])

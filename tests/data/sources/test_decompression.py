@@ -106,7 +106,7 @@ def test_a_workbook_under_the_name_of_a_table_is_an_error_that_says_what_to_do(
 ) -> None:
     with pytest.raises(DataError, match="a spreadsheet in its own format") as refusal:
         _read(_written(tmp_path, "a.csv", b"PK\x03\x04 and so on"))
-    assert "save it as plain text (UTF-8), a spreadsheet as CSV" in str(refusal.value.hint)
+    assert "tfm data import makes text files" in str(refusal.value.hint)
 
 
 def test_text_that_merely_begins_like_a_format_is_text(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_the_config_says_the_format_where_the_name_does_not(tmp_path: Path) -> N
     assert _read(tmp_path, path="a.txt", format="tsv") == PAIRS
     with pytest.raises(DataError, match=r"a\.txt: its name does not tell its format") as caught:
         _read(tmp_path, path="a.txt")
-    assert "save a spreadsheet as CSV" in str(caught.value.hint)
+    assert "tfm data import makes text files of a spreadsheet" in str(caught.value.hint)
 
 
 def test_a_folder_gives_its_tables_and_its_pairs_of_text_and_nothing_else(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_the_fingerprint_follows_the_content_and_not_the_place(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("a.xlsx", "a spreadsheet: save it as CSV (UTF-8)"),
+        ("a.xlsx", "a spreadsheet: tfm data import makes text files"),
         ("a.tmx", "a translation memory: tfm data import makes text files"),
         ("a.TMX.gz", "a translation memory: tfm data import makes text files"),
         ("ita-eng.zip", "an archive: unpack it"),
@@ -261,7 +261,7 @@ def test_a_file_of_another_program_is_refused_with_what_to_do(
 @pytest.mark.parametrize(
     ("content", "kind"),
     [
-        (b"PK\x03\x04....", "plain text (UTF-8), a spreadsheet as CSV"),
+        (b"PK\x03\x04....", "tfm data import makes text files"),
         (b"\xd0\xcf\x11\xe0....", "plain text (UTF-8), a spreadsheet as CSV"),
         (b'\xef\xbb\xbf<?xml version="1.0"?><tmx/>', "XML, such as a translation memory"),
         ("sea\tmare\n".encode("utf-16"), "UTF-16 text"),

@@ -30,3 +30,11 @@ ValuesOption = Annotated[
         "Default: all strings but names for programs, such as en_US.",
     ),
 ]
+EncodingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="For text files that are not UTF-8: their encoding, such as windows-1252; the output has it, too.",
+    ),
+]

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.document import ColumnsOption, FormatOption, ValuesOption
+from transformer_cli.commands.arguments.document import (
+    ColumnsOption,
+    EncodingOption,
+    FormatOption,
+    ValuesOption,
+)
 from transformer_cli.commands.arguments.glossary import GlossaryOption
 from transformer_cli.commands.arguments.hypotheses import (
     CometOption,
@@ -96,6 +101,7 @@ def translate(
     document_format: FormatOption = None,
     columns: ColumnsOption = None,
     values: ValuesOption = None,
+    encoding: EncodingOption = None,
     overrides: SettingsOption = None,
     beam_size: BeamOption = None,
     protect: ProtectOption = False,
@@ -133,7 +139,9 @@ def translate(
     wishes = Wishes(
         to, from_, n_best, prefix, prefixes, glossary, dictionary=dictionary, comet=comet, **flags
     )
-    document = _document(input_file, document_format, columns, values, has_text=bool(sentences))
+    document = _document(
+        input_file, document_format, columns, values, encoding, has_text=bool(sentences)
+    )
     if document is not None:
         from transformer_cli.commands.documents.whole_document import run_document_translation
 
@@ -165,16 +173,22 @@ def _document(
     document_format: str | None,
     columns: str | None,
     values: list[str] | None,
+    encoding: str | None,
     *,
     has_text: bool,
 ) -> "ChosenDocument | None":
     """The document to translate, if there is one; a sentence does not wait for the import of its readers."""
-    if not (input_file or document_format or columns or values):
+    if not (input_file or document_format or columns or values or encoding):
         return None
     from transformer_cli.commands.documents.chosen_document import chosen_document
 
     return chosen_document(
-        input_file, document_format, columns=columns, values=values or [], has_text=has_text
+        input_file,
+        document_format,
+        columns=columns,
+        values=values or [],
+        encoding=encoding,
+        has_text=has_text,
     )
 
 

@@ -31,8 +31,13 @@ def write_cleaned(
     require_extra("corpora", tuple(needed), purpose="tfm data clean")
     _require_free(folder, force=force)
     parts = clean_corpus(corpus.data, chosen, folder, seed=corpus.seed)
-    facts = {"folder": str(folder), "parts": [part.to_json() for part in parts]}
-    lines = [line for part in parts for line in _lines(part)]
+    facts = {
+        "folder": str(folder),
+        "doubts": corpus.doubts,
+        "parts": [part.to_json() for part in parts],
+    }
+    lines = [f"warning: {doubt}" for doubt in corpus.doubts]
+    lines += [line for part in parts for line in _lines(part)]
     show(facts, [*fitting(lines), *_next(parts, folder)], as_json=as_json)
 
 

@@ -78,7 +78,9 @@ def list_corpora(request: Request, *, as_json: bool) -> None:
     show(facts, fitting(lines or ["no corpus has all of these words"]), as_json=as_json)
 
 
-def get_corpora(request: Request, *, accept_change: bool, as_json: bool) -> None:
+def get_corpora(
+    request: Request, *, accept_change: bool, max_dropped_share: float, as_json: bool
+) -> None:
     """Fetch corpora into a folder, and print what is there.
 
     Raises:
@@ -100,7 +102,13 @@ def get_corpora(request: Request, *, accept_change: bool, as_json: bool) -> None
     make_folders(request.folder)
     with RunLock(request.folder):
         fetched = [
-            fetch(entry, request.folder, progress=_progress, accept_change=accept_change)
+            fetch(
+                entry,
+                request.folder,
+                progress=_progress,
+                accept_change=accept_change,
+                max_dropped_share=max_dropped_share,
+            )
             for entry in entries
         ]
     facts = {

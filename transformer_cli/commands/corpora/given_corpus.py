@@ -25,6 +25,7 @@ def given_corpus(
     overrides: Sequence[str],
     *,
     languages: tuple[str | None, str | None],
+    encoding: str | None = None,
 ) -> GivenCorpus:
     """The corpus of a config, or of files.
 
@@ -44,13 +45,18 @@ def given_corpus(
                 "--source-language and --target-language are for files; a config names its languages",
                 hint="such as --set data.source_language=en",
             )
+        if encoding is not None:
+            raise UsageError(
+                "--encoding is for files; a config names the encoding of each corpus",
+                hint="such as encoding: windows-1252 under data.corpora",
+            )
         loaded = load_config(config, overrides)
         return GivenCorpus(loaded.data, loaded.seed, [])
     if len(files) > 2:
         raise UsageError("give one file or folder, or two text files")
     if overrides:
         raise UsageError("--set changes settings of a config, and none is given")
-    found = find_corpus(files, Wishes(None, None, *languages))
+    found = find_corpus(files, Wishes(None, None, *languages, encoding))
     assert isinstance(found.data, FilesData)
     # Files alone have no drawn splits: all of them may become training pairs.
     whole = found.data.model_copy(update={"validation_share": 0.0, "test_share": 0.0})

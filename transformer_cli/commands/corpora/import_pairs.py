@@ -18,6 +18,7 @@ def import_corpus(
     output: Path,
     *,
     sheet: str | None,
+    max_dropped_share: float,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -33,7 +34,9 @@ def import_corpus(
     def outputs(direction: Direction) -> tuple[Path, ...]:
         return _outputs(output, direction, paths, force=force)
 
-    imported = import_pairs(paths, wishes, sheet=sheet, output=outputs)
+    imported = import_pairs(
+        paths, wishes, sheet=sheet, max_dropped_share=max_dropped_share, output=outputs
+    )
     report = imported.report
     facts = {
         "files": [str(path) for path in imported.files],
@@ -43,8 +46,10 @@ def import_corpus(
         "num_pairs": report.num_written,
         "skipped": {what: finding.count for what, finding in report.skipped.items()},
         "noticed": {what: finding.count for what, finding in report.noticed.items()},
+        "doubts": report.doubts,
     }
-    show(facts, [*fitting(_table(imported)), "", *_config(imported)], as_json=as_json)
+    doubts = [f"warning: {doubt}" for doubt in report.doubts]
+    show(facts, [*doubts, *fitting(_table(imported)), "", *_config(imported)], as_json=as_json)
 
 
 def _outputs(

@@ -130,5 +130,5 @@ def _check_wishes(wishes: Wishes, *, as_json: bool) -> None:
         if is_wished:
             raise UsageError(
                 f"{option} is for lines, but the input is a document",
-                hint=f"leave out {option}, or translate the file line by line with --format txt",
+                hint=f"leave out {option}, or translate a file in UTF-8 line by line with --format txt",
             )

@@ -16,6 +16,7 @@ from transformer_cli.data.sources.decompression import compression_of, read_chun
 from transformer_cli.data.sources.lines import UTF_16_FOUND, UTF_16_MARKS, refuse_utf_16
 from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.errors import DataError, MissingInputError, StorageError, TryAgainError
+from transformer_cli.text.legacy_encodings import is_not_utf_8, not_utf_8_in_words
 
 PAUSE_SECONDS = 0.05
 """If no bytes come through a pipe for this time, the lines that were read so far are translated."""
@@ -23,6 +24,7 @@ LONGEST_WAIT_SECONDS = 1.0
 """A line waits no longer than this for the lines after it."""
 _READ_BYTES = 1 << 18
 _BEGINNING_BYTES = 4096
+_CHECKED_BYTES = 1 << 24
 # Data is binary if its beginning has a zero byte, at least _FEWEST_BYTES bytes, and more than _LARGEST_SHARE of
 # characters that text never contains.
 _FEWEST_BYTES = 64
@@ -52,6 +54,25 @@ def check_input(path: Path, option: str = "--input") -> os.stat_result:
         refuse_utf_16(beginning[:_BEGINNING_BYTES], path)
         _refuse_binary(beginning[:_BEGINNING_BYTES], str(path))
     return status
+
+
+def require_utf_8(path: Path) -> None:
+    """Refuse a file whose lines are in another encoding, before half of them are translated; a few bad bytes may be there.
+
+    Raises:
+        DataError: with the encodings in which it can be read.
+    """
+    if not is_regular_file(path):
+        return
+    text = b""
+    for piece in read_chunks(path, by_content=True):
+        text += piece
+        if len(text) > _CHECKED_BYTES:
+            text = text[: text.rfind(b"\n") + 1] or text
+            break
+    if is_not_utf_8(text):
+        message, hint = not_utf_8_in_words(text)
+        raise DataError(f"{path}: {message}", hint=hint)
 
 
 def input_status(path: Path, hint: str) -> os.stat_result:
@@ -244,8 +265,8 @@ class LineDecoder:
         if self._num_replaced:
             logger.warning(
                 "%s: the bad bytes of lines that are not UTF-8 were replaced; number of lines: %d; "
-                "to keep their letters, convert the text first: "
-                "iconv -f WINDOWS-1252 -t UTF-8, if it is Western European",
+                "to keep their letters, name the encoding of the text, such as --encoding windows-1252, "
+                "or convert it first: iconv -f WINDOWS-1252 -t UTF-8",
                 self._name,
                 self._num_replaced,
             )

@@ -18,7 +18,11 @@ from transformer_cli.corpora.fetching.lock_file import (
     read_lock,
     write_lock,
 )
-from transformer_cli.corpora.importing.imported_files import open_segments, write_segments
+from transformer_cli.corpora.importing.imported_files import (
+    MAX_DROPPED_SHARE,
+    open_segments,
+    write_segments,
+)
 from transformer_cli.corpora.importing.imported_segments import ImportReport, Segment, one_line
 from transformer_cli.corpora.numbered_pairs import NOT_UTF_8, scratch_folder
 from transformer_cli.data.sources.decompression import COMPRESSIONS, compression_of, file_digest
@@ -47,6 +51,7 @@ def fetch(
     *,
     progress: Callable[[str], Progress],
     accept_change: bool = False,
+    max_dropped_share: float = MAX_DROPPED_SHARE,
     first_wait_seconds: float = 1.0,
 ) -> Fetched:
     """Bring a corpus into a folder; one that is there already, and unchanged, is not downloaded again.
@@ -54,6 +59,7 @@ def fetch(
     Args:
         progress: makes a report of progress for a URL.
         accept_change: take a remote file that differs from the one in the lock file.
+        max_dropped_share: the largest share of damaged pairs that may be left out.
 
     Raises:
         MissingInputError: the server has no such file.
@@ -72,7 +78,7 @@ def fetch(
     downloads = tuple(map(_locked, paths, entry.urls))
     if known is not None and known.entry.urls == entry.urls and not accept_change:
         _require_unchanged(known, downloads, paths)
-    locked = _written(entry, paths, downloads, folder)
+    locked = _written(entry, paths, downloads, folder, max_dropped_share)
     write_lock(folder, read_lock(folder).with_corpus(locked))
     for path in paths:
         remove_download(path)
@@ -115,7 +121,11 @@ def _require_unchanged(
 
 
 def _written(
-    entry: CatalogueEntry, paths: list[Path], downloads: tuple[LockedFile, ...], folder: Path
+    entry: CatalogueEntry,
+    paths: list[Path],
+    downloads: tuple[LockedFile, ...],
+    folder: Path,
+    max_dropped_share: float,
 ) -> LockedCorpus:
     direction = Direction(entry.source_language, entry.target_language)
     files = tuple(folder / f"{entry.name}.{language}" for language in direction)
@@ -128,7 +138,9 @@ def _written(
             _segments_of(group, entry, report, scratch / str(number))
             for number, group in enumerate(groups)
         )
-        write_segments(segments, files, report, entry.name)
+        write_segments(segments, files, report, entry.name, max_dropped_share)
+    for doubt in report.doubts:
+        logger.warning("%s: %s", entry.name, doubt)
     if licence is not None:
         replace_file(folder / f"{entry.name}.LICENSE", licence.encode())
     return LockedCorpus(

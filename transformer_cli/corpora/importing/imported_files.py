@@ -13,7 +13,14 @@ from transformer_cli.corpora.importing.secure_xml import elements, local_name
 from transformer_cli.corpora.importing.spreadsheets import sheet_as_tsv
 from transformer_cli.corpora.importing.translation_memories import languages_of_tmx, read_tmx
 from transformer_cli.corpora.importing.xliff_units import languages_of_xliff, read_xliff
-from transformer_cli.corpora.numbered_pairs import NumberedPairs, corpus_parts, scratch_folder
+from transformer_cli.corpora.numbered_pairs import (
+    NOT_UTF_8,
+    NUL_BYTE,
+    NumberedPairs,
+    corpus_parts,
+    scratch_folder,
+)
+from transformer_cli.data.sources.lines import HOW_TO_CONVERT, TOO_LONG
 from transformer_cli.data.sources.local_files import without_compression
 from transformer_cli.data.survey import Wishes
 from transformer_cli.data.unknown_files import find_corpus
@@ -32,6 +39,9 @@ _ROOTS = {
     "xliff": (read_xliff, languages_of_xliff),
 }
 EMPTY = "an empty side"
+MAX_DROPPED_SHARE = 0.05
+"""If more of the units are damaged (not UTF-8, a NUL byte, a line of more than 1 MB), nothing is written."""
+_DAMAGES = (NOT_UTF_8, NUL_BYTE, TOO_LONG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,7 @@ def import_pairs(
     wishes: Wishes,
     *,
     sheet: str | None,
+    max_dropped_share: float = MAX_DROPPED_SHARE,
     output: Callable[[Direction], tuple[Path, ...]],
 ) -> Imported:
     """Read the pairs of one file, or of two text files, and write those with two sides.
@@ -64,11 +75,12 @@ def import_pairs(
         paths: TMX, XLIFF, XLSX, a table, a zip archive, or two text files.
         wishes: languages and columns, where they are not to be found out.
         sheet: the sheet of a spreadsheet.
+        max_dropped_share: the largest share of damaged pairs that may be left out.
         output: the files to write, for the languages that were found: two text files, or one TSV file.
 
     Raises:
         MissingInputError: a file does not exist.
-        DataError: a file is damaged, dangerous, or has no pair in these languages.
+        DataError: a file is damaged, dangerous, or has no pair in these languages; or its encoding is not clear.
     """
     for path in paths:
         if not path.is_file():
@@ -77,7 +89,7 @@ def import_pairs(
     with scratch_folder() as scratch:
         segments, direction = open_segments(paths, wishes, sheet, report, scratch)
         files = output(direction)
-        write_segments(segments, files, report, ", ".join(map(str, paths)))
+        write_segments(segments, files, report, ", ".join(map(str, paths)), max_dropped_share)
     return Imported(files, direction, report)
 
 
@@ -149,7 +161,9 @@ def _chosen(
 def _table(
     paths: Sequence[Path], wishes: Wishes, report: ImportReport, *, name: str
 ) -> OpenSegments:
-    data = find_corpus([str(path) for path in paths], wishes).data
+    found = find_corpus([str(path) for path in paths], wishes)
+    data = found.data
+    report.doubts += found.doubts
     [part] = corpus_parts(data)
 
     def segments() -> Iterator[Segment]:
@@ -167,8 +181,17 @@ def _table(
 
 
 def write_segments(
-    segments: Iterator[Segment], files: Sequence[Path], report: ImportReport, name: str
+    segments: Iterator[Segment],
+    files: Sequence[Path],
+    report: ImportReport,
+    name: str,
+    max_dropped_share: float = MAX_DROPPED_SHARE,
 ) -> None:
+    """Write the segments with two sides, into two text files or one TSV file.
+
+    Raises:
+        DataError: there are none, or a larger share is damaged.
+    """
     with ExitStack() as stack:
         unfinished = [stack.enter_context(staged_file(path)) for path in files]
         opened = [
@@ -185,6 +208,7 @@ def write_segments(
             else:
                 opened[0].write(f"{segment.source}\n")
                 opened[1].write(f"{segment.target}\n")
+        _require_little_damage(report, name, max_dropped_share)
         if not report.num_written:
             reasons = "; ".join(
                 f"{what}: {finding.count:,}" for what, finding in report.skipped.items()
@@ -194,3 +218,17 @@ def write_segments(
                 + (f"; {reasons}" if reasons else ""),
                 hint="choose the languages with --source-language and --target-language",
             )
+
+
+def _require_little_damage(report: ImportReport, name: str, max_share: float) -> None:
+    damaged = {what: report.skipped[what] for what in _DAMAGES if what in report.skipped}
+    num_damaged = sum(finding.count for finding in damaged.values())
+    if num_damaged <= max_share * report.num_units:
+        return
+    what = "; ".join(f"{what}, first {finding.example}" for what, finding in damaged.items())
+    how = f"{HOW_TO_CONVERT}; or " if NOT_UTF_8 in damaged else ""
+    raise DataError(
+        f"{name}: {num_damaged:,} of {report.num_units:,} units are damaged ({what}), more than the share of "
+        f"{max_share:.0%} that may be left out; nothing was written",
+        hint=f"{how}leave out more: --max-dropped-share 1",
+    )

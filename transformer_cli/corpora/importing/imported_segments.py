@@ -30,6 +30,8 @@ class ImportReport:
     """Reason -> the number of units without a pair, and the place of the first."""
     noticed: dict[str, Finding] = field(default_factory=dict)
     """Facts about pairs that were written."""
+    doubts: list[str] = field(default_factory=list)
+    """What was found out about the file and a person should check, such as its encoding."""
 
     def skip(self, reason: str, place: str) -> None:
         self.skipped.setdefault(reason, Finding(example=place)).count += 1

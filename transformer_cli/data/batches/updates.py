@@ -27,6 +27,10 @@ class Position(NamedTuple):
     epoch: int = 0
     batch: int = 0
 
+    def numbers(self) -> list[int]:
+        """All numbers in one list."""
+        return [*self]
+
 
 class Share(NamedTuple):
     """The part of each update that one of several processes does."""

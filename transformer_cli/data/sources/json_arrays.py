@@ -14,21 +14,21 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 _MAX_ITEM_CHARACTERS = 4 * MAX_LINE_BYTES
 
 
-def is_json_array(path: Path) -> bool:
+def is_json_array(path: Path, encoding: str | None = None) -> bool:
     """Whether the first character of a file, after white space, opens an array."""
-    for chunk in read_text_chunks(path):
+    for chunk in read_text_chunks(path, encoding):
         if text := chunk.lstrip():
             return text.startswith(b"[")
     return False
 
 
-def array_items(path: Path) -> Iterator[Any]:
+def array_items(path: Path, encoding: str | None = None) -> Iterator[Any]:
     """The items of the array that a file holds; bytes that are not UTF-8 become surrogates.
 
     Raises:
         DataError: the file is not one whole array.
     """
-    text = _Text(path)
+    text = _Text(path, encoding)
     text.take("[")
     number = 0
     if text.next_character() == "]":
@@ -44,9 +44,9 @@ def array_items(path: Path) -> Iterator[Any]:
 class _Text:
     """The text of a file, read piece by piece; only the part that is not consumed yet is kept."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, encoding: str | None) -> None:
         self._path = path
-        self._chunks = read_text_chunks(path)
+        self._chunks = read_text_chunks(path, encoding)
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._json = json.JSONDecoder()
         self._text = ""

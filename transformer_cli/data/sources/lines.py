@@ -4,6 +4,7 @@ Python's own functions for text also end lines at a lone carriage return, and so
 or U+0085. One such character in the source or target file would shift every later sentence pair.
 """
 
+import codecs
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -51,6 +52,8 @@ HOW_TO_CONVERT = (
     "a spreadsheet: save as CSV UTF-8)"
 )
 
+_HOW_TO_NAME = "name the encoding of the corpus (encoding: windows-1252 under data.corpora; tfm init finds it out)"
+
 
 class NotUtf8Error(DataError):
     """A pair of a corpus is not UTF-8."""
@@ -60,9 +63,13 @@ class UnequalLinesError(DataError):
     """The two sides of a corpus have different numbers of lines."""
 
 
-def read_lines(path: Path) -> Iterator[bytes | None]:
-    """The lines of a file, as `cut_lines` yields them; a file with the line ends of old Macs is a DataError."""
-    return cut_lines(_with_line_feeds(read_chunks(path), path), path)
+def read_lines(path: Path, encoding: str | None = None) -> Iterator[bytes | None]:
+    """The lines of a file, as `cut_lines` yields them; a file with the line ends of old Macs is a DataError.
+
+    Args:
+        encoding: of the file; its lines are UTF-8 all the same. None: UTF-8.
+    """
+    return cut_lines(_with_line_feeds(as_utf_8(read_chunks(path), encoding), path), path)
 
 
 def _with_line_feeds(chunks: Iterable[bytes], path: Path) -> Iterator[bytes]:
@@ -116,9 +123,29 @@ def cut_lines(chunks: Iterable[bytes], path: Path) -> Iterator[bytes | None]:
         yield _line(b"".join(rest)) if rest_bytes <= MAX_LINE_BYTES + 1 else None
 
 
-def read_text_chunks(path: Path) -> Iterator[bytes]:
-    """A file in pieces, decompressed, without a UTF-8 byte-order mark; a file in UTF-16 is a DataError."""
-    return _without_byte_order_mark(read_chunks(path), path)
+def read_text_chunks(path: Path, encoding: str | None = None) -> Iterator[bytes]:
+    """A file in pieces of UTF-8, decompressed, without a byte-order mark; UTF-16 is a DataError, unless it is the encoding."""
+    return _without_byte_order_mark(as_utf_8(read_chunks(path), encoding), path)
+
+
+def as_utf_8(chunks: Iterable[bytes], encoding: str | None) -> Iterator[bytes]:
+    """The text of some bytes, in UTF-8; a byte that is no text in the encoding becomes 0xFF, which is no UTF-8 either."""
+    if encoding is None:
+        yield from chunks
+        return
+    decoder = codecs.getincrementaldecoder(encoding)("tfm-damage")
+    for chunk in chunks:
+        yield decoder.decode(chunk).encode("utf-8", "surrogateescape")
+    yield decoder.decode(b"", final=True).encode("utf-8", "surrogateescape")
+
+
+def _damage(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "\udcff", error.start + 1
+
+
+codecs.register_error("tfm-damage", _damage)
 
 
 def _line(line: bytes) -> bytes | None:
@@ -157,23 +184,30 @@ def utf_16_error(path: Path) -> DataError:
     """The error for a file in UTF-16."""
     return DataError(
         f"{path}: {UTF_16_FOUND}",
-        hint=f"convert it: iconv -f UTF-16 -t UTF-8 {path.name} > new file; "
+        hint=f"convert it: iconv -f UTF-16 -t UTF-8 {path.name} > new file; or name it, where an encoding can be named: --encoding utf-16; "
         "or save it as UTF-8 with the program that wrote it",
     )
 
 
 def decode_pairs(
-    rows: Iterable[RawPair], places: tuple[str, str], policy: Policy, report: ReadingReport
+    rows: Iterable[RawPair],
+    places: tuple[str, str],
+    policy: Policy,
+    report: ReadingReport,
+    *,
+    encoding: str | None = None,
 ) -> Iterator[tuple[str, str]]:
     """Yield both sides as text; a pair is kept or skipped as a whole, so the sides stay aligned.
 
     Args:
         places: the names of the source file and of the target file, for messages.
         policy: for a pair that is not UTF-8: raise an error, skip it, or replace the bad bytes.
+        encoding: of the files from which the rows were made; None: UTF-8.
 
     Raises:
         DataError: a pair is not UTF-8, and the policy is "error".
     """
+    name = encoding or "UTF-8"
     for line, source, target in rows:
         report.num_rows += 1
         if source is None or target is None:
@@ -187,17 +221,17 @@ def decode_pairs(
         try:
             pair = source.decode(), target.decode()
         except UnicodeDecodeError:
-            damage = _first_damage(source, f"{places[0]}:{line}")
-            damage = damage or _first_damage(target, f"{places[1]}:{line}")
+            damage = _first_damage(source, f"{places[0]}:{line}", encoding)
+            damage = damage or _first_damage(target, f"{places[1]}:{line}", encoding)
             if policy == "error":
                 raise NotUtf8Error(
-                    f"{damage} is not UTF-8",
-                    hint=f"{HOW_TO_CONVERT}, or set data.undecodable to skip or replace",
+                    f"{damage} is not {name}",
+                    hint=f"{_HOW_TO_NAME}; or {HOW_TO_CONVERT}, or set data.undecodable to skip or replace",
                 ) from None
             if policy == "skip":
-                report.skip("not UTF-8", damage)
+                report.skip(f"not {name}", damage)
                 continue
-            report.notice("not UTF-8, bad bytes replaced by U+FFFD", damage)
+            report.notice(f"not {name}, bad bytes replaced by U+FFFD", damage)
             pair = source.decode(errors="replace"), target.decode(errors="replace")
         for mark, what in _UNUSUAL:
             if mark in source or mark in target:
@@ -205,11 +239,13 @@ def decode_pairs(
         yield pair
 
 
-def _first_damage(side: bytes, place: str) -> str:
+def _first_damage(side: bytes, place: str, encoding: str | None) -> str:
     """The place and value of the first byte that is not UTF-8; empty if there is none."""
     try:
         side.decode()
     except UnicodeDecodeError as error:
+        if encoding is not None:  # the byte of the file is not known any more
+            return f"{place}: character {len(side[: error.start].decode()) + 1} of the sentence"
         byte = side[error.start]
         return f"{place}: byte {error.start + 1} of the sentence (0x{byte:02X})"
     return ""

@@ -32,7 +32,7 @@ _FORMATS = {
     ".parquet": "parquet",
 }
 _HINTS = {
-    "a spreadsheet: save it as CSV (UTF-8); tfm data import reads .xlsx": (".xlsx", ".xls", ".xlsm", ".ods", ".numbers"),
+    "a spreadsheet: tfm data import makes text files of .xlsx; else save it as CSV": (".xlsx", ".xls", ".xlsm", ".ods", ".numbers"),
     "a translation memory: tfm data import makes text files of TMX and XLIFF 1.2": (
         ".tmx", ".xliff", ".xlf", ".sdlxliff", ".sdltm", ".xml"
     ),
@@ -88,7 +88,8 @@ def read_file(
     """Yield the pairs of a part of one of the files of `data.corpora[index]`, from row `first` of the part on."""
     places = str(files.source), str(files.target)
     rows = part.rows(raw_pairs(files, data, index), first=first)
-    return decode_pairs(rows, places, data.undecodable, report)
+    encoding = data.corpora[index].encoding
+    return decode_pairs(rows, places, data.undecodable, report, encoding=encoding)
 
 
 def find_files(data: FilesData, index: int) -> list[CorpusFiles]:
@@ -216,7 +217,7 @@ def _hint_for_unknown_format(path: Path) -> str:
             return f"this looks like {hint}"
     return (
         "set format to tsv, csv, jsonl or parquet; plain text needs source_path and target_path; "
-        "save a spreadsheet as CSV (UTF-8)"
+        "tfm data import makes text files of a spreadsheet (.xlsx)"
     )
 
 
@@ -239,20 +240,29 @@ def without_compression(path: Path) -> Path:
 
 def raw_pairs(files: CorpusFiles, data: FilesData, index: int) -> Iterator[RawPair]:
     """The pairs of one of the files of `data.corpora[index]` as bytes, with their line numbers."""
+    corpus = data.corpora[index]
     if files.format == "text":
-        return _read_text(files.source, files.target)
+        return _read_text(files.source, files.target, corpus.encoding)
     fields = Fields.of(data, index)
     if files.format == "jsonl":
-        return read_jsonl(files.source, fields)
+        return read_jsonl(files.source, fields, corpus.encoding)
+    if files.format in ("parquet", "saved") and corpus.encoding is not None:
+        raise DataError(
+            f"{files.source}: data.corpora.{index}.encoding is for text, and this is always UTF-8",
+            hint="leave out encoding",
+        )
     if files.format == "parquet":
         return read_parquet(files.source, fields)
     if files.format == "saved":
         return read_saved(files.source, fields)
-    return read_table(files.source, files.format, fields, has_header=data.corpora[index].has_header)
+    return read_table(
+        files.source, files.format, fields, has_header=corpus.has_header, encoding=corpus.encoding
+    )
 
 
-def _read_text(source: Path, target: Path) -> Iterator[RawPair]:
-    return pair_lines((source, target), read_lines(source), read_lines(target))
+def _read_text(source: Path, target: Path, encoding: str | None) -> Iterator[RawPair]:
+    sides = read_lines(source, encoding), read_lines(target, encoding)
+    return pair_lines((source, target), *sides)
 
 
 def pair_lines(

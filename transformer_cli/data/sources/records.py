@@ -24,17 +24,17 @@ _BATCH_ROWS = 1024
 _MAX_OBJECT_BYTES, _MAX_FIELDS = 1 << 26, 100
 
 
-def read_jsonl(path: Path, fields: Fields) -> Iterator[RawPair]:
+def read_jsonl(path: Path, fields: Fields, encoding: str | None = None) -> Iterator[RawPair]:
     """The pairs of a file with one JSON object per line, or of one JSON array of objects; a bad one is an error.
 
     Raises:
         DataError: a line or an item is not a JSON object, or a field is missing.
     """
-    if is_json_array(path):
-        yield from _pairs_of_array(path, fields)
+    if is_json_array(path, encoding):
+        yield from _pairs_of_array(path, fields, encoding)
         return
     paths: tuple[str, str] | None = None
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(read_lines(path, encoding), start=1):
         where = f"{path}:{number}"
         if line is None:
             yield RawPair(number, None, None)
@@ -46,16 +46,18 @@ def read_jsonl(path: Path, fields: Fields) -> Iterator[RawPair]:
             yield RawPair(number, *(value_at(row, field, where) for field in paths))
 
 
-def _pairs_of_array(path: Path, fields: Fields) -> Iterator[RawPair]:
+def _pairs_of_array(path: Path, fields: Fields, encoding: str | None) -> Iterator[RawPair]:
     paths: tuple[str, str] | None = None
-    for number, item in enumerate(array_items(path), start=1):
+    for number, item in enumerate(array_items(path, encoding), start=1):
         where = f"{path}:{number}"
         row = _required_object(item, where)
         paths = paths or field_paths(list(row), fields, where)
         yield RawPair.limited(number, *(value_at(row, field, where) for field in paths))
 
 
-def first_records(path: Path, kind: str, num_rows: int) -> list[dict[str, Any]]:
+def first_records(
+    path: Path, kind: str, num_rows: int, encoding: str | None = None
+) -> list[dict[str, Any]]:
     """The first rows of a JSON or Parquet file, with nested fields under paths such as translation.en.
 
     Raises:
@@ -65,17 +67,19 @@ def first_records(path: Path, kind: str, num_rows: int) -> list[dict[str, Any]]:
         with _open_parquet(path) as file:
             batches = file.iter_batches(num_rows)
             return [_flat(row) for batch in islice(batches, 1) for row in batch.to_pylist()]
-    if is_json_array(path):
-        items = enumerate(islice(array_items(path), num_rows), start=1)
+    if is_json_array(path, encoding):
+        items = enumerate(islice(array_items(path, encoding), num_rows), start=1)
         return [_flat(_required_object(item, f"{path}:{number}")) for number, item in items]
     lines = (
-        (line, f"{path}:{number}") for number, line in enumerate(read_lines(path), start=1) if line
+        (line, f"{path}:{number}")
+        for number, line in enumerate(read_lines(path, encoding), start=1)
+        if line
     )
     filled = ((line, where) for line, where in lines if line.strip())
     try:
         records = [_parse(*line) for line in islice(filled, num_rows)]
     except DataError:
-        whole = _whole_object(path)
+        whole = _whole_object(path, encoding)
         if whole is not None:
             raise _one_object(whole, path) from None
         raise
@@ -84,10 +88,10 @@ def first_records(path: Path, kind: str, num_rows: int) -> list[dict[str, Any]]:
     return [_flat(record) for record in records]
 
 
-def _whole_object(path: Path) -> dict[str, Any] | None:
+def _whole_object(path: Path, encoding: str | None) -> dict[str, Any] | None:
     """The object that a whole file holds, over several lines; None if it holds anything else."""
     chunks, num_bytes = [], 0
-    for chunk in read_text_chunks(path):
+    for chunk in read_text_chunks(path, encoding):
         chunks.append(chunk)
         num_bytes += len(chunk)
         if num_bytes > _MAX_OBJECT_BYTES:

@@ -30,7 +30,7 @@ _QUOTED = re.compile(rb'[^"]*(?:""[^"]*)*')
 
 
 def read_table(
-    path: Path, kind: str, fields: Fields, *, has_header: bool | None
+    path: Path, kind: str, fields: Fields, *, has_header: bool | None, encoding: str | None = None
 ) -> Iterator[RawPair]:
     """Yield one pair for each row of a TSV or CSV file.
 
@@ -41,8 +41,8 @@ def read_table(
         DataError: a column does not exist, a row has more or fewer columns than the first, or the
             quotes of a CSV file do not enclose whole fields.
     """
-    delimiter = b"\t" if kind == "tsv" else _sniff_delimiter(path)
-    rows = _tsv_rows(path) if kind == "tsv" else _csv_rows(path, delimiter)
+    delimiter = b"\t" if kind == "tsv" else _sniff_delimiter(path, encoding)
+    rows = _tsv_rows(path, encoding) if kind == "tsv" else _csv_rows(path, delimiter, encoding)
     num_columns, source, target = 0, 0, 1
     for line, row in rows:
         if row is None:
@@ -71,13 +71,18 @@ def read_table(
         yield RawPair(line, row[source], row[target])
 
 
-def first_rows(path: Path, kind: str, num_rows: int) -> list[list[str]]:
+def first_rows(
+    path: Path, kind: str, num_rows: int, encoding: str | None = None
+) -> list[list[str]]:
     """The first rows of a TSV or CSV file, the header included; bytes that are not UTF-8 are replaced.
 
     Raises:
         DataError: the file cannot be read as a table.
     """
-    rows = _tsv_rows(path) if kind == "tsv" else _csv_rows(path, _sniff_delimiter(path))
+    if kind == "tsv":
+        rows = _tsv_rows(path, encoding)
+    else:
+        rows = _csv_rows(path, _sniff_delimiter(path, encoding), encoding)
     found = (row for _, row in rows if row is not None and row != [b""])
     return [[cell.decode(errors="replace") for cell in row] for row in islice(found, num_rows)]
 
@@ -156,19 +161,21 @@ def _column_number(name: str, cells: Sequence[str], fields: Fields, path: str) -
     return numbers[0]
 
 
-def _tsv_rows(path: Path) -> Iterator[_Row]:
-    for number, line in enumerate(read_lines(path), start=1):
+def _tsv_rows(path: Path, encoding: str | None) -> Iterator[_Row]:
+    for number, line in enumerate(read_lines(path, encoding), start=1):
         yield number, None if line is None else line.split(b"\t")
 
 
-def _csv_rows(path: Path, delimiter: bytes, *, is_strict: bool = True) -> Iterator[_Row]:
+def _csv_rows(
+    path: Path, delimiter: bytes, encoding: str | None, *, is_strict: bool = True
+) -> Iterator[_Row]:
     """Yield rows without their quotes; not by the `csv` module, which ends rows at a lone 0x0D too.
 
     Args:
         is_strict: text between a closing quote and the next delimiter raises an error.
     """
     row: _QuotedRow | None = None  # a row that continues in the next line
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(read_lines(path, encoding), start=1):
         if number == 1 and line is not None and _SEPARATOR_LINE.fullmatch(line):
             continue
         if line is None:
@@ -254,23 +261,24 @@ def _text_after_quote(path: Path, line: int, row: _QuotedRow, delimiter: bytes) 
     )
 
 
-def _sniff_delimiter(path: Path) -> bytes:
+def _sniff_delimiter(path: Path, encoding: str | None) -> bytes:
     """The delimiter that splits the first rows into the same number of columns, two or more."""
-    beginning = next(read_lines(path), b"") or b""
+    beginning = next(read_lines(path, encoding), b"") or b""
     named = _SEPARATOR_LINE.fullmatch(beginning)
     if named:
         return named[1]
     # Equal scores: the first wins. Sentences often contain commas, seldom semicolons, hardly ever tabs.
-    return max(_DELIMITERS, key=lambda delimiter: _delimiter_score(path, delimiter))
+    return max(_DELIMITERS, key=lambda delimiter: _delimiter_score(path, delimiter, encoding))
 
 
-def _delimiter_score(path: Path, delimiter: bytes) -> tuple[float, bool]:
+def _delimiter_score(path: Path, delimiter: bytes, encoding: str | None) -> tuple[float, bool]:
     """Share of the first rows that have as many columns as row 1, and whether all quotes are closed."""
     counts: list[int] = []
     is_closed = True
     try:
         # Not strict: an error about a quote must come from reading with the right delimiter, later.
-        for _, row in islice(_csv_rows(path, delimiter, is_strict=False), _NUM_SNIFFED_ROWS):
+        rows = _csv_rows(path, delimiter, encoding, is_strict=False)
+        for _, row in islice(rows, _NUM_SNIFFED_ROWS):
             if row is not None and row != [b""]:
                 counts.append(len(row))
     except _UnclosedQuote as damage:

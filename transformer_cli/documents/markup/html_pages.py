@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from html import escape, unescape
 
-from transformer_cli.documents.character_encoding import decoded
+from transformer_cli.documents.character_encoding import declared_encoding, decoded
 from transformer_cli.documents.line_numbers import LineNumbers
 from transformer_cli.documents.markup.html_tokens import (
     Attribute,
@@ -68,7 +68,8 @@ def read_html(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     class notranslate, or in another language than the page.
     """
     charset = _CHARSET.search(data[:_BEGINNING])
-    content = decoded(data, charset and charset[1].decode("ascii"), is_markup=True)
+    named = charset[1].decode("ascii") if charset else declared_encoding(data)
+    content = decoded(data, named, given=options.encoding, is_markup=True)
     reader = _Reader(content.text)
     return SplicedDocument(content, tuple(reader.slots), tuple(reader.edits))
 

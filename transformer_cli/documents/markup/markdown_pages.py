@@ -47,7 +47,7 @@ def read_markdown(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDoc
 
     Front matter, code, link targets, link references and blocks of HTML stay.
     """
-    content = decoded(data)
+    content = decoded(data, given=options.encoding)
     reader = _Reader(content.text)
     return SplicedDocument(content, tuple(sorted(reader.slots, key=lambda slot: slot.start)))
 

@@ -29,7 +29,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]')
 
 def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
     """A JSON file, or a file with one JSON value per line."""
-    content = decoded(data)
+    content = decoded(data, given=options.encoding)
     text = content.text
     lines = LineNumbers(text)
     _check_depth(text, lines, options)

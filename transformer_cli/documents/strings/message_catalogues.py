@@ -88,7 +88,7 @@ class Catalogue:
 def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
     """A message catalogue, .po or .pot."""
     charset = _CHARSET.search(data)
-    content = decoded(data, charset and charset[1].decode("ascii"))
+    content = decoded(data, charset and charset[1].decode("ascii"), given=options.encoding)
     messages = list(_messages(content.text))
     header = next((each for each in messages if each.fields["msgid"].text == ""), None)
     plurals = _NUM_PLURALS.search(header.fields["msgstr"].text) if header else None

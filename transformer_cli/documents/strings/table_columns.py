@@ -41,7 +41,7 @@ def read_tsv(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument
 def _read_table(
     data: bytes, options: ReadingOptions, delimiter_of: Callable[[str], str]
 ) -> SplicedDocument:
-    content = decoded(data)
+    content = decoded(data, given=options.encoding)
     text = content.text
     delimiter = delimiter_of(text)
     rows = [row for row in rows_of(text, delimiter) if len(row) > 1 or row[0].value]

@@ -35,7 +35,7 @@ class _Scalar(NamedTuple):
 
 def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocument:
     """A YAML file, also with several documents."""
-    content = decoded(data)
+    content = decoded(data, given=options.encoding)
     text = content.text
     slots = []
     try:

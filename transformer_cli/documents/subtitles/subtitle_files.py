@@ -147,16 +147,16 @@ class Subtitles:
 
 def read_srt(data: bytes, options: ReadingOptions = DEFAULTS) -> Subtitles:
     """Subtitles in the format SubRip."""
-    return _read(data, is_srt=True)
+    return _read(data, options, is_srt=True)
 
 
 def read_vtt(data: bytes, options: ReadingOptions = DEFAULTS) -> Subtitles:
     """Subtitles in the format WebVTT; notes, styles and the settings of cues stay."""
-    return _read(data, is_srt=False)
+    return _read(data, options, is_srt=False)
 
 
-def _read(data: bytes, *, is_srt: bool) -> Subtitles:
-    content = decoded(data)
+def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
+    content = decoded(data, given=options.encoding)
     cues = tuple(cues_of(content.text))
     lines = LineNumbers(content.text)
     for broken in lines_without_times(content.text):

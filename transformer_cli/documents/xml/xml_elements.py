@@ -1,10 +1,9 @@
 """The elements of an XML text with their places in it, so that a part can be replaced and the rest stays."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transformer_cli.documents.character_encoding import DecodedText, decoded
+from transformer_cli.documents.character_encoding import DecodedText, declared_encoding, decoded
 from transformer_cli.documents.guards.reading_limits import LIMITS, ReadingLimits
 from transformer_cli.documents.guards.safe_xml import check_xml
 from transformer_cli.documents.xml.xml_tokens import (
@@ -16,7 +15,6 @@ from transformer_cli.documents.xml.xml_tokens import (
 )
 from transformer_cli.errors import DataError
 
-_DECLARED = re.compile(rb"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _XML_SPACE = "http://www.w3.org/XML/1998/namespace"
 
 
@@ -98,8 +96,7 @@ def read_xml(data: bytes, limits: ReadingLimits = LIMITS) -> XmlText:
         DataError: it is not well-formed, declares entities, or is too large or too deep.
     """
     check_xml(data, limits)
-    declared = _DECLARED.match(data)
-    content = decoded(data, declared and declared[1].decode("ascii"), is_markup=True)
+    content = decoded(data, declared_encoding(data), is_markup=True)
     return XmlText(content, _root(content.text))
 
 

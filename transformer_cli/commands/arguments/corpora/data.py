@@ -44,6 +44,24 @@ TargetLanguage = Annotated[
     ),
 ]
 
+EncodingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of the files, such as windows-1252 or utf-16. Default: UTF-8, or found out.",
+    ),
+]
+DroppedShareOption = Annotated[
+    float,
+    typer.Option(
+        "--max-dropped-share",
+        min=0.0,
+        max=1.0,
+        help="Write nothing if a larger share of the pairs is damaged, such as bytes that are no text.",
+    ),
+]
+
 
 @data.callback()
 def preview(
@@ -85,6 +103,7 @@ def check(
     ] = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
+    encoding: EncodingOption = None,
     all_languages: Annotated[
         bool,
         typer.Option(
@@ -101,7 +120,11 @@ def check(
     from transformer_cli.commands.corpora.given_corpus import given_corpus
 
     corpus = given_corpus(
-        files or [], config, overrides or [], languages=(source_language, target_language)
+        files or [],
+        config,
+        overrides or [],
+        languages=(source_language, target_language),
+        encoding=encoding,
     )
     check_corpus(corpus, all_languages=all_languages, as_json=as_json)
 
@@ -128,6 +151,7 @@ def clean(
     ] = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
+    encoding: EncodingOption = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace the folder of an earlier cleaning.")
     ] = False,
@@ -139,7 +163,8 @@ def clean(
     from transformer_cli.commands.corpora.clean import write_cleaned
     from transformer_cli.commands.corpora.given_corpus import given_corpus
 
-    corpus = given_corpus(files or [], config, [], languages=(source_language, target_language))
+    languages = source_language, target_language
+    corpus = given_corpus(files or [], config, [], languages=languages, encoding=encoding)
     write_cleaned(corpus, overrides or [], output, force=force, as_json=as_json)
 
 
@@ -176,6 +201,8 @@ def import_(
         str | None,
         typer.Option("--sheet", help="Sheet of a spreadsheet, by its name. Default: the first."),
     ] = None,
+    encoding: EncodingOption = None,
+    max_dropped_share: DroppedShareOption = 0.05,
     force: Annotated[bool, typer.Option("--force", help="Replace the output.")] = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
@@ -185,8 +212,16 @@ def import_(
     from transformer_cli.commands.corpora.import_pairs import import_corpus
     from transformer_cli.data.survey import Wishes
 
-    wishes = Wishes(source_field, target_field, source_language, target_language)
-    import_corpus(files, wishes, output, sheet=sheet, force=force, as_json=as_json)
+    wishes = Wishes(source_field, target_field, source_language, target_language, encoding)
+    import_corpus(
+        files,
+        wishes,
+        output,
+        sheet=sheet,
+        max_dropped_share=max_dropped_share,
+        force=force,
+        as_json=as_json,
+    )
 
 
 @data.command(
@@ -226,6 +261,7 @@ def get(
             "--accept-data-change", help="Take a remote file that has changed since it was fetched."
         ),
     ] = False,
+    max_dropped_share: DroppedShareOption = 0.05,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -237,7 +273,12 @@ def get(
     if lists:
         list_corpora(request, as_json=as_json)
     else:
-        get_corpora(request, accept_change=accept_change, as_json=as_json)
+        get_corpora(
+            request,
+            accept_change=accept_change,
+            max_dropped_share=max_dropped_share,
+            as_json=as_json,
+        )
 
 
 def _set_up_logging(debug: bool) -> None:

@@ -12,7 +12,7 @@ def init(
     corpus: Annotated[
         list[str],
         typer.Argument(
-            help="A CSV, TSV, JSON Lines or Parquet file; or a folder; or two text files, source and target."
+            help="A CSV, TSV, JSON Lines, Parquet or XLSX file; or a folder; or two text files, source and target."
         ),
     ],
     output: Annotated[
@@ -40,6 +40,14 @@ def init(
     target_field: Annotated[
         str | None, typer.Option("--target-field", help="Column of the target.")
     ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            "--encoding",
+            metavar="NAME",
+            help="Encoding of the files, such as windows-1252 or utf-16. Default: UTF-8, or found out.",
+        ),
+    ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Write a config for a corpus of your own. It has comments, and settings that fit the corpus."""
@@ -50,5 +58,5 @@ def init(
     from transformer_cli.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
-    wishes = Wishes(source_field, target_field, source_language, target_language)
+    wishes = Wishes(source_field, target_field, source_language, target_language, encoding)
     write_config(corpus, wishes, name=name, output=output, force=force)
