@@ -1,8 +1,8 @@
 """What a person chooses about the reading of a document."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from transformer_cli.documents.guards.reading_limits import LIMITS, ReadingLimits
+from transformer_cli.documents.guards.reading_limits import LIMITS, ReadingLimits, ReadingWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +14,8 @@ class ReadingOptions:
     values: tuple[str, ...] = ()
     """For json and yaml: patterns of the values that are translated; nothing: all strings."""
     limits: ReadingLimits = LIMITS
+    watch: ReadingWatch = field(default_factory=ReadingWatch)
+    """Of this document: every reader shows it what it reads."""
 
 
 DEFAULTS = ReadingOptions()
