@@ -78,7 +78,7 @@ def build_application(service: TranslationService, options: ServerOptions) -> AS
             allow_headers=["Authorization", "Content-Type"],
             max_age=_CORS_SECONDS,
         )
-    return RequestGuard(application, options.limits, metrics.observe)
+    return RequestGuard(application, service, keys, metrics.observe)
 
 
 def _refused(request: Request, error: Exception) -> Response:

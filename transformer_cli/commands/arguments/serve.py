@@ -29,6 +29,30 @@ MaxCharactersOption = Annotated[
 MaxTextsOption = Annotated[
     int, typer.Option("--max-texts", min=1, max=10_000, help="Texts of one request.")
 ]
+MaxFilesOption = Annotated[
+    int,
+    typer.Option(
+        "--max-files", min=1, max=1000, help="Files that are translated at once; others wait."
+    ),
+]
+MaxSegmentsOption = Annotated[
+    int,
+    typer.Option(
+        "--max-segments",
+        min=1,
+        max=10_000_000,
+        help="Texts (lines, paragraphs, cells) of one file; a file with more gets 413.",
+    ),
+]
+MaxFileCharactersOption = Annotated[
+    int,
+    typer.Option(
+        "--max-file-characters",
+        min=1,
+        max=1_000_000_000,
+        help="Characters of all texts of one file; a file with more gets 413.",
+    ),
+]
 DeadlineOption = Annotated[
     float,
     typer.Option(
@@ -93,6 +117,9 @@ def serve(
     max_requests: MaxRequestsOption = 256,
     max_characters: MaxCharactersOption = 5000,
     max_texts: MaxTextsOption = 64,
+    max_files: MaxFilesOption = 2,
+    max_segments: MaxSegmentsOption = 20_000,
+    max_file_characters: MaxFileCharactersOption = 1_000_000,
     deadline: DeadlineOption = 60.0,
     cache_mib: CacheOption = 64,
     debug: DebugOption = False,
@@ -112,6 +139,9 @@ def serve(
             max_texts=max_texts,
             max_characters=max_characters,
             max_requests=max_requests,
+            max_files=max_files,
+            max_segments=max_segments,
+            max_file_characters=max_file_characters,
             deadline_seconds=deadline,
             cache_bytes=cache_mib << 20,
         ),

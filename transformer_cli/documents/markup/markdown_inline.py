@@ -66,6 +66,8 @@ class MarkdownInline:
         self.parser: MarkdownIt = MarkdownIt("commonmark").enable(["table", "strikethrough"])
         # `events` reads the inline texts; the parser alone would read all of them a second time.
         self.parser.disable("inline")
+        self.is_reading = True
+        """Whether the watch counts; False while translations are written."""
         self._notes: _Notes | None = None
         # A text, and where its last ] stands.
         self._searched, self._last_bracket = "", -1
@@ -80,7 +82,7 @@ class MarkdownInline:
 
         def shown_to_watch(*state_and_more: Any) -> bool:
             is_silent = state_and_more[-1]  # the parser looks ahead
-            if is_silent:
+            if is_silent or not self.is_reading:
                 watch.check()
             else:
                 watch.look()

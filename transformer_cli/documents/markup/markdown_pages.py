@@ -73,6 +73,7 @@ class _Reader:
             parsed = re.sub(r"[^\n]", "", front[0]) + parsed[front.end() :]
         self._cells: dict[int, Iterator[list[Extent]]] = {}
         self._read_lines(parsed.split("\n"), depth=0)
+        self._inline.is_reading = False
 
     def _read_lines(self, lines: list[str], *, depth: int) -> None:
         """Read the rows of the file that are not blank in `lines`."""

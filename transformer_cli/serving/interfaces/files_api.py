@@ -94,8 +94,17 @@ class FilesApi:
         self, request: Request, job: Job, wish: "_Wish", progress: Progress
     ) -> str:
         """The address of the translated file."""
+        async with self._service.turn_of_file(request, job):
+            return await self._translated_in_turn(request, job, wish, progress)
+
+    async def _translated_in_turn(
+        self, request: Request, job: Job, wish: "_Wish", progress: Progress
+    ) -> str:
+        limits = self._service.limits
         document = await self._service.run(
-            request, job, lambda job: opened_document(wish.name, wish.data, wish.columns)
+            request,
+            job,
+            lambda job: opened_document(wish.name, wish.data, wish.columns, limits=limits, job=job),
         )
         [source] = await self._languages.of_texts([sample_of(document)], wish.source, wish.target)
         data = wish.data
@@ -144,7 +153,7 @@ def _translation(
 
     def work(job: Job) -> bytes:
         with direction.translator_for(job) as translator:
-            counting = CountingTranslator(ModelTranslator.of(translator), progress)
-            return translate_document(document, counting).data
+            counting = CountingTranslator(ModelTranslator.of(translator), progress, job.check)
+            return translate_document(document, counting, job.check).data
 
     return work
