@@ -3,14 +3,16 @@
 import re
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from transformer_cli.documents import format_named, read_document
+from transformer_cli.documents import Languages, format_named, read_document, translate_document
 from transformer_cli.documents.guards.reading_limits import ReadingWatch, TooMuchText
 from transformer_cli.documents.reading_options import ReadingOptions
+from transformer_cli.documents.text_translator import AnsweredText, AskedText
+from transformer_cli.text.sentences import Sentence
 
 from ..archives import packed
 
@@ -229,6 +231,43 @@ def test_a_book_that_names_a_chapter_often_reads_it_once() -> None:
         "c.xhtml": "<p>uno</p>",
     }
     assert len(read("epub", zipped(parts), ReadingWatch(max_segments=1)).segments) == 1
+
+
+class Capitals:
+    """Translates a text into capitals."""
+
+    languages = Languages("en", "it")
+
+    def sentences(self, text: str) -> list[Sentence]:
+        return [Sentence(text, "")]
+
+    def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
+        return [AnsweredText(asked.text.upper()) for asked in texts]
+
+
+@pytest.mark.parametrize("word", ["uno ", "uno\n", "uno", "<b>uno</b> "])
+def test_a_cue_of_any_length_is_written_in_time(word: str) -> None:
+    def written(count: int) -> bytes:
+        cue = f"1\n00:00:01,000 --> 99:00:02,000\n{word * count}\n"
+        return translate_document(read("srt", cue, ReadingWatch()), Capitals()).data
+
+    assert written(2000).lower().split()[4:] == (word * 2000).lower().encode().split()
+    few, many = (num_steps(lambda count=count: written(count)) for count in (500, 2000))
+    assert many < 6 * few
+
+
+def test_the_translation_of_a_document_ends_when_nobody_waits() -> None:
+    num_looks = 0
+
+    def check() -> None:
+        nonlocal num_looks
+        num_looks += 1
+        if num_looks == 5:
+            raise Left
+
+    with pytest.raises(Left):
+        translate_document(read("txt", "uno\n" * 50, ReadingWatch()), Capitals(), check)
+    assert num_looks == 5
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])

@@ -44,6 +44,9 @@ _SOUND = re.compile(
 _DASH = re.compile(r"[-\u2013\u2014][ \t]*|<v[. ][^<>]*>")
 _MOST_CUES = 6
 _MOST_WARNINGS = 10
+# A text with more is none that people read on a screen. It stays in its cues, without a search for the best lines, whose
+# time grows with the square of the words.
+_MOST_WORDS = 300
 _LONGEST_PAUSE_SECONDS = 2.0
 _SHORTEST_SCREEN_SECONDS = 1.0
 _TIMES = re.compile(r"([\d:.,]+)([ \t]*-->[ \t]*)([\d:.,]+)")
@@ -292,7 +295,7 @@ def _screens(
     screens: list[list[list[Word]]] = []
     counts = []
     for member, share in zip(members, shares, strict=True):
-        if member.is_line:
+        if member.is_line or len(words) > _MOST_WORDS:
             of_member = [[share]]
         else:
             seconds = member.cue.end_seconds - member.cue.start_seconds
