@@ -1,5 +1,6 @@
 """The guard around all endpoints: a limit for the body, answers to errors, and headers of every response."""
 
+import errno
 import logging
 import time
 from collections.abc import Callable
@@ -11,16 +12,21 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from transformer_cli.serving.interfaces.api_keys import ApiKeys, key_in_header
-from transformer_cli.serving.refusals import RefusedRequest, too_large
+from transformer_cli.serving.refusals import RefusedRequest, bad_request, too_large
 from transformer_cli.serving.translation_service import TranslationService
 
 logger = logging.getLogger(__name__)
 
-_HEADERS = [
+SECURITY_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
 ]
+# No browser and no proxy keeps texts of people.
+_NO_STORE = (b"cache-control", b"no-store")
 # Of such a body, many at the same time need little memory, also those that never end.
 _SMALL_BODY_BYTES = 64 << 10
 Observe = Callable[[str, int, float], None]
@@ -31,8 +37,23 @@ class RequestGuard:
     """ASGI middleware: no request can send more than the limit, and none gets a traceback."""
 
     def __init__(
-        self, app: ASGIApp, service: TranslationService, keys: ApiKeys, observe: Observe
+        self,
+        app: ASGIApp,
+        service: TranslationService,
+        keys: ApiKeys,
+        observe: Observe,
+        *,
+        allowed_hosts: frozenset[str] = frozenset(),
+        allows_other_sites: bool = False,
     ) -> None:
+        """A guard around an application.
+
+        Args:
+            allowed_hosts: the names in the header Host that are answered; nothing: all.
+            allows_other_sites: whether the pages of other sites may send requests from a browser.
+        """
+        self._allowed_hosts = allowed_hosts
+        self._allows_other_sites = allows_other_sites
         self._app = app
         self._service = service
         self._keys = keys
@@ -50,7 +71,10 @@ class RequestGuard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": [*message.get("headers", []), *_HEADERS]}
+                given = list(message.get("headers", []))
+                has_caching = any(name.lower() == b"cache-control" for name, _ in given)
+                more = SECURITY_HEADERS if has_caching else [*SECURITY_HEADERS, _NO_STORE]
+                message = {**message, "headers": [*given, *more]}
             await send(message)
 
         try:
@@ -79,6 +103,8 @@ class RequestGuard:
                 advice = "; a larger file needs its API key in the header Authorization"
             else:
                 advice = ""
+            self._check_origin(scope)
+            check_length_is_clear(scope)
             check_content_length(scope, most, advice)
             with ExitStack() as stack:
                 if has_file and scope["method"] == "POST":
@@ -96,9 +122,25 @@ class RequestGuard:
             logger.error("%s: internal error: %s", path, type(error).__name__)
             logger.debug("the error", exc_info=error)
             if not is_started():
-                await error_response(path, RefusedRequest(500, "Internal server error"))(
-                    scope, receive, send
-                )
+                await error_response(path, refusal_of_error(error))(scope, receive, send)
+
+    def _check_origin(self, scope: Scope) -> None:
+        """Refuse a request for another host, and one that a page of another site sends from a browser.
+
+        Raises:
+            RefusedRequest: it is such a request.
+        """
+        headers = {name: value.decode("latin-1").lower() for name, value in scope["headers"]}
+        if self._allowed_hosts:
+            host = _without_port(headers.get(b"host", ""))
+            if host not in self._allowed_hosts:
+                raise bad_request("Invalid request: this server does not answer for this host")
+        # A link to the page, such as /?q=..., and extensions of browsers are no such requests.
+        is_link = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == "navigate"
+        is_extension = "-extension://" in headers.get(b"origin", "")
+        is_of_other_site = headers.get(b"sec-fetch-site") == "cross-site"
+        if is_of_other_site and not (self._allows_other_sites or is_link or is_extension):
+            raise RefusedRequest(403, "Pages of other sites may not use this server (see --cors)")
 
     def _has_key(self, scope: Scope) -> bool:
         """Whether the head of a request has a valid key.
@@ -122,6 +164,35 @@ def error_response(path: str, refusal: RefusedRequest) -> JSONResponse:
     """An error in the form of the interface to which the path belongs."""
     name = "message" if path.startswith("/v2/") else "error"
     return JSONResponse({name: refusal.message}, refusal.status, headers=refusal.headers)
+
+
+def _without_port(host: str) -> str:
+    """The name or address in a header Host; an address of IPv6 stands in brackets."""
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0]
+
+
+def refusal_of_error(error: Exception) -> RefusedRequest:
+    """What a client gets for an error that nobody expected."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return RefusedRequest(507, "The server has no space left for this request")
+    return RefusedRequest(500, "Internal server error")
+
+
+def check_length_is_clear(scope: Scope) -> None:
+    """Refuse a request whose head says its length in two ways: a proxy and this server could read two different ones.
+
+    Raises:
+        RefusedRequest: it has both headers; the connection ends (RFC 9112, section 6.1).
+    """
+    names = {name for name, _ in scope["headers"]}
+    if {b"transfer-encoding", b"content-length"} <= names:
+        raise RefusedRequest(
+            400,
+            "Invalid request: it has both Transfer-Encoding and Content-Length",
+            headers={"Connection": "close"},
+        )
 
 
 def check_content_length(scope: Scope, most: int, advice: str = "") -> None:

@@ -12,7 +12,6 @@ from transformer_cli.commands.arguments.options import (
     Overrides,
     set_option,
 )
-from transformer_cli.commands.arguments.real_text import ProtectOption
 
 MaxRequestsOption = Annotated[
     int,
@@ -94,6 +93,34 @@ CorsOption = Annotated[
     bool,
     typer.Option("--cors", help="Pages of other origins may use the server from a browser."),
 ]
+RootPathOption = Annotated[
+    str,
+    typer.Option(
+        "--root-path",
+        help="The path under which a reverse proxy shows the server, such as /mt.",
+    ),
+]
+TrustedProxiesOption = Annotated[
+    str,
+    typer.Option(
+        "--trusted-proxies",
+        help="Addresses of reverse proxies, with commas between them, whose X-Forwarded-Proto is believed.",
+    ),
+]
+AllowedHostOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allowed-host",
+        help="A name in the header Host that is answered; may be repeated. Default: all names.",
+    ),
+]
+ProtectOption = Annotated[
+    bool,
+    typer.Option(
+        "--protect/--no-protect",
+        help="Keep URLs, e-mail addresses, numbers, placeholders such as {name}, paths and tags unchanged.",
+    ),
+]
 GlossaryOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -113,7 +140,10 @@ def serve(
     api_keys: ApiKeysOption = None,
     cors: CorsOption = False,
     glossary: GlossaryOption = None,
-    protect: ProtectOption = False,
+    protect: ProtectOption = True,
+    root_path: RootPathOption = "",
+    trusted_proxies: TrustedProxiesOption = "127.0.0.1",
+    allowed_host: AllowedHostOption = None,
     max_requests: MaxRequestsOption = 256,
     max_characters: MaxCharactersOption = 5000,
     max_texts: MaxTextsOption = 64,
@@ -145,5 +175,13 @@ def serve(
             deadline_seconds=deadline,
             cache_bytes=cache_mib << 20,
         ),
-        wishes=ServerWishes(api_keys, tuple(glossary or ()), cors, protect),
+        wishes=ServerWishes(
+            api_keys,
+            tuple(glossary or ()),
+            cors,
+            root_path,
+            trusted_proxies,
+            tuple(allowed_host or ()),
+            protect,
+        ),
     )
