@@ -61,7 +61,9 @@ def served(
 
 
 @contextmanager
-def listening(runs: ServedRuns, options: ServerOptions | None = None) -> Iterator[str]:
+def listening(
+    runs: ServedRuns, options: ServerOptions | None = None, *, max_connections: int = 1000
+) -> Iterator[str]:
     """The address of a server on loopback, in a thread of this process."""
     options = options or ServerOptions()
     service = TranslationService(options.limits)
@@ -69,7 +71,7 @@ def listening(runs: ServedRuns, options: ServerOptions | None = None) -> Iterato
     config = uvicorn.Config(
         build_application(service, options),
         port=0,
-        http=protocol_with_deadlines(options.limits.read_seconds),
+        http=protocol_with_deadlines(options.limits.read_seconds, max_connections),
         log_config=None,
         lifespan="off",
     )

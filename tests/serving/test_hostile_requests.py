@@ -1,6 +1,7 @@
 """Requests that are too large, damaged or hostile: each gets an error with a code, and the server goes on (I1, I5, I6)."""
 
 import asyncio
+import errno
 import json
 import logging
 from collections.abc import Iterator
@@ -243,3 +244,73 @@ def test_a_server_that_still_loads_lives_but_is_not_ready() -> None:
         assert client.get("/ready").json() == {"status": "ready"}
         assert client.post("/translate", json=GOOD).status_code == 200
     service.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), 507),
+        (OSError(errno.EIO, "a secret text"), 500),
+        (RuntimeError("a secret text"), 500),
+    ],
+)
+@pytest.mark.parametrize("path", ["/translate_file", "/translate", "/v2/translate"])
+def test_an_error_that_nobody_expected_is_answered_as_every_other_one(
+    monkeypatch: pytest.MonkeyPatch, path: str, error: Exception, status: int
+) -> None:
+    async def failing(*arguments: Any, **options: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr("starlette.requests.Request.body", failing)
+    monkeypatch.setattr("starlette.requests.Request._get_form", failing)
+    with served(small_runs(TRANSLATOR)) as (client, _):
+        answer = client.post(path, data=GOOD, files={"file": ("a.txt", b"uno")})
+    assert answer.status_code == status
+    assert set(answer.json()) == {"message" if path.startswith("/v2") else "error"}
+    assert "secret" not in answer.text
+
+
+def test_refusals_can_be_read_by_pages_of_other_origins_if_these_may_ask() -> None:
+    options = ServerOptions(Limits(max_body_bytes=100), has_cors=True)
+    with served(small_runs(TRANSLATOR), options) as (client, _):
+        headers = {"Origin": "https://example.com"}
+        answer = client.post("/translate", content=b" " * 200, headers=headers)
+    assert answer.status_code == 413
+    assert answer.headers["access-control-allow-origin"] == "*"
+
+
+def test_nobody_keeps_answers_with_texts(client: TestClient) -> None:
+    for answer in (
+        client.post("/translate", json=GOOD),
+        client.get("/MTRestService/TranslateJson", params={"input": LINES[0], "srcLangCode": "en", "trgLangCode": "it"}),
+    ):  # fmt: skip
+        assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
+    assert client.get("/").headers["cache-control"] == "no-cache"
+
+
+SITES = {"Sec-Fetch-Site": "cross-site", "Origin": "https://example.com"}
+
+
+def test_pages_of_other_sites_may_not_ask_unless_the_server_says_so(client: TestClient) -> None:
+    assert client.post("/translate", json=GOOD, headers=SITES).status_code == 403
+    link = {**SITES, "Sec-Fetch-Mode": "navigate"}
+    assert client.get("/", headers=link).status_code == 200
+    assert client.post("/translate", data=GOOD, headers=link).status_code == 403
+    extension = {**SITES, "Origin": "moz-extension://1"}
+    assert client.post("/translate", json=GOOD, headers=extension).status_code == 200
+    with served(small_runs(TRANSLATOR), ServerOptions(has_cors=True)) as (open_client, _):
+        assert open_client.post("/translate", json=GOOD, headers=SITES).status_code == 200
+
+
+def test_only_allowed_hosts_are_answered() -> None:
+    options = ServerOptions(allowed_hosts=("mt.example.org", "[::1]"))
+    with served(small_runs(TRANSLATOR), options) as (client, _):
+        for host, status in (
+            ("mt.example.org", 200),
+            ("MT.example.org:5000", 200),
+            ("[::1]:5000", 200),
+            ("attacker.example", 400),
+            ("mt.example.org.attacker.example", 400),
+            ("", 400),
+        ):
+            assert client.get("/languages", headers={"Host": host}).status_code == status, host

@@ -232,3 +232,82 @@ def post_and_keep_open(address: str, text: str, *, path: str = "/translate") -> 
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     connection.sendall(head.encode() + body)
     return connection
+
+
+def test_an_idle_connection_makes_room_for_a_new_one() -> None:
+    with listening(small_runs(small_translator()), max_connections=3) as address:
+        host = urlsplit(address)
+        place = str(host.hostname), int(host.port or 0)
+        idle = []
+        for _ in range(10):
+            idle.append(socket.create_connection(place, timeout=LONG))
+            assert httpx.get(f"{address}/health", trust_env=False).status_code == 200
+        assert idle[0].recv(10) == b""  # the oldest was closed
+        for each in idle:
+            each.close()
+
+
+def test_a_connection_without_room_is_told_to_come_later() -> None:
+    translator = small_translator()
+    engine = HeldEngine(translator.engine, threading.Event(), threading.Event(), [])
+    runs = small_runs(replace(translator, engine=engine))
+    with listening(runs, max_connections=1) as address, ThreadPoolExecutor(1) as threads:
+        try:
+            values = {"q": LINES[0], "source": "en", "target": "it"}
+            first = threads.submit(CLIENT.post, f"{address}/translate", json=values)
+            assert engine.begun.wait(LONG)
+            host = urlsplit(address)
+            with socket.create_connection((str(host.hostname), int(host.port or 0)), LONG) as other:
+                answer = b"".join(iter(lambda: other.recv(10_000), b""))
+        finally:
+            engine.released.set()
+        assert first.result(LONG).status_code == 200
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert json.loads(body) == {"error": "Slowdown: too many connections"}
+
+
+def test_what_is_no_http_gets_an_error_in_json_and_the_headers_of_all_answers() -> None:
+    with listening(small_runs(small_translator())) as address:
+        host = urlsplit(address)
+        with socket.create_connection((str(host.hostname), int(host.port or 0)), LONG) as other:
+            other.sendall(b"no HTTP at all\r\n\r\n")
+            answer = b"".join(iter(lambda: other.recv(10_000), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"x-content-type-options: nosniff" in head.lower()
+    assert set(json.loads(body)) == {"error"}
+
+
+def test_the_limit_of_descriptors_is_raised_as_far_as_it_may_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import resource
+
+    from transformer_cli.serving.server_process import raised_descriptor_limit
+
+    limits: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, pair: limits.append(pair))
+    for soft, hard, wanted, expected in [
+        (1024, 4096, 2000, 2000),
+        (1024, 1500, 2000, 1500),
+        (1024, resource.RLIM_INFINITY, 2000, 2000),
+        (8192, 8192, 2000, 8192),
+    ]:
+        monkeypatch.setattr(resource, "getrlimit", lambda kind, pair=(soft, hard): pair)
+        assert raised_descriptor_limit(wanted) == expected
+    assert limits == [(2000, 4096), (1500, 1500), (2000, resource.RLIM_INFINITY)]
+
+
+def test_a_request_that_says_its_length_in_two_ways_is_refused_and_ends_the_connection() -> None:
+    """A proxy could read another length than the server, and take the rest for the request of somebody else."""
+    body = b"q=uno&source=en&target=it"
+    head = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    both = b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n"
+    with listening(small_runs(small_translator())) as address:
+        host = urlsplit(address)
+        with socket.create_connection((str(host.hostname), int(host.port or 0)), LONG) as other:
+            other.sendall(head + both + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+            answer = b"".join(iter(lambda: other.recv(10_000), b""))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1") == 1

@@ -31,9 +31,11 @@ def trained(launcher: Launcher, memory_folder: Path) -> Tfm:
 
 
 @contextmanager
-def serving(tfm: Tfm, *arguments: str, waits: bool = True) -> Iterator[tuple[Process, str]]:
+def serving(
+    tfm: Tfm, *arguments: str, waits: bool = True, protection: tuple[str, ...] = ("--no-protect",)
+) -> Iterator[tuple[Process, str]]:
     """A process that serves the tiny run, and its address."""
-    process = tfm.start("serve", "--run", "tiny", "--port", "0", *arguments)
+    process = tfm.start("serve", "--run", "tiny", "--port", "0", *protection, *arguments)
     try:
         process.wait_until(lambda: "listening on" in process.talk.read_text())
         [address] = re.findall(r"listening on (http://\S+),", process.talk.read_text())
@@ -78,6 +80,19 @@ def test_the_server_prints_what_the_command_line_prints(trained: Tfm) -> None:
     assert finished.exit_code == 143
     assert finished.out == b""
     assert finished.talk.endswith("tfm: ended by SIGTERM\n")
+
+
+def test_a_server_protects_urls_and_placeholders_unless_told_otherwise(trained: Tfm) -> None:
+    text = "1 2 {name} https://example.com/a?b=c 4"
+    kept, free = (
+        trained("translate", "--run", "tiny", *protection, text).lines[0]
+        for protection in (["--protect"], [])
+    )
+    assert kept != free
+    with serving(trained, protection=()) as (_, address):
+        assert translate(address, text) == kept
+    with serving(trained) as (_, address):
+        assert translate(address, text) == free
 
 
 def test_settings_are_taken_as_by_translate(trained: Tfm) -> None:

@@ -1,7 +1,7 @@
 """Translates a document: all texts in one batch, with the markup moved and everything that must stay checked."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -61,12 +61,17 @@ class TranslatedDocument:
         return len({doubt[:1] + doubt[2:] for doubt in self.doubts})
 
 
-def translate_document(document: Document, translator: TextTranslator) -> TranslatedDocument:
+def translate_document(
+    document: Document, translator: TextTranslator, check: Callable[[], None] = lambda: None
+) -> TranslatedDocument:
     """The document in the target language of the translator.
 
     Each segment is divided into sentences, and the sentences of all segments are translated together. Markup moves
     with its words. Placeholders, URLs, code and other protected spans are in the translation as often as in the
     source: where the model loses one, the sentence is translated in pieces around them, and its segment is marked.
+
+    Args:
+        check: called for each segment; it raises an exception to end the work.
 
     Raises:
         DataError: the encoding of the document lacks letters of the translation; if they are usual ones of its
@@ -75,11 +80,17 @@ def translate_document(document: Document, translator: TextTranslator) -> Transl
     content = getattr(document, "content", None)
     if isinstance(content, DecodedText) and document.segments:
         content.require_letters_of(translator.languages.target)
-    segments = [_SegmentInWork.of(segment, translator) for segment in document.segments]
+    segments = []
+    for segment in document.segments:
+        check()
+        segments.append(_SegmentInWork.of(segment, translator))
     asked = list(dict.fromkeys(part.asked for each in segments for part in each.parts))
     answers = dict(zip(asked, translator.translate(asked), strict=True))
     checked = with_kept_spans(answers, translator)
-    translations = [each.translation(checked, translator.languages) for each in segments]
+    translations = []
+    for each in segments:
+        check()
+        translations.append(each.translation(checked, translator.languages))
     return TranslatedDocument(
         document.write(translations, translator.languages),
         num_segments=sum(bool(each.parts) for each in segments),

@@ -5,7 +5,7 @@ import re
 from transformer_cli.documents.character_encoding import decoded
 from transformer_cli.documents.line_numbers import LineNumbers
 from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
-from transformer_cli.documents.segments import Segment, has_letter
+from transformer_cli.documents.segments import Segment, TranslatedSegment, has_letter
 from transformer_cli.documents.spliced import Slot, SplicedDocument
 
 _LINE = re.compile(r"[^\r\n]+")
@@ -19,10 +19,14 @@ def read_plain_text(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedD
         Slot(
             line.start(),
             line.end(),
-            Segment.plain(line[0], f"line {lines.number_at(line.start())}"),
-            lambda found: found.text,
+            options.watch.counted(Segment.plain(line[0], f"line {lines.number_at(line.start())}")),
+            _text_of,
         )
-        for line in _LINE.finditer(content.text)
+        for line in options.watch.over(_LINE.finditer(content.text))
         if has_letter(line[0])
     ]
     return SplicedDocument(content, tuple(slots))
+
+
+def _text_of(found: TranslatedSegment) -> str:
+    return found.text

@@ -1,8 +1,8 @@
 """What a person chooses about the reading of a document."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from transformer_cli.documents.guards.reading_limits import LIMITS, ReadingLimits
+from transformer_cli.documents.guards.reading_limits import LIMITS, ReadingLimits, ReadingWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,8 @@ class ReadingOptions:
     encoding: str | None = None
     """Of a text file, such as windows-1252; None: its byte-order mark or its own name of it decides, else it is UTF-8."""
     limits: ReadingLimits = LIMITS
+    watch: ReadingWatch = field(default_factory=ReadingWatch)
+    """Of this document: every reader shows it what it reads."""
 
 
 DEFAULTS = ReadingOptions()

@@ -24,7 +24,7 @@ from transformer_cli.serving.language_detection import LanguageDetector
 from transformer_cli.serving.limits import Limits
 from transformer_cli.serving.page.page_routes import page_routes
 from transformer_cli.serving.refusals import RefusedRequest
-from transformer_cli.serving.request_guard import RequestGuard, error_response
+from transformer_cli.serving.request_guard import RequestGuard, error_response, refusal_of_error
 from transformer_cli.serving.server_metrics import ServerMetrics
 from transformer_cli.serving.source_languages import SourceLanguages
 from transformer_cli.serving.translation_service import TranslationService
@@ -41,6 +41,12 @@ class ServerOptions:
     glossaries: Glossaries = field(default_factory=dict)
     has_cors: bool = False
     """Whether pages of other origins may ask the server from a browser."""
+    root_path: str = ""
+    """The path under which a proxy shows the server, such as /mt; without a slash at its end."""
+    trusted_proxies: str = "127.0.0.1"
+    """The addresses, with commas between them, whose X-Forwarded-Proto and X-Forwarded-For are believed."""
+    allowed_hosts: tuple[str, ...] = ()
+    """The names, in small letters, under which clients may ask the server; nothing: all names."""
 
 
 def build_application(service: TranslationService, options: ServerOptions) -> ASGIApp:
@@ -56,7 +62,7 @@ def build_application(service: TranslationService, options: ServerOptions) -> AS
         ChoicesApi(service, keys),
         DeepLApi(service, languages, keys, options.glossaries),
         OpusCatApi(service, keys),
-        FilesApi(service, languages, keys),
+        FilesApi(service, languages, keys, options.root_path),
         ExplainApi(service, keys),
     )
     routes = [
@@ -68,17 +74,31 @@ def build_application(service: TranslationService, options: ServerOptions) -> AS
     routes += state.routes()
     metrics = state.metrics = ServerMetrics(service, [route.path for route in routes])
     application: ASGIApp = Starlette(
-        routes=routes, exception_handlers={RefusedRequest: _refused, HTTPException: _failed}
+        routes=routes,
+        exception_handlers={
+            RefusedRequest: _refused,
+            HTTPException: _failed,
+            Exception: _broken,
+        },
+    )
+    # Outside of the guard it is also for the refusals of the guard.
+    guarded = RequestGuard(
+        application,
+        service,
+        keys,
+        metrics.observe,
+        allowed_hosts=frozenset(options.allowed_hosts),
+        allows_other_sites=options.has_cors,
     )
     if options.has_cors:
-        application = CORSMiddleware(
-            application,
+        return CORSMiddleware(
+            guarded,
             allow_origins=["*"],
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
             max_age=_CORS_SECONDS,
         )
-    return RequestGuard(application, options.limits, metrics.observe)
+    return guarded
 
 
 def _refused(request: Request, error: Exception) -> Response:
@@ -90,3 +110,8 @@ def _failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     refusal = RefusedRequest(error.status_code, str(error.detail), headers=error.headers)
     return error_response(request.url.path, refusal)
+
+
+def _broken(request: Request, error: Exception) -> Response:
+    """The answer to an error that nobody expected; the guard logs it."""
+    return error_response(request.url.path, refusal_of_error(error))

@@ -1,17 +1,21 @@
 """Documents of a request: HTML as a text with markup, and files of the formats that `tfm translate` reads."""
 
 import re
+from collections.abc import Callable
 from pathlib import PurePath
 
 from transformer_cli.decoding import Translator
 from transformer_cli.documents import ModelTranslator, read_document, translate_document
 from transformer_cli.documents.formats import FORMATS, Format, format_named, format_of
+from transformer_cli.documents.guards.reading_limits import ReadingLimits, ReadingWatch, TooMuchText
 from transformer_cli.documents.reading_options import ReadingOptions
 from transformer_cli.documents.segments import Document, plain_text
 from transformer_cli.documents.xml.tagged_xml import TagRules, read_tagged_xml
 from transformer_cli.errors import TfmError, UsageError
 from transformer_cli.extras import require_extra
-from transformer_cli.serving.refusals import RefusedRequest, bad_request
+from transformer_cli.serving.batching.jobs import Job
+from transformer_cli.serving.limits import Limits
+from transformer_cli.serving.refusals import RefusedRequest, bad_request, too_large
 
 _MAX_DETECTED_CHARACTERS = 2000
 _NO_NAME = re.compile(r"[^\w.-]+")
@@ -35,34 +39,40 @@ def available_formats() -> list[Format]:
     return found
 
 
-def translated_html(translator: Translator, text: str) -> str:
+def translated_html(translator: Translator, text: str, check: Callable[[], None]) -> str:
     """HTML, or a part of it, with its texts translated and its tags moved with their words.
 
     Raises:
         DataError: it cannot be read.
     """
-    document = read_document(text.encode(), format_named("html"))
-    return translate_document(document, ModelTranslator.of(translator)).data.decode()
+    options = ReadingOptions(watch=ReadingWatch(check))
+    document = read_document(text.encode(), format_named("html"), options)
+    return translate_document(document, ModelTranslator.of(translator), check).data.decode()
 
 
-def translated_xml(translator: Translator, text: str, rules: TagRules) -> str:
+def translated_xml(
+    translator: Translator, text: str, rules: TagRules, check: Callable[[], None]
+) -> str:
     """XML, or a part of it, with its texts translated and its tags moved with their words.
 
     Raises:
         DataError: it cannot be read.
     """
     document = read_tagged_xml(text, rules)
-    return translate_document(document, ModelTranslator.of(translator)).data.decode()
+    return translate_document(document, ModelTranslator.of(translator), check).data.decode()
 
 
-def opened_document(name: str, data: bytes, columns: str = "") -> Document:
+def opened_document(name: str, data: bytes, columns: str, *, limits: Limits, job: Job) -> Document:
     """The document of a file that a client has sent.
 
     Args:
         columns: for a table: the names or numbers of the columns to translate, with commas between them.
+        limits: of the server.
+        job: the reading ends with it.
 
     Raises:
-        RefusedRequest: its format is unknown, or it cannot be read.
+        RefusedRequest: its format is unknown, it cannot be read, or it holds too much.
+        JobCancelled, DeadlinePassed: as of `Job.check`.
     """
     document_format = format_of(PurePath(name))
     names = tuple(each.strip() for each in columns.split(",") if each.strip())
@@ -74,8 +84,24 @@ def opened_document(name: str, data: bytes, columns: str = "") -> Document:
     if document_format is None or not (is_table or document_format in available_formats()):
         endings = ", ".join(ending for each in available_formats() for ending in each.endings)
         raise bad_request(f"Invalid request: file format not supported; supported: {endings}")
+    job.check()
+    watch = ReadingWatch(
+        job.check,
+        max_parts=limits.max_file_parts,
+        max_segments=limits.max_segments,
+        max_characters=limits.max_file_characters,
+    )
+    sizes = ReadingLimits(
+        max_bytes=limits.max_file_bytes,
+        max_part_bytes=limits.max_file_bytes,
+        max_unpacked_bytes=4 * limits.max_file_bytes,
+    )
     try:
-        return read_document(data, document_format, ReadingOptions(columns=names))
+        return read_document(
+            data, document_format, ReadingOptions(columns=names, limits=sizes, watch=watch)
+        )
+    except TooMuchText as error:
+        raise too_large(f"Invalid request: {error.message}") from None
     except TfmError as error:
         raise bad_request(f"Invalid request: {error.message}") from None
     except RecursionError:

@@ -25,6 +25,16 @@ class Limits:
     """Longest time in which a client sends its request, or reads a piece of the response."""
     file_deadline_seconds: float = 600.0
     """The same for a file."""
+    max_files: int = 2
+    """Largest number of files that are read and translated at the same time; others wait for their turn."""
+    max_waiting_files: int = 16
+    """Largest number of files that wait; further files are refused before they are received."""
+    max_segments: int = 20_000
+    """Largest number of texts of a file, such as lines, paragraphs or cells."""
+    max_file_characters: int = 1_000_000
+    """Largest number of characters of all texts of a file."""
+    max_file_parts: int = 500_000
+    """Largest number of parts of a file that are looked at, such as tags and values."""
     kept_files_bytes: int = 256 << 20
     """Largest memory for translated files that clients have not downloaded yet, or may download again."""
     drain_seconds: float = 20.0

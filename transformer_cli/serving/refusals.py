@@ -20,6 +20,11 @@ def bad_request(message: str) -> RefusedRequest:
     return RefusedRequest(400, message)
 
 
+def too_large(message: str) -> RefusedRequest:
+    """413: a smaller request would be fulfilled; the connection ends, since the rest of the request is not read."""
+    return RefusedRequest(413, message, headers={"Connection": "close"})
+
+
 def try_later(status: int, message: str, *, seconds: int = 1) -> RefusedRequest:
     """A refusal of a request that may succeed later: `Retry-After` says when to try again."""
     return RefusedRequest(status, message, headers={"Retry-After": str(seconds)})

@@ -17,6 +17,10 @@ from transformer_cli.serving.translation_service import TranslationService
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 2048
+_CONNECTIONS_PER_REQUEST = 4
+# What a server has open beside its connections, such as the files of uploads.
+_OTHER_DESCRIPTORS = 256
+_COMPLAINTS = ("Invalid HTTP request", "Unsupported upgrade request", "No supported WebSocket")
 
 
 def serve(load: Callable[[], ServedRuns], options: ServerOptions, *, host: str, port: int) -> None:
@@ -31,11 +35,14 @@ def serve(load: Callable[[], ServedRuns], options: ServerOptions, *, host: str, 
         CannotCreateError: the port cannot be used.
         TfmError: whatever `load` raises.
     """
+    logging.getLogger("uvicorn.error").addFilter(_is_no_complaint)
     service = TranslationService(options.limits)
     config = uvicorn.Config(
         build_application(service, options),
-        http=protocol_with_deadlines(options.limits.read_seconds),
-        limit_concurrency=4 * options.limits.max_requests,
+        http=protocol_with_deadlines(
+            options.limits.read_seconds, _max_connections(options.limits.max_requests)
+        ),
+        forwarded_allow_ips=options.trusted_proxies,
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -68,6 +75,37 @@ def serve(load: Callable[[], ServedRuns], options: ServerOptions, *, host: str, 
             service.close()
     if failures:
         raise failures[0]
+
+
+def _is_no_complaint(record: logging.LogRecord) -> bool:
+    """Whether a message is none about a client that speaks no HTTP: any client could fill the log with them."""
+    return not record.getMessage().startswith(_COMPLAINTS)
+
+
+def _max_connections(max_requests: int) -> int:
+    """How many connections the server takes at the same time: several for each request, if the process may open as many."""
+    wanted = _CONNECTIONS_PER_REQUEST * max_requests
+    soft = raised_descriptor_limit(wanted + _OTHER_DESCRIPTORS)
+    return wanted if soft is None else max(1, min(wanted, soft - _OTHER_DESCRIPTORS))
+
+
+def raised_descriptor_limit(wanted: int) -> int | None:
+    """Let this process open as many files and connections as wanted, or as it may; returns how many; None: not limited."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return None
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return None
+    if soft >= wanted:
+        return int(soft)
+    raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+    except (OSError, ValueError):
+        return int(soft)
+    return int(raised)
 
 
 def _listening(host: str, port: int) -> socket.socket:

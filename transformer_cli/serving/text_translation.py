@@ -1,6 +1,6 @@
 """Translates the texts of a request: each line of a text is translated as `tfm translate` translates a line."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -59,18 +59,22 @@ def with_options(translator: Translator, options: TextOptions) -> Translator:
 
 
 def translate_texts(
-    translator: Translator, texts: Sequence[str], options: TextOptions
+    translator: Translator,
+    texts: Sequence[str],
+    options: TextOptions,
+    check: Callable[[], None] = lambda: None,
 ) -> list[TranslatedText]:
     """One translation for each text, in order; a translation has as many lines as its text.
 
     Args:
         translator: as of `with_options`.
+        check: called often; it raises an exception to end the work.
     """
     if options.is_html:
-        return [TranslatedText(translated_html(translator, text)) for text in texts]
+        return [TranslatedText(translated_html(translator, text, check)) for text in texts]
     if options.tag_rules is not None:
         rules = options.tag_rules
-        return [TranslatedText(translated_xml(translator, text, rules)) for text in texts]
+        return [TranslatedText(translated_xml(translator, text, rules, check)) for text in texts]
     lines_of = [_lines(text, options.line_breaks) for text in texts]
     translations = translator.translate([line for lines in lines_of for line in lines])
     return [

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -36,6 +37,11 @@ class TranslationService:
         self.num_active = 0
         """The number of requests that are translated, or wait for it."""
         self.num_refused = 0
+        self.num_receiving = 0
+        """The number of requests with a large body that is not received yet."""
+        self.num_files = 0
+        """The number of requests with a file, from their head to the end of their answer."""
+        self._file_turns = asyncio.Semaphore(limits.max_files)
         self.num_characters = 0
         """The number of characters of texts that were translated."""
         self._runs: ServedRuns | None = None
@@ -134,7 +140,7 @@ class TranslationService:
     ) -> list[TranslatedText]:
         own = [text for text, source in texts if source == direction.languages.source]
         with direction.translator_for(job) as translator:
-            return translate_texts(with_options(translator, options), own, options)
+            return translate_texts(with_options(translator, options), own, options, job.check)
 
     def check_texts(self, texts: Sequence[str]) -> None:
         """Refuse too many texts, and texts that are too long.
@@ -162,11 +168,68 @@ class TranslationService:
         Raises:
             RefusedRequest: too many requests are translated or wait for it.
         """
-        if self.num_active >= self.limits.max_requests:
-            self.num_refused += 1
-            raise try_later(429, "Slowdown: too many requests are waiting")
+        self._refuse_when_full()
         self.num_active += 1
         return Job(deadline_seconds or self.limits.deadline_seconds)
+
+    def _refuse_when_full(self) -> None:
+        if self.num_active + self.num_receiving >= self.limits.max_requests:
+            self.num_refused += 1
+            raise try_later(429, "Slowdown: too many requests are waiting")
+
+    def begin_large_body(self) -> None:
+        """Count a request whose large body is being received; `end_large_body` ends it.
+
+        Raises:
+            RefusedRequest: as of `enter`.
+        """
+        self._refuse_when_full()
+        self.num_receiving += 1
+
+    def end_large_body(self) -> None:
+        """The body is received, or nobody waits for it any more."""
+        self.num_receiving -= 1
+
+    @contextmanager
+    def receiving_file(self) -> Iterator[None]:
+        """A block around a request with a file, from before its body is received.
+
+        Raises:
+            RefusedRequest: too many files wait.
+        """
+        most = self.limits.max_files + self.limits.max_waiting_files
+        if self.num_files >= most:
+            self.num_refused += 1
+            raise try_later(429, f"Slowdown: {self.num_files} files are waiting", seconds=10)
+        self.num_files += 1
+        try:
+            yield
+        finally:
+            self.num_files -= 1
+
+    @asynccontextmanager
+    async def turn_of_file(self, request: Request, job: Job) -> AsyncIterator[None]:
+        """A block in which a file is read and translated; only some files have their turn at the same time.
+
+        Raises:
+            RefusedRequest: the client has left, or the deadline has passed, before the turn came.
+        """
+        turn = asyncio.ensure_future(self._file_turns.acquire())
+        leaving = asyncio.ensure_future(_disconnected(request))
+        try:
+            await asyncio.wait(
+                {turn, leaving},
+                timeout=max(0.0, job.deadline_at - time.monotonic()),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if not turn.done():
+                raise refusal_of(JobCancelled() if leaving.done() else DeadlinePassed())
+            yield
+        finally:
+            leaving.cancel()
+            if turn.done() and not turn.cancelled():
+                self._file_turns.release()
+            turn.cancel()
 
     def leave(self, job: Job) -> None:
         """End a job; what it has not computed yet is cancelled."""

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.documents.document_translation import translate_document
+from transformer_cli.documents.guards.reading_limits import ReadingWatch
 from transformer_cli.documents.reading_options import ReadingOptions
 from transformer_cli.documents.strings.table_columns import read_csv, read_tsv, rows_of
 from transformer_cli.errors import DataError, UsageError
@@ -24,7 +25,9 @@ def test_rows_are_those_of_the_csv_module(
 ) -> None:
     file = io.StringIO(newline="")
     csv.writer(file, delimiter=delimiter, quoting=quoting).writerows(table)
-    found = [[cell.value for cell in row] for row in rows_of(file.getvalue(), delimiter)]
+    found = [
+        [cell.value for cell in row] for row in rows_of(file.getvalue(), delimiter, ReadingWatch())
+    ]
     assert found == list(csv.reader(io.StringIO(file.getvalue(), newline=""), delimiter=delimiter))
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.documents.document_translation import translate_document
+from transformer_cli.documents.guards.reading_limits import ReadingWatch
 from transformer_cli.documents.subtitles.cues import cues_of, seconds_of, time_of
 from transformer_cli.documents.subtitles.subtitle_files import Subtitles, read_srt, read_vtt
 from transformer_cli.errors import DataError
@@ -117,7 +118,7 @@ def test_an_identity_translation_gives_identical_bytes_and_another_one_all_cues(
     assert "Hello" not in visible
     for tag in ("<i>", "</i>", "{\\an8}"):
         assert found.count(tag) >= text.count(tag)
-    ends = [cue.end_seconds for cue in cues_of(found)]
+    ends = [cue.end_seconds for cue in cues_of(found, ReadingWatch())]
     assert ends == sorted(ends)
 
 

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -294,3 +295,67 @@ def test_a_free_batcher_takes_all_that_waits(batcher: Batcher) -> None:
         assert first.result(LONG) == [5]
         assert [other.result(LONG) for other in others] == [[len(word)] for word in words]
     assert [len(batch) for batch in held.batches] == [1, 10]
+
+
+class Steps:
+    """Computes long items in steps, and asks between them whether they are wanted, as a search does."""
+
+    def __init__(self, num_steps: int) -> None:
+        self.done: list[str] = []
+        """The items in the order in which they were done."""
+        self.begun = threading.Event()
+        self.go_on = threading.Event()
+        self._num_steps = num_steps
+
+    def __call__(self, items: Sequence[str], unwanted: Callable[[], Collection[str]]) -> list[int]:
+        if max(map(len, items)) > 10:
+            self.begun.set()
+            assert self.go_on.wait(LONG)
+            for _ in range(self._num_steps):
+                unwanted()
+        self.done += items
+        return [len(item) for item in items]
+
+
+def test_a_long_item_gives_way_to_short_ones_that_wait(
+    batcher: Batcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transformer_cli.serving.batching.batcher._SECONDS_BEFORE_GIVING_WAY", 0.0)
+    steps = Steps(num_steps=5)
+    kind = replace(kind_of(lambda items: [0] * len(items), max_tokens=100), compute_wanted=steps)
+    with ThreadPoolExecutor(8) as threads:
+        long = threads.submit(ask, batcher, kind, "l" * 80)
+        assert steps.begun.wait(LONG)
+        others = []
+        for number, word in enumerate(["aa", "b" * 60, "cc"], 1):
+            others.append(threads.submit(ask, batcher, kind, word))
+            wait_until(lambda number=number: batcher.num_pending == number)
+        steps.go_on.set()
+        assert long.result(LONG) == [80]
+        assert [other.result(LONG) for other in others] == [[2], [60], [2]]
+    # What is nearly as long waits for its turn.
+    assert sorted(steps.done[:2]) == ["aa", "cc"]
+    assert steps.done[2:] == ["l" * 80, "b" * 60]
+
+
+def test_a_short_item_that_fails_harms_no_long_one_that_gave_way(
+    batcher: Batcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transformer_cli.serving.batching.batcher._SECONDS_BEFORE_GIVING_WAY", 0.0)
+    steps = Steps(num_steps=2)
+
+    def failing(items: Sequence[str], unwanted: Any) -> list[int]:
+        if "bad" in items:
+            raise ValueError("bad")
+        return steps(items, unwanted)
+
+    kind = replace(kind_of(lambda items: [0] * len(items), max_tokens=100), compute_wanted=failing)
+    with ThreadPoolExecutor(8) as threads:
+        long = threads.submit(ask, batcher, kind, "l" * 80)
+        assert steps.begun.wait(LONG)
+        bad = threads.submit(ask, batcher, kind, "bad")
+        wait_until(lambda: batcher.num_pending == 1)
+        steps.go_on.set()
+        assert long.result(LONG) == [80]
+        with pytest.raises(ValueError, match="bad"):
+            bad.result(LONG)

@@ -61,7 +61,6 @@ def test_sentences_are_not_split_if_the_client_says_so(client: TestClient) -> No
         ({"split_sentences": "2"}, "'split_sentences'"),
         ({"tag_handling": "markdown"}, "'tag_handling'"),
         ({"ignore_tags": "x"}, "'ignore_tags'"),
-        ({"tag_handling": "html", "outline_detection": "0"}, "'outline_detection'"),
         ({"tag_handling": "xml", "outline_detection": "maybe"}, "outline_detection"),
         ({"tag_handling": "xml", "text": ["<a>uno"]}, "no well-formed XML"),
         ({"formality": "less"}, "'formality'"),
@@ -111,3 +110,36 @@ def test_the_tags_of_xml_stay_and_divide_as_the_parameters_say(client: TestClien
     assert re.sub("<[^>]*>", "", together).split() == (
         next(iter(TRANSLATOR.translate(["uno due"]))).text.split()
     )
+
+
+def test_the_outline_is_ignored_where_it_has_no_effect(client: TestClient) -> None:
+    """DeepL's command line sends it with every text."""
+    values = {"text": [LINES[0]], "source_lang": "EN", "target_lang": "IT"}
+    plain = client.post("/v2/translate", json=values).json()
+    for more in ({"outline_detection": "1"}, {"outline_detection": False, "tag_handling": "html"}):
+        answer = client.post("/v2/translate", json={**values, **more})
+        assert answer.json() == plain
+
+
+@pytest.mark.parametrize("wanted", ["quality_optimized", "prefer_quality_optimized"])
+def test_the_model_is_named_if_a_client_prefers_one(client: TestClient, wanted: str) -> None:
+    values = {"text": LINES[:1], "target_lang": "IT", "source_lang": "EN", "model_type": wanted}
+    [found] = client.post("/v2/translate", json=values).json()["translations"]
+    assert found["model_type_used"] == "quality_optimized"
+    refused = client.post("/v2/translate", json={**values, "model_type": "best"})
+    assert refused.status_code == 400
+
+
+def test_xml_may_have_a_document_type(client: TestClient) -> None:
+    values = {"source_lang": "EN", "target_lang": "IT", "tag_handling": "xml"}
+
+    def translated(text: str) -> str:
+        answer = client.post("/v2/translate", json={**values, "text": [text]})
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["translations"][0]["text"])
+
+    inner = f"<html><p>{LINES[3]}</p></html>"
+    assert translated(f"<!DOCTYPE html>{inner}") == f"<!DOCTYPE html>{translated(inner)}"
+    entity = f'<!DOCTYPE a [<!ENTITY b "c">]>{inner}'
+    refused = client.post("/v2/translate", json={**values, "text": [entity]})
+    assert (refused.status_code, "entity" in refused.json()["message"]) == (400, True)

@@ -77,3 +77,7 @@ def test_the_page_of_the_description_needs_no_other_address_and_no_program(
     assert set(re.findall(r'(?:href|src)="([^"]*)"', answer.text)) == {"/", "/spec"}
     for endpoint in ENDPOINTS:
         assert f"{endpoint.method.upper()} {endpoint.path}</code>" in answer.text
+
+
+def test_the_specification_has_the_title_that_clients_look_for(client: TestClient) -> None:
+    assert client.get("/spec").json()["info"]["title"] == "LibreTranslate"

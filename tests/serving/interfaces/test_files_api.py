@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
@@ -200,3 +200,17 @@ def test_a_refusal_after_the_beginning_is_the_last_line(client: TestClient) -> N
     [last] = [json.loads(line) for line in answer.text.splitlines()]
     assert last["type"] == "error"
     assert "no valid JSON" in last["error"]
+
+
+def test_a_name_that_is_not_ascii_is_told_in_utf_8(client: TestClient) -> None:
+    found = download(client, send(client, "日本語.html", b"<p>uno"))
+    expected = "attachment; filename=\"____it.html\"; filename*=UTF-8''" + quote("日本語_it.html")
+    assert found.headers["content-disposition"] == expected
+
+
+def test_the_address_of_a_file_has_the_path_of_the_proxy() -> None:
+    options = ServerOptions(root_path="/mt")
+    with served(small_runs(*TRANSLATORS), options) as (client, _):
+        address = urlsplit(send(client, "a.html", b"uno").json()["translatedFileUrl"])
+        assert address.path.startswith("/mt/download_file/")
+        assert client.get(address.path.removeprefix("/mt")).status_code == 200

@@ -12,7 +12,6 @@ from transformer_cli.commands.arguments.options import (
     Overrides,
     set_option,
 )
-from transformer_cli.commands.arguments.real_text import ProtectOption
 
 MaxRequestsOption = Annotated[
     int,
@@ -28,6 +27,30 @@ MaxCharactersOption = Annotated[
 ]
 MaxTextsOption = Annotated[
     int, typer.Option("--max-texts", min=1, max=10_000, help="Texts of one request.")
+]
+MaxFilesOption = Annotated[
+    int,
+    typer.Option(
+        "--max-files", min=1, max=1000, help="Files that are translated at once; others wait."
+    ),
+]
+MaxSegmentsOption = Annotated[
+    int,
+    typer.Option(
+        "--max-segments",
+        min=1,
+        max=10_000_000,
+        help="Texts (lines, paragraphs, cells) of one file; a file with more gets 413.",
+    ),
+]
+MaxFileCharactersOption = Annotated[
+    int,
+    typer.Option(
+        "--max-file-characters",
+        min=1,
+        max=1_000_000_000,
+        help="Characters of all texts of one file; a file with more gets 413.",
+    ),
 ]
 DeadlineOption = Annotated[
     float,
@@ -70,6 +93,34 @@ CorsOption = Annotated[
     bool,
     typer.Option("--cors", help="Pages of other origins may use the server from a browser."),
 ]
+RootPathOption = Annotated[
+    str,
+    typer.Option(
+        "--root-path",
+        help="The path under which a reverse proxy shows the server, such as /mt.",
+    ),
+]
+TrustedProxiesOption = Annotated[
+    str,
+    typer.Option(
+        "--trusted-proxies",
+        help="Addresses of reverse proxies, with commas between them, whose X-Forwarded-Proto is believed.",
+    ),
+]
+AllowedHostOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allowed-host",
+        help="A name in the header Host that is answered; may be repeated. Default: all names.",
+    ),
+]
+ProtectOption = Annotated[
+    bool,
+    typer.Option(
+        "--protect/--no-protect",
+        help="Keep URLs, e-mail addresses, numbers, placeholders such as {name}, paths and tags unchanged.",
+    ),
+]
 GlossaryOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -89,10 +140,16 @@ def serve(
     api_keys: ApiKeysOption = None,
     cors: CorsOption = False,
     glossary: GlossaryOption = None,
-    protect: ProtectOption = False,
+    protect: ProtectOption = True,
+    root_path: RootPathOption = "",
+    trusted_proxies: TrustedProxiesOption = "127.0.0.1",
+    allowed_host: AllowedHostOption = None,
     max_requests: MaxRequestsOption = 256,
     max_characters: MaxCharactersOption = 5000,
     max_texts: MaxTextsOption = 64,
+    max_files: MaxFilesOption = 2,
+    max_segments: MaxSegmentsOption = 20_000,
+    max_file_characters: MaxFileCharactersOption = 1_000_000,
     deadline: DeadlineOption = 60.0,
     cache_mib: CacheOption = 64,
     debug: DebugOption = False,
@@ -112,8 +169,19 @@ def serve(
             max_texts=max_texts,
             max_characters=max_characters,
             max_requests=max_requests,
+            max_files=max_files,
+            max_segments=max_segments,
+            max_file_characters=max_file_characters,
             deadline_seconds=deadline,
             cache_bytes=cache_mib << 20,
         ),
-        wishes=ServerWishes(api_keys, tuple(glossary or ()), cors, protect),
+        wishes=ServerWishes(
+            api_keys,
+            tuple(glossary or ()),
+            cors,
+            root_path,
+            trusted_proxies,
+            tuple(allowed_host or ()),
+            protect,
+        ),
     )

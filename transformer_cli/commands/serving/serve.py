@@ -24,7 +24,13 @@ class ServerWishes:
     """Each as LANGUAGES=FILE."""
     has_cors: bool = False
     """Whether pages of other origins may use the server."""
-    protects_spans: bool = False
+    root_path: str = ""
+    """The path under which a proxy shows the server."""
+    trusted_proxies: str = "127.0.0.1"
+    """See `ServerOptions.trusted_proxies`."""
+    allowed_hosts: Sequence[str] = ()
+    """See `ServerOptions.allowed_hosts`."""
+    protects_spans: bool = True
     """See `Translator.protects_spans`."""
 
 
@@ -60,7 +66,16 @@ def run_server(
     # What is wrong in the command line is said before the server listens.
     folders = [str(find_run(run)) for run in named]
     keys = ApiKeys() if wishes.api_keys is None else read_api_keys(wishes.api_keys)
-    options = ServerOptions(limits, keys, read_glossaries(wishes.glossaries), wishes.has_cors)
+    path = wishes.root_path.strip("/")
+    options = ServerOptions(
+        limits,
+        keys,
+        read_glossaries(wishes.glossaries),
+        wishes.has_cors,
+        root_path=f"/{path}" if path else "",
+        trusted_proxies=wishes.trusted_proxies,
+        allowed_hosts=tuple(host.lower() for host in wishes.allowed_hosts),
+    )
     host, port = address
     load = partial(_load, folders, overrides, limits, wishes.protects_spans)
     serve(load, options, host=host, port=port)

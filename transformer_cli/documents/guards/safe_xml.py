@@ -3,13 +3,15 @@
 from typing import Any
 from xml.parsers import expat
 
-from transformer_cli.documents.guards.reading_limits import LIMITS, ReadingLimits
+from transformer_cli.documents.guards.reading_limits import LIMITS, ReadingLimits, ReadingWatch
 from transformer_cli.errors import DataError
 
 _OTHER_FILE = "open it in the program that made it, and save it again"
 
 
-def check_xml(data: bytes, limits: ReadingLimits = LIMITS) -> None:
+def check_xml(
+    data: bytes, limits: ReadingLimits = LIMITS, watch: ReadingWatch | None = None
+) -> None:
     """Refuse XML that is not well-formed, declares entities, or is nested too deeply.
 
     A DOCTYPE that names an external DTD is allowed, but this DTD is never read.
@@ -24,6 +26,8 @@ def check_xml(data: bytes, limits: ReadingLimits = LIMITS) -> None:
     def start(name: str, attributes: dict[str, str]) -> None:
         nonlocal depth
         depth += 1
+        if watch is not None:
+            watch.look()
         limits.check_depth(depth, f"line {parser.CurrentLineNumber}")
 
     def end(name: str) -> None:

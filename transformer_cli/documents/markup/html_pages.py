@@ -7,6 +7,7 @@ from functools import partial
 from html import escape, unescape
 
 from transformer_cli.documents.character_encoding import declared_encoding, decoded
+from transformer_cli.documents.guards.reading_limits import ReadingWatch
 from transformer_cli.documents.line_numbers import LineNumbers
 from transformer_cli.documents.markup.html_tokens import (
     Attribute,
@@ -58,6 +59,8 @@ _TEXTS_OF_META = _names(
 )
 _BUTTONS = frozenset(["button", "reset", "submit"])
 _BEGINNING = 4096
+# The mark of a footnote, such as <sup><a href="#n1"><b>1</b></a></sup>, has fewer.
+_MOST_TOKENS_OF_MARK = 50
 _CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
 
 
@@ -70,7 +73,7 @@ def read_html(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     charset = _CHARSET.search(data[:_BEGINNING])
     named = charset[1].decode("ascii") if charset else declared_encoding(data)
     content = decoded(data, named, given=options.encoding, is_markup=True)
-    reader = _Reader(content.text)
+    reader = _Reader(content.text, options.watch)
     return SplicedDocument(content, tuple(reader.slots), tuple(reader.edits))
 
 
@@ -82,11 +85,12 @@ def is_inline_element(name: str) -> bool:
 class _Reader:
     """Reads an HTML text once, from the beginning to the end."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, watch: ReadingWatch) -> None:
         self.slots: list[Slot] = []
         self.edits: list[Edit] = []
         self._text = text
-        self._tokens = list(html_tokens(text))
+        self._watch = watch
+        self._tokens = list(watch.over(html_tokens(text)))
         self._run: list[InlinePart] = []
         self._sentence = SentenceInWork()
         self._ends = _ends_of_elements(self._tokens)
@@ -94,6 +98,7 @@ class _Reader:
         self._language: str | None = None
         index = 0
         while index < len(self._tokens):
+            watch.check()
             index = self._read(index)
         self._flush()
 
@@ -153,7 +158,7 @@ class _Reader:
     def _is_mark(self, index: int) -> bool:
         """Whether an element is the mark of a footnote, or a link without words, such as an arrow back to the text."""
         start, end = self._tokens[index], self._ends.get(index, index + 1)
-        if start.name not in ("sup", "a"):
+        if start.name not in ("sup", "a") or end - index > _MOST_TOKENS_OF_MARK:
             return False
         texts = [each for each in self._tokens[index:end] if each.kind is TokenKind.TEXT]
         text = unescape("".join(self._text[each.start : each.end] for each in texts))
@@ -208,7 +213,8 @@ class _Reader:
         self, start: int, end: int, segment: Segment, render: Callable[[TranslatedSegment], str]
     ) -> None:
         place = f"line {self._lines.number_at(start)}"
-        self.slots.append(Slot(start, end, replace(segment, place=place), render))
+        placed = self._watch.counted(replace(segment, place=place))
+        self.slots.append(Slot(start, end, placed, render))
 
     def _read_attributes(self, token: HtmlToken, of_tag: list[Attribute]) -> None:
         values = {each.name: unescape(each.value) for each in of_tag}

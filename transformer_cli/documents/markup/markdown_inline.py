@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from transformer_cli.documents.guards.reading_limits import ReadingWatch
 from transformer_cli.documents.markup.html_pages import is_inline_element
 from transformer_cli.documents.markup.html_tokens import TokenKind, html_tokens
 from transformer_cli.documents.segments import Role
@@ -54,11 +55,22 @@ class _Notes:
 class MarkdownInline:
     """Finds the inline markup of texts, with one parser."""
 
-    def __init__(self) -> None:
+    def __init__(self, watch: ReadingWatch) -> None:
+        """A finder of markup.
+
+        Args:
+            watch: is shown each block and each place of an inline text at which markup could begin.
+        """
         from markdown_it import MarkdownIt
 
         self.parser: MarkdownIt = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+        # `events` reads the inline texts; the parser alone would read all of them a second time.
+        self.parser.disable("inline")
+        self.is_reading = True
+        """Whether the watch counts; False while translations are written."""
         self._notes: _Notes | None = None
+        # A text, and where its last ] stands.
+        self._searched, self._last_bracket = "", -1
         ruler = self.parser.inline.ruler
         for name, pattern in _EXTENSIONS.items():
             ruler.before("escape", name, partial(_extension, pattern))
@@ -67,6 +79,17 @@ class MarkdownInline:
         ]
         for name, rule in rules:
             ruler.at(name, self._noting(name, rule))
+
+        def shown_to_watch(*state_and_more: Any) -> bool:
+            is_silent = state_and_more[-1]  # the parser looks ahead
+            if is_silent or not self.is_reading:
+                watch.check()
+            else:
+                watch.look()
+            return False
+
+        for each in (ruler, self.parser.block.ruler):
+            each.before(each.__rules__[0].name, "watch", shown_to_watch)
 
     def events(self, text: str, env: dict[str, Any]) -> list[InlineEvent]:
         """The markup of an inline text, in order, without overlaps.
@@ -93,6 +116,8 @@ class MarkdownInline:
         """A rule that notes what it finds."""
 
         def noting(state: "StateInline", silent: bool) -> bool:
+            if name in ("link", "image") and not self._may_be_closed(state):
+                return False
             start, num_before = state.pos, len(state.tokens)
             pending = state.pending if name == "newline" else ""
             is_found = rule(state, silent)
@@ -114,6 +139,12 @@ class MarkdownInline:
             return is_found
 
         return noting
+
+    def _may_be_closed(self, state: "StateInline") -> bool:
+        """Whether a bracket that opens here can be closed; without this look, the parser searches all of the text."""
+        if state.src is not self._searched:
+            self._searched, self._last_bracket = state.src, state.src.rfind("]")
+        return state.pos < self._last_bracket
 
 
 def _extension(pattern: re.Pattern[str], state: "StateInline", silent: bool) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from transformer_cli.documents.character_encoding import decoded
+from transformer_cli.documents.guards.reading_limits import ReadingWatch
 from transformer_cli.documents.line_numbers import LineNumbers
 from transformer_cli.documents.markup.markdown_blocks import (
     DividedLines,
@@ -48,20 +49,21 @@ def read_markdown(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDoc
     Front matter, code, link targets, link references and blocks of HTML stay.
     """
     content = decoded(data, given=options.encoding)
-    reader = _Reader(content.text)
+    reader = _Reader(content.text, options.watch)
     return SplicedDocument(content, tuple(sorted(reader.slots, key=lambda slot: slot.start)))
 
 
 class _Reader:
     """Reads a Markdown text once."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, watch: ReadingWatch) -> None:
         self.slots: list[Slot] = []
         self._text = text
+        self._watch = watch
         # The parser sees "\n" as the end of each line and no NUL; places in a line are the same.
         self._lines = _lines(text)
         self._numbers = LineNumbers(text)
-        self._inline = MarkdownInline()
+        self._inline = MarkdownInline(watch)
         self._env: dict[str, Any] = {}
         parsed = "".join(text[start:end] + "\n" for start, end in self._lines).replace(
             "\0", "\ufffd"
@@ -71,6 +73,7 @@ class _Reader:
             parsed = re.sub(r"[^\n]", "", front[0]) + parsed[front.end() :]
         self._cells: dict[int, Iterator[list[Extent]]] = {}
         self._read_lines(parsed.split("\n"), depth=0)
+        self._inline.is_reading = False
 
     def _read_lines(self, lines: list[str], *, depth: int) -> None:
         """Read the rows of the file that are not blank in `lines`."""
@@ -111,7 +114,8 @@ class _Reader:
         self, start: int, end: int, segment: Segment, render: Callable[[TranslatedSegment], str]
     ) -> None:
         place = f"line {self._numbers.number_at(start)}"
-        self.slots.append(Slot(start, end, replace(segment, place=place), render))
+        placed = self._watch.counted(replace(segment, place=place))
+        self.slots.append(Slot(start, end, placed, render))
 
     def _runs(self, content: str, places: Sequence[Extent]) -> list[list[InlinePart]]:
         """The parts of an inline text with their places in the file, divided at the ends of lines that stay."""

@@ -39,11 +39,11 @@ def read_docx(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
 
 
 def _read_part(data: bytes, options: ReadingOptions) -> SplicedDocument:
-    xml = read_xml(data, options.limits)
+    xml = read_xml(data, options)
     paragraphs = (element for element in xml.root.walk() if is_word(element, "p"))
-    slots = [
-        slot
-        for number, paragraph in enumerate(paragraphs, 1)
-        for slot in slots_of_paragraph(xml, paragraph, f"paragraph {number}")
-    ]
+    slots = []
+    for number, paragraph in enumerate(options.watch.over(paragraphs), 1):
+        for slot in slots_of_paragraph(xml, paragraph, f"paragraph {number}"):
+            options.watch.counted(slot.segment)
+            slots.append(slot)
     return SplicedDocument(xml.content, tuple(slots))

@@ -112,10 +112,11 @@ class _Style:
 def _atoms(xml: XmlText, parent: Element) -> Iterator[_Atom]:
     """The parts of a paragraph, or of an element around runs."""
     children = parent.elements
+    ends = _ends_of_fields(children)
     index = 0
     while index < len(children):
         child = children[index]
-        field_end = _end_of_field(children, index)
+        field_end = ends.get(index)
         if field_end is not None:
             yield from _field(xml, children[index : field_end + 1])
             index = field_end + 1
@@ -182,17 +183,17 @@ def _field_mark(child: Element) -> str | None:
     return None
 
 
-def _end_of_field(children: Sequence[Element], index: int) -> int | None:
-    """The index of the run that ends the field that begins here; None if none begins, or none ends it."""
-    if _field_mark(children[index]) != "begin":
-        return None
-    depth = 0
-    for at in range(index, len(children)):
-        mark = _field_mark(children[at])
-        depth += (mark == "begin") - (mark == "end")
-        if depth == 0:
-            return at
-    return None
+def _ends_of_fields(children: Sequence[Element]) -> dict[int, int]:
+    """For the index of each run that begins a field, the index of the run that ends it, if one does."""
+    ends: dict[int, int] = {}
+    opened: list[int] = []
+    for index, child in enumerate(children):
+        mark = _field_mark(child)
+        if mark == "begin":
+            opened.append(index)
+        elif mark == "end" and opened:
+            ends[opened.pop()] = index
+    return ends
 
 
 def _field(xml: XmlText, runs: Sequence[Element]) -> Iterator[_Atom]:

@@ -3,6 +3,7 @@
 import posixpath
 from urllib.parse import unquote
 
+from transformer_cli.documents.guards.reading_limits import ReadingWatch
 from transformer_cli.documents.guards.safe_archives import opened_archive, read_part
 from transformer_cli.documents.markup.html_pages import read_html
 from transformer_cli.documents.office.zip_document import ZipDocument
@@ -33,7 +34,7 @@ def read_epub(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
         raise DataError(f"this is no EPUB file: it has no {_CONTAINER}")
 
     def xml(name: str) -> XmlText:
-        return read_xml(read_part(archive, name, options.limits), options.limits)
+        return read_xml(read_part(archive, name, options.limits), options)
 
     if "META-INF/encryption.xml" in names:
         _refuse_encryption(xml("META-INF/encryption.xml"))
@@ -41,12 +42,14 @@ def read_epub(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
     if book not in names:
         raise DataError(f"the EPUB file has no part {book}, which its {_CONTAINER} names")
     package = xml(book)
-    parts: dict[str, Document] = {book: _package(package)}
+    parts: dict[str, Document] = {book: _package(package, options.watch)}
     for name, kind in _items(package, posixpath.dirname(book)):
+        if name in parts:
+            continue
         if name in names and kind == _CHAPTER:
             parts[name] = read_html(read_part(archive, name, options.limits), options)
         elif name in names and kind == _CONTENTS:
-            parts[name] = _table_of_contents(xml(name))
+            parts[name] = _table_of_contents(xml(name), options.watch)
     return ZipDocument(data, parts)
 
 
@@ -82,12 +85,12 @@ def _items(package: XmlText, folder: str) -> list[tuple[str, str]]:
     return [(name, each.get("media-type", "")) for name, each in chosen]
 
 
-def _package(package: XmlText) -> SplicedDocument:
+def _package(package: XmlText, watch: ReadingWatch) -> SplicedDocument:
     """The description of the book: its title is translated, and its language named."""
     slots, edits = [], []
     for element in package.root.walk():
         if element.local in ("title", "description"):
-            slots += _slots_of(package, element, element.local)
+            slots += _slots_of(package, element, element.local, watch)
         elif element.local == "language":
             edits.append(_language_edit(package, element))
     return SplicedDocument(package.content, tuple(slots), tuple(edits))
@@ -104,22 +107,22 @@ def _language_edit(package: XmlText, element: Element) -> Edit:
     return Edit(element.inner_start, element.inner_end, language_of)
 
 
-def _table_of_contents(contents: XmlText) -> SplicedDocument:
+def _table_of_contents(contents: XmlText, watch: ReadingWatch) -> SplicedDocument:
     slots = [
         slot
         for element in contents.root.walk()
         if element.local == "text"
-        for slot in _slots_of(contents, element, "table of contents")
+        for slot in _slots_of(contents, element, "table of contents", watch)
     ]
     return SplicedDocument(contents.content, tuple(slots))
 
 
-def _slots_of(xml: XmlText, element: Element, place: str) -> list[Slot]:
+def _slots_of(xml: XmlText, element: Element, place: str, watch: ReadingWatch) -> list[Slot]:
     """An element that has text only."""
     text = xml.whole_text(element)
     if element.elements or not has_letter(text):
         return []
-    segment = Segment.plain(text, place, keeps_spaces=False)
+    segment = watch.counted(Segment.plain(text, place, keeps_spaces=False))
     return [
         Slot(element.inner_start, element.inner_end, segment, lambda found: escaped(found.text))
     ]

@@ -83,13 +83,13 @@ def read_odt(data: bytes, options: ReadingOptions = DEFAULTS) -> ZipDocument:
 
 
 def _read_part(data: bytes, options: ReadingOptions) -> SplicedDocument:
-    xml = read_xml(data, options.limits)
+    xml = read_xml(data, options)
     slots = []
     for number, paragraph in enumerate(_paragraphs(xml.root), 1):
         for run in inline_runs(xml, paragraph, _kind_of):
             pieces = tuple(part.piece for part in run)
             if has_letter(plain_text(pieces)):
-                segment = Segment(pieces, f"paragraph {number}")
+                segment = options.watch.counted(Segment(pieces, f"paragraph {number}"))
                 slots.append(Slot(run[0].start, run[-1].end, segment, _as_xml))
     return SplicedDocument(xml.content, tuple(slots))
 

@@ -37,14 +37,16 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     # A file that escapes all other letters gets its new ones escaped, too.
     is_ascii = text.isascii() and "\\u" in text
     slots: list[Slot] = []
-    for start, end, path in _strings(text):
+    for start, end, path in options.watch.over(_strings(text)):
         value = json.loads(text[start:end], strict=False)
         if is_translated(value, path, options.values):
             place = f"line {lines.number_at(start)}"
             if is_icu_message(value):
-                slots += _icu_slots(text, start, end, value, place, is_ascii)
+                for slot in _icu_slots(text, start, end, value, place, is_ascii):
+                    options.watch.counted(slot.segment)
+                    slots.append(slot)
                 continue
-            segment = tagged_segment(value, place)
+            segment = options.watch.counted(tagged_segment(value, place))
             slots.append(Slot(start, end, segment, partial(_written, is_ascii)))
     require_chosen(options.values, has_values=bool(slots))
     return SplicedDocument(content, tuple(slots))
@@ -52,7 +54,7 @@ def read_json(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
 
 def _check_depth(text: str, lines: LineNumbers, options: ReadingOptions) -> None:
     depth = 0
-    for match in _TOKEN.finditer(text):
+    for match in options.watch.over(_TOKEN.finditer(text)):
         if match[0] in "{[":
             depth += 1
             options.limits.check_depth(depth, f"line {lines.number_at(match.start())}")
@@ -74,9 +76,8 @@ def _check(text: str) -> None:
             raise DataError(f"line {line_number}: no valid JSON: {error}") from error
 
 
-def _strings(text: str) -> list[tuple[int, int, Path]]:
+def _strings(text: str) -> Iterator[tuple[int, int, Path]]:
     """Where each string stands that is no key, and the keys and places that lead to it."""
-    found: list[tuple[int, int, Path]] = []
     path: list[str | int] = []
     is_key = False
     for match in _TOKEN.finditer(text):
@@ -99,8 +100,7 @@ def _strings(text: str) -> list[tuple[int, int, Path]]:
         elif is_key:
             path[-1] = json.loads(sign, strict=False)
         else:
-            found.append((match.start(), match.end(), tuple(path)))
-    return found
+            yield match.start(), match.end(), tuple(path)
 
 
 def _icu_slots(

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from transformer_cli.documents.character_encoding import DecodedText, decoded
+from transformer_cli.documents.guards.reading_limits import ReadingWatch
 from transformer_cli.documents.markup.tagged_text import string_of, tagged_segment
 from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
 from transformer_cli.documents.segments import Languages, Segment, TranslatedSegment, has_letter
@@ -28,7 +29,13 @@ class _Field:
     start: int
     """Where its first string begins in the file."""
     end: int
-    text: str
+    strings: list[str]
+    """The text of each of its lines."""
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return "".join(self.strings)
 
 
 @dataclass(slots=True)
@@ -89,7 +96,7 @@ def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
     """A message catalogue, .po or .pot."""
     charset = _CHARSET.search(data)
     content = decoded(data, charset and charset[1].decode("ascii"), given=options.encoding)
-    messages = list(_messages(content.text))
+    messages = list(_messages(content.text, options.watch))
     header = next((each for each in messages if each.fields["msgid"].text == ""), None)
     plurals = _NUM_PLURALS.search(header.fields["msgstr"].text) if header else None
     has_one_form = plurals is not None and plurals[1] == "1"
@@ -103,15 +110,16 @@ def read_po(data: bytes, options: ReadingOptions = DEFAULTS) -> Catalogue:
             is_singular = plural is None or (name == "msgstr[0]" and not has_one_form)
             source = singular if is_singular or plural is None else plural.text
             if has_letter(source):
-                slots.append(_Slot(message, found, tagged_segment(source, f"line {message.line}")))
+                segment = tagged_segment(source, f"line {message.line}")
+                slots.append(_Slot(message, found, options.watch.counted(segment)))
     return Catalogue(content, tuple(slots))
 
 
-def _messages(text: str) -> Iterator[_Message]:
+def _messages(text: str, watch: ReadingWatch) -> Iterator[_Message]:
     """The messages of a catalogue, in order; obsolete ones are comments."""
     message: _Message | None = None
     name, flags = "", None
-    for number, match in enumerate(_LINE.finditer(text), 1):
+    for number, match in enumerate(watch.over(_LINE.finditer(text)), 1):
         line = match[0].rstrip("\r\n")
         if line.startswith("#,"):
             flags = (match.start(), match.start() + len(line))
@@ -124,12 +132,12 @@ def _messages(text: str) -> Iterator[_Message]:
                 message, flags = _Message(number, match.start(), flags=flags), None
             place = match.start()
             message.fields[name] = _Field(
-                place + of_field.start(3), place + of_field.end(3), _unescaped(of_field[3])
+                place + of_field.start(3), place + of_field.end(3), [_unescaped(of_field[3])]
             )
         elif continued is not None and message is not None:
             last = message.fields[name]
             last.end = match.start() + continued.end(1)
-            last.text += _unescaped(continued[1])
+            last.strings.append(_unescaped(continued[1]))
         elif line.strip() and not line.lstrip().startswith("#"):
             raise DataError(
                 f"line {number}: neither a field such as msgid, nor a string, nor a comment",

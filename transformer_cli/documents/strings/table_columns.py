@@ -6,6 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from transformer_cli.documents.character_encoding import decoded
+from transformer_cli.documents.guards.reading_limits import ReadingWatch
 from transformer_cli.documents.line_numbers import LineNumbers
 from transformer_cli.documents.markup.tagged_text import string_of, tagged_segment
 from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
@@ -44,7 +45,7 @@ def _read_table(
     content = decoded(data, given=options.encoding)
     text = content.text
     delimiter = delimiter_of(text)
-    rows = [row for row in rows_of(text, delimiter) if len(row) > 1 or row[0].value]
+    rows = [row for row in rows_of(text, delimiter, options.watch) if len(row) > 1 or row[0].value]
     if not rows:
         return SplicedDocument(content, ())
     names = [cell.value.strip() for cell in rows[0]]
@@ -59,12 +60,12 @@ def _read_table(
                 continue
             cell = row[number]
             place = f"line {lines.number_at(cell.start)}, column {number + 1}"
-            segment = tagged_segment(cell.value, place)
+            segment = options.watch.counted(tagged_segment(cell.value, place))
             slots.append(Slot(cell.start, cell.end, segment, partial(_written, cell, delimiter)))
     return SplicedDocument(content, tuple(slots))
 
 
-def rows_of(text: str, delimiter: str) -> Iterator[list[Cell]]:
+def rows_of(text: str, delimiter: str, watch: ReadingWatch) -> Iterator[list[Cell]]:
     """The rows of a table; a quotation mark inside a quoted cell is doubled.
 
     Raises:
@@ -72,6 +73,7 @@ def rows_of(text: str, delimiter: str) -> Iterator[list[Cell]]:
     """
     place, row = 0, []
     while place < len(text):
+        watch.look()
         cell = _cell_at(text, place, delimiter)
         row.append(cell)
         place = cell.end

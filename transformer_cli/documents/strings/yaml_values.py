@@ -52,7 +52,7 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
             if event.anchor is not None or event.tag is not None:
                 properties = _PROPERTIES.match(text, start, end)
                 start = properties.end() if properties else start
-            segment = tagged_segment(event.value, _line(event))
+            segment = options.watch.counted(tagged_segment(event.value, _line(event)))
             slots.append(Slot(start, end, segment, partial(_written, scalar, text[start:end])))
     require_chosen(options.values, has_values=bool(slots))
     return SplicedDocument(content, tuple(slots))
@@ -64,7 +64,7 @@ def _scalars(text: str, options: ReadingOptions) -> Iterator[_Scalar]:
     path: list[str | int | None] = []
     flows: list[bool] = []
     events: Any = yaml.parse(text, Loader=yaml.SafeLoader)
-    for event in events:
+    for event in options.watch.over(events):
         if isinstance(event, yaml.DocumentStartEvent):
             path, flows = [], []
         elif isinstance(event, yaml.CollectionEndEvent):

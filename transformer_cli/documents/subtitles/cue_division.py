@@ -107,7 +107,11 @@ def lines_of(words: Sequence[Word]) -> list[list[Word]]:
 
 def screens_of(words: Sequence[Word], max_screens: int) -> list[list[Word]]:
     """Words in parts that fit on two lines each; fewer and wider ones, if there may not be as many."""
-    for number in range(1, max_screens):
+    widths = [display_width(word.text) for word in words]
+    if max(widths, default=0) > MAX_WIDTH:
+        return divided(words, [1.0] * max(1, min(max_screens, len(words))))
+    fewest = max(1, -(-sum(widths) // (MAX_LINES * MAX_WIDTH)))
+    for number in range(fewest, max_screens):
         parts = divided(words, [1.0] * number)
         if all(all(width_of(line) <= MAX_WIDTH for line in lines_of(part)) for part in parts):
             return parts

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from transformer_cli.documents.guards.reading_limits import ReadingWatch
 from transformer_cli.errors import DataError
 
 _TIMING = re.compile(
@@ -38,7 +39,7 @@ class Cue:
         return self.lines[0][0], self.lines[-1][1]
 
 
-def cues_of(text: str) -> Iterator[Cue]:
+def cues_of(text: str, watch: ReadingWatch) -> Iterator[Cue]:
     """The cues of a file that have text, in order.
 
     Raises:
@@ -53,7 +54,7 @@ def cues_of(text: str) -> Iterator[Cue]:
     while match := _TIMING.search(text, place):
         place = match.end()
         lines = []
-        for line in _LINE.finditer(text, place):
+        for line in watch.over(_LINE.finditer(text, place)):
             if not line[1].strip() or "-->" in line[1]:
                 break
             lines.append(line.span(1))

@@ -43,6 +43,10 @@ _SOUND = re.compile(
 )
 _DASH = re.compile(r"[-\u2013\u2014][ \t]*|<v[. ][^<>]*>")
 _MOST_CUES = 6
+_MOST_WARNINGS = 10
+# A text with more is none that people read on a screen. It stays in its cues, without a search for the best lines, whose
+# time grows with the square of the words.
+_MOST_WORDS = 300
 _LONGEST_PAUSE_SECONDS = 2.0
 _SHORTEST_SCREEN_SECONDS = 1.0
 _TIMES = re.compile(r"([\d:.,]+)([ \t]*-->[ \t]*)([\d:.,]+)")
@@ -157,15 +161,18 @@ def read_vtt(data: bytes, options: ReadingOptions = DEFAULTS) -> Subtitles:
 
 def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
     content = decoded(data, given=options.encoding)
-    cues = tuple(cues_of(content.text))
+    cues = tuple(cues_of(content.text, options.watch))
     lines = LineNumbers(content.text)
-    for broken in lines_without_times(content.text):
+    broken = lines_without_times(content.text)
+    for start in broken[:_MOST_WARNINGS]:
         logger.warning(
             "line %d: --> without two times such as 00:01:02,500: the text up to the next times stays as it is",
-            lines.number_at(broken),
+            lines.number_at(start),
         )
+    if len(broken) > _MOST_WARNINGS:
+        logger.warning("%d more lines are like these", len(broken) - _MOST_WARNINGS)
     groups = []
-    for members in _sentences(cues, content.text, is_srt):
+    for members in options.watch.over(_sentences(cues, content.text, is_srt)):
         pieces: list[Piece] = []
         for number, member in enumerate(members):
             pieces += [" "] if number else []
@@ -173,7 +180,8 @@ def _read(data: bytes, options: ReadingOptions, *, is_srt: bool) -> Subtitles:
             pieces += member.pieces
         if has_letter(plain_text(pieces)):
             place = f"line {lines.number_at(members[0].start)}"
-            groups.append(_Group(tuple(members), Segment(tuple(merged(pieces)), place)))
+            segment = options.watch.counted(Segment(tuple(merged(pieces)), place))
+            groups.append(_Group(tuple(members), segment))
     return Subtitles(content, is_srt, tuple(groups), cues)
 
 
@@ -287,7 +295,7 @@ def _screens(
     screens: list[list[list[Word]]] = []
     counts = []
     for member, share in zip(members, shares, strict=True):
-        if member.is_line:
+        if member.is_line or len(words) > _MOST_WORDS:
             of_member = [[share]]
         else:
             seconds = member.cue.end_seconds - member.cue.start_seconds

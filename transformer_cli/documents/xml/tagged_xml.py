@@ -46,7 +46,8 @@ def read_tagged_xml(text: str, rules: TagRules) -> SplicedDocument:
     Raises:
         DataError: it is not well-formed, declares entities, or is nested too deeply.
     """
-    if text.lstrip().startswith("<?xml"):
+    # What begins with a declaration has one root; a fragment gets one for the check.
+    if text.lstrip().startswith(("<?xml", "<!DOCTYPE")):
         check_xml(text.strip().encode())
     else:
         check_xml(f"<_>{text}</_>".encode())

@@ -16,7 +16,7 @@ from transformer_cli.documents.segments import (
 from transformer_cli.documents.spliced import Slot, SplicedDocument, rendered
 from transformer_cli.documents.xml.inline_elements import Inline, inline_runs
 from transformer_cli.documents.xml.xml_elements import Element, XmlText, read_xml
-from transformer_cli.documents.xml.xml_tokens import escaped
+from transformer_cli.documents.xml.xml_tokens import escaped, white_space_before
 from transformer_cli.errors import DataError
 from transformer_cli.text.languages import primary_language
 
@@ -63,14 +63,19 @@ def read_tmx(data: bytes, options: ReadingOptions = DEFAULTS) -> TmxDocument:
     Raises:
         DataError: it is no TMX file, or is damaged, too large, or made to harm.
     """
-    xml = read_xml(data, options.limits)
+    xml = read_xml(data, options)
     header = xml.root.child("header")
     if xml.root.local != "tmx" or header is None:
         raise DataError(f"this is no TMX file: its root is <{xml.root.name}>")
     language = header.attributes.get("srclang", "").lower()
     elements = (element for element in xml.root.walk() if element.local == "tu")
-    units = (_unit(xml, unit, language, number) for number, unit in enumerate(elements, 1))
-    return TmxDocument(xml, tuple(unit for unit in units if unit is not None))
+    units = []
+    for number, element in enumerate(options.watch.over(elements), 1):
+        unit = _unit(xml, element, language, number)
+        if unit is not None:
+            options.watch.counted(unit.segment)
+            units.append(unit)
+    return TmxDocument(xml, tuple(units))
 
 
 def _unit(xml: XmlText, unit: Element, language: str, number: int) -> _Unit | None:
@@ -94,8 +99,7 @@ def _language(variant: Element) -> str:
 
 def _variant(xml: XmlText, source: Element, languages: Languages, found: TranslatedSegment) -> str:
     """A new variant, written as that of the source is."""
-    text = xml.content.text
-    gap = text[len(text[: source.start].rstrip()) : source.start]
+    gap = white_space_before(xml.content.text, source.start)
     seg = f"<seg>{rendered(found.pieces, escaped)}</seg>"
     return f'{gap}<tuv xml:lang="{languages.target}">{seg}</tuv>'
 

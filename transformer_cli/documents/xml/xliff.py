@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from transformer_cli.documents.guards.reading_limits import ReadingWatch
 from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
 from transformer_cli.documents.segments import (
     Languages,
@@ -13,7 +14,7 @@ from transformer_cli.documents.segments import (
 from transformer_cli.documents.spliced import Edit, Slot, SplicedDocument, rendered
 from transformer_cli.documents.xml.inline_elements import Inline, inline_runs
 from transformer_cli.documents.xml.xml_elements import Element, XmlText, read_xml
-from transformer_cli.documents.xml.xml_tokens import attribute_value, escaped
+from transformer_cli.documents.xml.xml_tokens import attribute_value, escaped, white_space_before
 from transformer_cli.errors import DataError
 from transformer_cli.text.languages import primary_language
 
@@ -34,7 +35,7 @@ def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocume
     Raises:
         DataError: it is no XLIFF 1.2 file, or is damaged, too large, or made to harm.
     """
-    xml = read_xml(data, options.limits)
+    xml = read_xml(data, options)
     if xml.root.local != "xliff":
         raise DataError(f"this is no XLIFF file: its root is <{xml.root.name}>")
     version = xml.root.attributes.get("version", "")
@@ -45,7 +46,7 @@ def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocume
     for file in xml.root.walk():
         if file.local == "file":
             edits += _language_edits(file)
-            slots += [slot for unit in _units(file) for slot in _slots_of(xml, unit)]
+            slots += [slot for unit in _units(file) for slot in _slots_of(xml, unit, options.watch)]
     return SplicedDocument(xml.content, tuple(slots), tuple(edits))
 
 
@@ -84,7 +85,7 @@ def _units(element: Element) -> list[Element]:
     return [unit for child in element.elements for unit in _units(child)]
 
 
-def _slots_of(xml: XmlText, unit: Element) -> list[Slot]:
+def _slots_of(xml: XmlText, unit: Element, watch: ReadingWatch) -> list[Slot]:
     source, target = unit.child("source"), unit.child("target")
     if source is None or unit.attributes.get("approved") == "yes":
         return []
@@ -96,15 +97,17 @@ def _slots_of(xml: XmlText, unit: Element) -> list[Slot]:
     if len(runs) != 1 or not has_letter(plain_text([part.piece for part in runs[0]])):
         return []
     keeps_spaces = unit.attributes.get("xml:space") == "preserve"
-    segment = Segment(
-        tuple(part.piece for part in runs[0]),
-        f"unit {unit.attributes.get('id', '?')}",
-        keeps_spaces=keeps_spaces,
+    segment = watch.counted(
+        Segment(
+            tuple(part.piece for part in runs[0]),
+            f"unit {unit.attributes.get('id', '?')}",
+            keeps_spaces=keeps_spaces,
+        )
     )
     if target is not None:
         return [Slot(target.start, target.end, segment, partial(_target, unit, ""))]
     after = unit.child("seg-source") or source
-    gap = _white_space_before(xml.content.text, source.start)
+    gap = white_space_before(xml.content.text, source.start)
     return [Slot(after.end, after.end, segment, partial(_target, unit, gap))]
 
 
@@ -118,12 +121,6 @@ def _target(unit: Element, gap: str, found: TranslatedSegment) -> str:
     name = unit.name.removesuffix("trans-unit") + "target"
     state = "needs-review-translation" if found.doubts else "translated"
     return f'{gap}<{name} state="{state}">{rendered(found.pieces, escaped)}</{name}>'
-
-
-def _white_space_before(text: str, place: int) -> str:
-    """The line break and the indentation before a place; nothing if it does not begin a line."""
-    start = place - len(text[:place]) + len(text[:place].rstrip())
-    return text[start:place]
 
 
 def _kind_of(element: Element) -> Inline:

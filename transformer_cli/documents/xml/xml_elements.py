@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transformer_cli.documents.character_encoding import DecodedText, declared_encoding, decoded
-from transformer_cli.documents.guards.reading_limits import LIMITS, ReadingLimits
+from transformer_cli.documents.guards.reading_limits import ReadingWatch
 from transformer_cli.documents.guards.safe_xml import check_xml
+from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
 from transformer_cli.documents.xml.xml_tokens import (
     XmlKind,
     XmlToken,
@@ -89,22 +90,22 @@ class XmlText:
         return "".join(texts)
 
 
-def read_xml(data: bytes, limits: ReadingLimits = LIMITS) -> XmlText:
+def read_xml(data: bytes, options: ReadingOptions = DEFAULTS) -> XmlText:
     """The elements of an XML file.
 
     Raises:
         DataError: it is not well-formed, declares entities, or is too large or too deep.
     """
-    check_xml(data, limits)
+    check_xml(data, options.limits, options.watch)
     content = decoded(data, declared_encoding(data), is_markup=True)
-    return XmlText(content, _root(content.text))
+    return XmlText(content, _root(content.text, options.watch))
 
 
-def _root(text: str) -> Element:
+def _root(text: str, watch: ReadingWatch) -> Element:
     root: Element | None = None
     opened: list[tuple[Element, dict[str, str]]] = []
     spaces = {"": "", "xml": _XML_SPACE}
-    for token in xml_tokens(text):
+    for token in watch.over(xml_tokens(text)):
         if token.kind in (XmlKind.START, XmlKind.EMPTY):
             tag = text[token.start : token.end]
             inner_spaces = _with_declared(spaces, tag)

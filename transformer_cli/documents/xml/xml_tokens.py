@@ -96,6 +96,14 @@ def attribute_value(tag: str, name: str) -> tuple[int, int] | None:
     return None
 
 
+def white_space_before(text: str, place: int) -> str:
+    """The line break and the indentation before a place; nothing if other text stands directly before it."""
+    start = place
+    while start and text[start - 1].isspace():
+        start -= 1
+    return text[start:place]
+
+
 def unescaped(text: str) -> str:
     """A text with its references resolved; those of entities that XML does not name stay."""
 

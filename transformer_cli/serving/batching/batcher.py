@@ -25,6 +25,11 @@ _SHARE_OF_BATCH = 0.25
 _MAX_GATHERING_SECONDS = 0.25
 _MOMENT_SECONDS = 0.02
 _LOOKING_SECONDS = 0.002
+# A batch that has computed so long gives way to shorter items that wait, for one batch of them; then it computes again,
+# at least as long as they took.
+_SECONDS_BEFORE_GIVING_WAY = 0.3
+# Items are shorter than a batch if they have at most this share of the tokens of its longest item.
+_SHARE_OF_SHORTER = 0.25
 
 
 class Counts:
@@ -53,6 +58,10 @@ class Batcher:
         self._num_left = 0
         """The number of calls of `results` that have ended without all results."""
         self._sizes = BatchSizes()
+        self._gives_way = False
+        """Whether a batch waits for another one that was put before it."""
+        self._seconds_of_others = 0.0
+        """For how long batches have waited so."""
         self._is_closed = False
         self._thread = threading.Thread(target=self._work, name=f"batcher-{name}", daemon=True)
         self._thread.start()
@@ -193,6 +202,7 @@ class Batcher:
     def _compute(self, batch: Sequence[Unit]) -> None:
         kind = batch[0].kind
         started_at, cpu_before = time.perf_counter(), time.process_time()
+        others_before = self._seconds_of_others
         gone: list[Any] = []
         try:
             results = kind.results([unit.item for unit in batch], self._unwanted(batch, gone))
@@ -210,9 +220,10 @@ class Batcher:
                     self._compute([unit])
             return
         counts = self.counts
-        seconds = time.perf_counter() - started_at
+        seconds_of_others = self._seconds_of_others - others_before
+        seconds = time.perf_counter() - started_at - seconds_of_others
         num_tokens = sum(unit.num_tokens for unit in batch)
-        if not gone:
+        if not gone and not seconds_of_others:
             # Where other programs take the cores, a batch takes longer, and a smaller one would take even more of them.
             self._sizes.note(kind, num_tokens, min(seconds, time.process_time() - cpu_before))
         counts.busy_seconds += seconds
@@ -228,9 +239,14 @@ class Batcher:
         Whoever asks for such an item later does not get the result of this batch.
         """
         num_seen = self._num_left
+        longest = max(unit.num_tokens for unit in batch)
+        give_way_at = time.monotonic() + _SECONDS_BEFORE_GIVING_WAY
 
         def unwanted() -> Collection[Any]:
-            nonlocal num_seen
+            nonlocal num_seen, give_way_at
+            if self._pending and not self._gives_way and time.monotonic() >= give_way_at:
+                seconds = self._compute_shorter(_SHARE_OF_SHORTER * longest)
+                give_way_at = time.monotonic() + max(_SECONDS_BEFORE_GIVING_WAY, seconds)
             if num_seen != self._num_left:
                 with self._changed:
                     num_seen = self._num_left
@@ -241,6 +257,27 @@ class Batcher:
             return gone
 
         return unwanted
+
+    def _compute_shorter(self, most_tokens: float) -> float:
+        """Compute one batch of items that wait, in the middle of another batch; returns the seconds that it took.
+
+        Args:
+            most_tokens: of an item.
+        """
+        started_at = time.monotonic()
+        with self._changed:
+            shorter = [unit for unit in self._pending.values() if unit.num_tokens <= most_tokens]
+            planned = self._sizes.next_round(shorter)[0] if shorter else []
+        if not planned:
+            return 0.0
+        self._gives_way = True
+        try:
+            self._compute(self._taken(planned))
+        finally:
+            self._gives_way = False
+        seconds = time.monotonic() - started_at
+        self._seconds_of_others += seconds
+        return seconds
 
     def _finish(
         self, unit: Unit, result: Any = None, *, error: BaseException | None = None

@@ -6,7 +6,7 @@ It is described at https://developers.deepl.com/docs.
 from dataclasses import replace
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from transformer_cli.documents.xml.tagged_xml import TagRules
@@ -25,6 +25,7 @@ _LISTS = frozenset({"text", *_TAG_LISTS})
 _MAX_TEXTS = 50
 # DeepL's clients warn when the count comes near to the limit; this server has none.
 _NO_LIMIT = 10**12
+_MODEL_TYPES = ("", "latency_optimized", "quality_optimized")
 _SPLITTING = {
     "0": TextOptions(splits_sentences=False, line_breaks="joined"),
     "1": TextOptions(),
@@ -56,6 +57,7 @@ class DeepLApi:
             Route("/v2/glossary-language-pairs", self.glossary_pairs, methods=["GET"]),
             Route("/v2/glossaries", self.glossaries, methods=["GET"]),
             Route("/v2/glossaries/{name}", self.glossary, methods=["GET"]),
+            Route("/v2/glossaries/{name}/entries", self.entries, methods=["GET"]),
             Route("/v3/glossaries", self.glossaries_of_v3, methods=["GET"]),
             Route("/v3/glossaries/{name}", self.glossary_of_v3, methods=["GET"]),
         ]
@@ -92,6 +94,9 @@ class DeepLApi:
             tag_rules=_tag_rules(values) if handling == "xml" else None,
         )
         translated = await self._service.translate_between(request, placed, target, options)
+        # There is one kind of model here, whichever a client prefers.
+        wanted = values.text("model_type")
+        used_model = {"model_type_used": wanted.removeprefix("prefer_")} if wanted else {}
         return JSONResponse(
             {
                 "translations": [
@@ -99,6 +104,7 @@ class DeepLApi:
                         "detected_source_language": deepl_code(language),
                         "text": one.text,
                         "billed_characters": len(text),
+                        **used_model,
                     }
                     for one, (text, language) in zip(translated, placed, strict=True)
                 ]
@@ -143,6 +149,13 @@ class DeepLApi:
         """GET /v2/glossaries/NAME: one of them."""
         self._check_key(request, await read_values(request))
         return JSONResponse(self._glossary_named(request.path_params["name"]).as_json())
+
+    async def entries(self, request: Request) -> Response:
+        """GET /v2/glossaries/NAME/entries: its terms, one pair on each line, with a tab between them."""
+        self._check_key(request, await read_values(request))
+        found = self._glossary_named(request.path_params["name"])
+        lines = (f"{entry.source}\t{entry.target}" for entry in found.terms.entries)
+        return Response("\n".join(lines), media_type="text/tab-separated-values")
 
     async def glossaries_of_v3(self, request: Request) -> JSONResponse:
         """GET /v3/glossaries: the same as /v2/glossaries in the form of version 3."""
@@ -197,10 +210,13 @@ def _refuse_unknown(values: RequestValues) -> None:
     formality = values.text("formality")
     if formality and not formality.startswith(("default", "prefer_")):
         raise bad_request("Value for 'formality' not supported.")
+    if values.text("model_type").removeprefix("prefer_") not in _MODEL_TYPES:
+        raise bad_request("Value for 'model_type' not supported.")
     handling = values.text("tag_handling")
     if handling not in ("", "html", "xml"):
         raise bad_request("Value for 'tag_handling' not supported; html and xml are.")
-    for name in (*_TAG_LISTS, "outline_detection"):
+    # `outline_detection` has no effect on other texts. DeepL's own command line sends it with every text.
+    for name in _TAG_LISTS:
         if name in values and handling != "xml":
             raise bad_request(f"Parameter '{name}' is only supported with tag_handling=xml.")
 

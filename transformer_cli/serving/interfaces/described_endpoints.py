@@ -133,6 +133,14 @@ ENDPOINTS = (
         _DEEPL,
     ),
     Endpoint(
+        "/v2/glossaries/{name}/entries",
+        "get",
+        "The terms of a glossary.",
+        "A line for each term: the source, a tab, and the target",
+        (),
+        _DEEPL,
+    ),
+    Endpoint(
         "/v3/glossaries",
         "get",
         "The glossaries of the server, in the form of version 3.",

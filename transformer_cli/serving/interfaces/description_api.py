@@ -15,6 +15,8 @@ from transformer_cli import __version__
 from transformer_cli.serving.interfaces.described_endpoints import ENDPOINTS, Endpoint, Field
 
 _TITLE = "tfm serve"
+# Clients such as Dialect look at the title of the description, to see whether a server speaks this interface.
+_TITLE_OF_SPECIFICATION = "LibreTranslate"
 _STYLE = (
     ":root{color-scheme:light dark}"
     "body{font:16px/1.5 system-ui,sans-serif;max-width:50rem;margin:2rem auto;padding:0 1rem}"
@@ -47,7 +49,11 @@ def swagger() -> dict[str, Any]:
         paths.setdefault(each.path, {})[each.method] = _operation(each)
     return {
         "swagger": "2.0",
-        "info": {"title": _TITLE, "version": __version__},
+        "info": {
+            "title": _TITLE_OF_SPECIFICATION,
+            "description": f"{_TITLE}: the interface of LibreTranslate, and others",
+            "version": __version__,
+        },
         "basePath": "/",
         "paths": paths,
     }
@@ -69,6 +75,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
             "200": {"description": endpoint.answer},
             "400": {"description": "The request is wrong"},
             "403": {"description": "The key is missing or wrong"},
+            "413": {"description": "The request or its file is too large"},
             "429": {"description": "Too many requests are waiting"},
         },
     }

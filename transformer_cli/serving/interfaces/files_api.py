@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -35,8 +36,18 @@ class FilesApi:
     """POST /translate_file and GET /download_file/NAME."""
 
     def __init__(
-        self, service: TranslationService, languages: SourceLanguages, keys: ApiKeys
+        self,
+        service: TranslationService,
+        languages: SourceLanguages,
+        keys: ApiKeys,
+        root_path: str = "",
     ) -> None:
+        """The endpoints over a service.
+
+        Args:
+            root_path: the path under which a proxy shows the server, such as /mt; it is a part of the addresses of files.
+        """
+        self._root_path = root_path
         self._service = service
         self._languages = languages
         self._keys = keys
@@ -94,8 +105,17 @@ class FilesApi:
         self, request: Request, job: Job, wish: "_Wish", progress: Progress
     ) -> str:
         """The address of the translated file."""
+        async with self._service.turn_of_file(request, job):
+            return await self._translated_in_turn(request, job, wish, progress)
+
+    async def _translated_in_turn(
+        self, request: Request, job: Job, wish: "_Wish", progress: Progress
+    ) -> str:
+        limits = self._service.limits
         document = await self._service.run(
-            request, job, lambda job: opened_document(wish.name, wish.data, wish.columns)
+            request,
+            job,
+            lambda job: opened_document(wish.name, wish.data, wish.columns, limits=limits, job=job),
         )
         [source] = await self._languages.of_texts([sample_of(document)], wish.source, wish.target)
         data = wish.data
@@ -106,7 +126,7 @@ class FilesApi:
             )
         self._service.num_characters += num_characters(document)
         unique = self._files.add(name_of_translation(wish.name, wish.target), data)
-        return f"{request.base_url}download_file/{unique}"
+        return f"{str(request.base_url).rstrip('/')}{self._root_path}/download_file/{quote(unique)}"
 
     async def download_file(self, request: Request) -> Response:
         """GET /download_file/NAME: the translated file, as an attachment."""
@@ -116,11 +136,15 @@ class FilesApi:
             raise RefusedRequest(404, "This file does not exist any more")
         name = unique.partition(".")[2]
         ascii_name = name.encode("ascii", "replace").decode().replace("?", "_")
+        disposition = f'attachment; filename="{ascii_name}"'
+        if name != ascii_name:
+            # RFC 6266: for clients that know more than ASCII.
+            disposition += f"; filename*=UTF-8''{quote(name, safe='')}"
         return Response(
             data,
             media_type="application/octet-stream",
             headers={
-                "Content-Disposition": f'attachment; filename="{ascii_name}"',
+                "Content-Disposition": disposition,
                 "Cache-Control": "no-store",
             },
         )
@@ -144,7 +168,7 @@ def _translation(
 
     def work(job: Job) -> bytes:
         with direction.translator_for(job) as translator:
-            counting = CountingTranslator(ModelTranslator.of(translator), progress)
-            return translate_document(document, counting).data
+            counting = CountingTranslator(ModelTranslator.of(translator), progress, job.check)
+            return translate_document(document, counting, job.check).data
 
     return work

@@ -67,9 +67,15 @@ class StreamApi:
             ]
             return Response("".join(map(json_line, lines)), media_type=NDJSON)
         direction = self._service.direction(detected.language, target)
-        placed = placed_sentences(direction.translator, text)
-        start["numSentences"] = len(placed.sentences)
         job = self._service.enter()
+        try:
+            placed = await self._service.run(
+                request, job, lambda _: placed_sentences(direction.translator, text)
+            )
+        except BaseException:
+            self._service.leave(job)
+            raise
+        start["numSentences"] = len(placed.sentences)
         self._service.num_characters += len(text)
         return StreamOfJob(self._service, job, self._lines(request, job, direction, placed, start))
 

@@ -1,6 +1,6 @@
 """How many sentences of a document are translated so far."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from transformer_cli.documents import ModelTranslator
@@ -26,6 +26,8 @@ class CountingTranslator:
 
     inner: ModelTranslator
     progress: Progress = field(default_factory=Progress)
+    check: Callable[[], None] = lambda: None
+    """Called often; it raises an exception to end the work."""
 
     @property
     def languages(self) -> Languages:
@@ -34,6 +36,7 @@ class CountingTranslator:
 
     def sentences(self, text: str) -> list[Sentence]:
         """See `TextTranslator.sentences`."""
+        self.check()
         return self.inner.sentences(text)
 
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
