@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer_cli.errors import TryAgainError
+from transformer_cli.errors import CannotCreateError, DataError, TryAgainError
 from transformer_cli.signals import cleaned_up
 from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
 from transformer_cli.storage.manifest import MANIFEST_NAME, ListedFile
@@ -39,6 +39,34 @@ class Content:
     @classmethod
     def of(cls, data: bytes) -> "Content":
         return cls(len(data), lambda: (data,))
+
+
+def require_name(path: Path) -> None:
+    """Refuse a path without a name of its own, such as `.`, `..` or `/`: nothing new can be written there.
+
+    Raises:
+        CannotCreateError: the path ends in no name.
+    """
+    if path.name in ("", ".", ".."):
+        raise CannotCreateError(
+            f"{path}: this folder exists already, and a new name is expected",
+            hint=f"give a name in it, such as {path / 'new'}",
+        )
+
+
+def require_name_in_utf8(path: Path | str) -> None:
+    """Refuse a path whose bytes are not UTF-8, where it becomes text: in a config, or in a file for other programs.
+
+    Raises:
+        DataError: the path is not UTF-8.
+    """
+    if any(
+        "\ud800" <= character <= "\udfff" for character in str(path)
+    ):  # Python shows such bytes so
+        raise DataError(
+            f"{path}: the name of this file or folder, or of one above it, is not UTF-8",
+            hint="give it another name, in plain letters",
+        )
 
 
 def make_folders(path: Path, *, fs: FileSystem = REAL) -> None:
@@ -184,6 +212,7 @@ def _warn_of_links(folder: Path, reason: str) -> None:
 
 
 def _hidden(prefix: str, path: Path) -> Path:
+    require_name(path)
     return path.with_name(f"{prefix}{path.name}-{os.getpid()}-{next(_numbers)}")
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from html import escape, unescape
+from html import escape
 
 from transformer_cli.documents.character_encoding import decoded
 from transformer_cli.documents.line_numbers import LineNumbers
@@ -14,6 +14,7 @@ from transformer_cli.documents.markup.html_tokens import (
     TokenKind,
     attributes,
     html_tokens,
+    unescaped_html,
 )
 from transformer_cli.documents.markup.line_breaks import SentenceInWork
 from transformer_cli.documents.markup.nested_ranges import InlinePart, nested_runs
@@ -101,7 +102,7 @@ class _Reader:
         token = self._tokens[index]
         raw = self._text[token.start : token.end]
         if token.kind is TokenKind.TEXT:
-            self._add_text(unescape(raw), token.start, token.end)
+            self._add_text(unescaped_html(raw), token.start, token.end)
         elif token.kind is TokenKind.OTHER:
             self._add(Role.POINT, token.start, token.end)
         elif token.kind is TokenKind.END:
@@ -142,7 +143,7 @@ class _Reader:
         """The text that follows a tag in the same block; empty if there is none before the next line break."""
         for at in range(index + 1, len(self._tokens)):
             token = self._tokens[at]
-            text = unescape(self._text[token.start : token.end]).strip()
+            text = unescaped_html(self._text[token.start : token.end]).strip()
             if token.kind is TokenKind.TEXT and text:
                 return text
             if token.kind in (TokenKind.START, TokenKind.END) and token.name not in _INLINE:
@@ -155,7 +156,7 @@ class _Reader:
         if start.name not in ("sup", "a"):
             return False
         texts = [each for each in self._tokens[index:end] if each.kind is TokenKind.TEXT]
-        text = unescape("".join(self._text[each.start : each.end] for each in texts))
+        text = unescaped_html("".join(self._text[each.start : each.end] for each in texts))
         if not text.strip() or has_letter(text):
             return False
         # A number in a link is a mark directly behind a word; behind a space it is a number of the sentence.
@@ -168,7 +169,7 @@ class _Reader:
             return None
         if token.name in _INVISIBLE:
             return Role.POINT
-        values = {each.name: unescape(each.value).strip() for each in of_tag}
+        values = {each.name: unescaped_html(each.value).strip() for each in of_tag}
         is_kept = (
             values.get("translate", "").lower() == "no"
             or "notranslate" in values.get("class", "").split()
@@ -210,7 +211,7 @@ class _Reader:
         self.slots.append(Slot(start, end, replace(segment, place=place), render))
 
     def _read_attributes(self, token: HtmlToken, of_tag: list[Attribute]) -> None:
-        values = {each.name: unescape(each.value) for each in of_tag}
+        values = {each.name: unescaped_html(each.value) for each in of_tag}
         for each in of_tag:
             start, end = token.start + each.start, token.start + each.end
             if each.name in ("lang", "xml:lang"):
