@@ -14,6 +14,16 @@ import typer
 from transformer_cli.errors import TfmError, is_out_of_memory
 from transformer_cli.escaping import escaped
 
+_HINTS = {
+    errno.ENOSPC: "make room, then try again",
+    errno.EACCES: "name another file or folder, or ask for the permission to use this one",
+    errno.EPERM: "name another file or folder, or ask for the permission to use this one",
+    errno.EROFS: "nothing can be written on this disk; name another file or folder",
+    errno.ENAMETOOLONG: "give a shorter name; most systems allow 255 bytes",
+    errno.ELOOP: "this link leads to itself; name the file that is meant",
+    errno.EMFILE: "this process may not open more files; allow more with ulimit -n",
+}
+
 
 def run_to_exit(app: typer.Typer) -> None:
     """Run the command line of this process; every error becomes one message and an exit code."""
@@ -57,11 +67,7 @@ def _message_of(error: OSError) -> str:
             "tfm: standard output is closed, so the output is lost\n"
             "  hint: send it to a file or a program: > out.txt, or | less"
         )
-    hint = (
-        "make room, then try again"
-        if error.errno == errno.ENOSPC
-        else "--debug shows the traceback"
-    )
+    hint = _HINTS.get(error.errno or 0, "--debug shows the traceback")
     return f"tfm: {error.filename or 'standard output'}: {error.strerror or error}\n  hint: {hint}"
 
 

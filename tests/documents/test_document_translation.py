@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.documents.document_translation import TOO_MARKED, translate_document
+from transformer_cli.documents.formats import format_named, read_document
 from transformer_cli.documents.kept_spans import COPIED, IN_PIECES
 from transformer_cli.documents.plain_lines import read_plain_text
 from transformer_cli.documents.segments import Markup, Role, Segment, TranslatedSegment
 from transformer_cli.documents.text_translator import AnsweredText, AskedText
+from transformer_cli.errors import DataError
 
 from .fake_translators import UPPER, Identity, WordByWord, done
 
@@ -131,3 +133,38 @@ def test_a_text_with_too_much_markup_stays_and_is_marked(depth: int, is_moved: b
     found = translate_document(document, UPPER)
     assert (document.written[0].text == "AB") is is_moved
     assert [doubt.reason for doubt in found.doubts] == [TOO_MARKED] * (not is_moved)
+
+
+DIGITS = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("html", f"<p title='&#{DIGITS};'>Hello &#{DIGITS};&#x{DIGITS};</p>"),
+        ("vtt", f"WEBVTT\n\n00:01.000 --> 00:02.000\nHello &#{DIGITS};\n"),
+        ("vtt", f"WEBVTT\n\n{DIGITS}:00:01.000 --> 00:00:02.000\nHello\n\n00:01.000 --> 00:02.000\nHello\n"),
+        ("srt", f"{DIGITS}\n00:00:01,000 --> 00:00:02,000\nHello\n"),
+        ("md", f"{DIGITS}. Hello &#{DIGITS};\n"),
+        ("po", f'msgid ""\nmsgstr "Plural-Forms: nplurals={DIGITS};\\n"\n\nmsgid "Hello"\nmsgstr[{DIGITS}] ""\n'),
+        ("json", f'{{"a": "Hello {{x, plural, ={DIGITS}{{house}} other{{houses}}}} {{{DIGITS}}}"}}'),
+        ("yaml", f"a: Hello {DIGITS}\nb: {DIGITS}\n"),
+    ],
+)  # fmt: skip
+def test_a_number_of_thousands_of_digits_is_text_like_any_other(name: str, text: str) -> None:
+    """Python refuses to read such a number."""
+    document = read_document(text.encode(), format_named(name))
+    assert translate_document(document, Identity()).data == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("srt", f"1\n{DIGITS}:00:01,000 --> {DIGITS}:00:02,000\nHello\n"),
+        ("yaml", f"%YAML 1.{DIGITS}\n---\na: Hello\n"),
+        ("yaml", 'a: "\\UFFFFFFFF"\n'),
+    ],
+)
+def test_a_number_that_the_format_does_not_know_is_refused(name: str, text: str) -> None:
+    with pytest.raises(DataError):
+        read_document(text.encode(), format_named(name))

@@ -61,6 +61,7 @@ def write_average(
     *,
     validation: Mapping[str, Any] | None = None,
     rival: Mapping[str, Any] | None = None,
+    is_marked: bool = False,
     fs: FileSystem = REAL,
 ) -> Checkpoint:
     """Write the mean of some checkpoints as a checkpoint of its own, and verify it.
@@ -75,6 +76,7 @@ def write_average(
         validation: the figures of its validation, with "step", and the score as "value"; None: it was not validated,
             so it never counts as the best.
         rival: the checkpoint that it was compared with, as `Checkpoint.rival` reads it; None: their scores decide.
+        is_marked: as of `storage.write_folder`.
         fs: for tests.
 
     Raises:
@@ -106,6 +108,7 @@ def write_average(
         files | copied,
         lambda listed: manifest.model_copy(update={"files": listed}).encode(),
         aside=aside,
+        is_marked=is_marked,
         fs=fs,
     )
     average = open_checkpoint(final)

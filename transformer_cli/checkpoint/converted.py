@@ -89,4 +89,5 @@ def _store(folder: Path, of_checkpoint: Manifest, files: Files) -> None:
 
     if folder.exists():
         remove([folder])
-    write_folder(folder, {name: Content.of(data) for name, data in files.items()}, seal)
+    contents = {name: Content.of(data) for name, data in files.items()}
+    write_folder(folder, contents, seal, is_marked=True)

@@ -18,6 +18,7 @@ from transformer_cli.data.sources.lines import HOW_TO_CONVERT, NotUtf8Error
 from transformer_cli.decoding import Translator
 from transformer_cli.errors import DataError
 from transformer_cli.inference import LoadedRun
+from transformer_cli.storage import require_name_in_utf8
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +116,8 @@ def _read_pairs_of_files(
     if is_stream(source) or is_stream(reference):
         return pairs_of_streams(source, reference, report)
     of_source, of_target = str(source.absolute()), str(reference.absolute())
+    for path in (of_source, of_target):
+        require_name_in_utf8(path)
     corpus = FileCorpus(source_path=of_source, target_path=of_target, split="test", format="text")
     data = FilesData(source="files", corpora=(corpus,))
     return list(read_pairs(data, "test", seed=0, report=report))

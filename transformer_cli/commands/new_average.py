@@ -56,7 +56,7 @@ def write_new_average(run: str | None, wanted: Wanted, output: Path | None) -> P
         )
     with _lock(folder, final):
         make_folders(final.parent)
-        write_average(final, chosen, mean_of_checkpoints(chosen))
+        write_average(final, chosen, mean_of_checkpoints(chosen), is_marked=True)
     steps = ", ".join(f"{found.step:,}" for found in sorted(chosen, key=lambda one: one.step))
     logger.info("%s: the mean of the checkpoints of steps %s", final, steps)
     logger.info("try it: tfm translate --run %s, and score it: tfm validate --run %s", final, final)

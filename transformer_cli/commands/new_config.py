@@ -110,11 +110,18 @@ def _require_no_corpus(file: Path, paths: Sequence[str]) -> None:
         members = path.rglob("*") if path.is_dir() else [path]
         for member in members:
             is_config = member is not path and member.suffix in (".yaml", ".yml")
-            if member.is_file() and member.samefile(file) and not is_config:
+            if _is_same(member, file) and not is_config:
                 raise CannotCreateError(
                     f"{file}: is a file of the corpus, which the config would replace",
                     hint="choose another name with --output, such as mine.yaml",
                 )
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # no such file, or no permission to look at it
+        return False
 
 
 def _name_of(paths: Sequence[str]) -> str:

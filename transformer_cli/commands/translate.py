@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS
 from transformer_cli.commands.streams.input_lines import (
     check_input,
     is_regular_file,
@@ -172,6 +173,12 @@ def _check_files(given: Sequence[str] | Path | None, output: Path | None) -> Non
                 sentence,
                 sentence,
             )
+        for sentence in filter(_is_run, given):
+            logger.warning(
+                "%s is a run, but its name is translated; did you mean --run %s?",
+                sentence,
+                sentence,
+            )
         return
     read = os.fstat(0) if given is None else check_input(given)
     if given is not None:
@@ -183,6 +190,10 @@ def _check_files(given: Sequence[str] | Path | None, output: Path | None) -> Non
         f"{output or 'standard output'}: this output is the same file as the input",
         hint="name another --output",
     )
+
+
+def _is_run(sentence: str) -> bool:
+    return Path(sentence).name == sentence and (RUNS / sentence / CHECKPOINTS).is_dir()
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import difflib
 import os
 from pathlib import Path
 
-from transformer_cli.errors import MissingInputError
+from transformer_cli.errors import ConfigError, MissingInputError
 
 _ENDINGS = (".yaml", ".yml")
 
@@ -14,11 +14,13 @@ def find_config(path: str | os.PathLike[str]) -> Path:
 
     Raises:
         MissingInputError: there is no such config; the hint names the nearest one.
+        ConfigError: the file holds a corpus, by the end of its name.
     """
     shipped = shipped_configs()
     files = [Path(f"{path}{ending}") for ending in ("", *_ENDINGS)]
     known = [shipped[name] for name in (f"{path}", f"{path}.yaml") if name in shipped]
     for file in [*(file for file in files if file.is_file()), *known]:
+        _refuse_corpus(file)
         return file
     if Path(path).is_dir():
         names = ", ".join(_configs_in(Path(path))[:8]) or "it holds none"
@@ -26,10 +28,26 @@ def find_config(path: str | os.PathLike[str]) -> Path:
             f"{path}: a folder, where a config file is expected",
             hint=f"give the path of a config in it: {names}",
         )
+    if Path(path).exists():
+        raise MissingInputError(
+            f"{path}: a pipe or device; a config is read more than once",
+            hint="write it to a file first",
+        )
     raise MissingInputError(
         f"{path}: no such config: no file has this path, and no config that comes with tfm has this name",
         hint=_suggestion(Path(path), list(shipped)),
     )
+
+
+def _refuse_corpus(file: Path) -> None:
+    endings = [ending.lower() for ending in file.suffixes[-2:]]
+    if set(endings) & {".tmx", ".xlf", ".xliff", ".xlsx", ".zip"}:
+        hint = f"tfm data import {file} --output corpus makes text files of it"
+    elif set(endings) & {".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".parquet"}:
+        hint = f"tfm init {file} writes a config for it"
+    else:
+        return
+    raise ConfigError(f"{file}: this is a corpus, where a config is expected", hint=hint)
 
 
 def shipped_configs() -> dict[str, Path]:

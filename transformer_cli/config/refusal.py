@@ -17,6 +17,7 @@ from transformer_cli.config.data import (
     HubData,
     PhrasebookData,
 )
+from transformer_cli.config.other_names import setting_elsewhere_called
 from transformer_cli.config.sequence_settings import SequencesData
 from transformer_cli.config.training import PARAMETER_PATTERN
 from transformer_cli.config.tree import RUN_NAME_PATTERN, Config
@@ -199,17 +200,33 @@ def _overrides_behind(reason: str, section: Any) -> list[str]:
 
 
 def similar_setting(location: Sequence[int | str], known: Sequence[str]) -> str | None:
-    """The most similar setting of the same section, else a setting of this name in another section.
+    """The setting that another program calls so, else the most similar one of the same section, else one of this name.
 
     Args:
         location: the parts of a name that is not a setting.
         known: the settings that may be meant.
     """
     *parents, name = map(str, location)
+    meant = (setting_elsewhere_called(name) or "").partition("=")[0]
     same_section = [path for path in known if path.split(".")[:-1] == parents]
     close = difflib.get_close_matches(".".join([*parents, name]), same_section, n=1, cutoff=0.75)
     elsewhere = [path for path in known if path.split(".")[-1] == name]
-    return next(iter([*close, *elsewhere]), None)
+    of_other_program = [path for path in known if path == meant]
+    return next(iter([*of_other_program, *close, *elsewhere]), None)
+
+
+def setting_called(name: str) -> str | None:
+    """The setting that a name of an option means, such as training.max_epochs for epochs, max-epochs or its full name.
+
+    Where the name is a flag elsewhere, a value follows: runtime.device=cuda for gpu.
+    """
+    settings = {path for source in _SOURCES for path in setting_paths({"source": source})}
+    sections = {path.rpartition(".")[0] for path in settings}
+    spelled = name.lower().replace("-", "_")
+    if spelled in settings - sections:
+        return spelled
+    named = [path for path in settings - sections if path.rpartition(".")[2] == spelled]
+    return named[0] if len(named) == 1 else setting_elsewhere_called(name)
 
 
 def setting_paths(data: Any = None) -> Iterable[str]:

@@ -1,7 +1,7 @@
 """A safe part of YAML: no aliases, no tags, no duplicate keys, and few implicit types.
 
 Only `true`, `false`, `null` (also `~` or nothing) and decimal numbers are special; all else is text. So
-`no` is the language code of Norwegian, `1e-4` is a number, `12:30` and `0777` are text.
+`no` is the language code of Norwegian, `1e-4` and `.01` are numbers, `12:30` and `0777` are text.
 """
 
 import re
@@ -59,7 +59,11 @@ for _tag, _pattern, _first in (
     ("bool", r"^(?:true|false)$", "tf"),
     ("null", r"^(?:null|~|)$", ["n", "~", ""]),
     ("int", r"^[-+]?(?:0|[1-9][0-9]*)$", "-+0123456789"),
-    ("float", r"^[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?$", "-+0123456789"),
+    (
+        "float",
+        r"^[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$",
+        "-+.0123456789",
+    ),
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
 
@@ -79,6 +83,8 @@ def parse_yaml(text: str, origin: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark else ""
-        raise ConfigError(f"{origin}{line}: {error.problem or error.context}") from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        has_tab = "\\t" in (error.problem or "")
+        hint = "YAML takes no tabs here: indent with spaces" if has_tab else None
+        raise ConfigError(f"{origin}{line}: {error.problem or error.context}", hint=hint) from error
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
         raise ConfigError(f"{origin}: not YAML: {error}") from error

@@ -26,6 +26,7 @@ from transformer_cli.data.sources.local_files import corpus_format, find_files, 
 from transformer_cli.data.sources.tables import first_rows
 from transformer_cli.errors import DataError, MissingInputError, UsageError
 from transformer_cli.escaping import on_one_line
+from transformer_cli.storage import require_name_in_utf8
 from transformer_cli.text.language_names import code_of_language
 from transformer_cli.text.languages import LANGUAGE_OF_NAME, language_code, language_in
 
@@ -75,6 +76,7 @@ def find_corpus(paths: Sequence[str], wishes: Wishes) -> FoundCorpus:
         target_language=_code_of(wishes.target_language, "target_language"),
     )
     for path in paths:
+        require_name_in_utf8(path)
         if not Path(path).exists():
             raise MissingInputError(f"{Path(path).absolute()}: no such file or folder")
     if len(paths) == 2:

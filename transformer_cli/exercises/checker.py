@@ -2,6 +2,7 @@
 
 import logging
 import multiprocessing
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def check_folder(
     Raises:
         MissingInputError: the folder does not exist, or holds no exercise.
     """
-    folder = folder.resolve()
+    folder = Path(os.path.realpath(folder))
     _require_exercises(folder)
     known = {one.name: _outcome_without_running(folder, one) for one in exercises}
     to_run = [name for name, outcome in known.items() if outcome is None]

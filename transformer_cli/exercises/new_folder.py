@@ -6,7 +6,7 @@ from transformer_cli.errors import CannotCreateError
 from transformer_cli.exercises.blanks import blank_file
 from transformer_cli.exercises.catalogue import EXERCISES
 from transformer_cli.exercises.checker import MAX_SECONDS
-from transformer_cli.storage import make_folders, staged_folder
+from transformer_cli.storage import make_folders, require_name_in_utf8, staged_folder
 
 _COPIED = Path(__file__).parent / "folder"
 
@@ -15,8 +15,14 @@ def write_folder_of_exercises(folder: Path) -> None:
     """Write the folder.
 
     Raises:
-        CannotCreateError: something has this name; a learner's work is never overwritten.
+        CannotCreateError: something has this name, and a learner's work is never overwritten; or it is no name.
     """
+    if folder.name in ("", ".."):
+        raise CannotCreateError(
+            f"{folder}: this folder exists already; exercises are written into a new one",
+            hint=f"give it a name, such as tfm exercises {folder / 'my-exercises'}",
+        )
+    require_name_in_utf8(folder)  # the README names the folder
     if folder.exists():
         raise CannotCreateError(
             f"{folder}: exists, and is not overwritten",

@@ -18,6 +18,8 @@ from transformer_cli.storage.writing import make_folders as make_folders
 from transformer_cli.storage.writing import point_link as point_link
 from transformer_cli.storage.writing import remove as remove
 from transformer_cli.storage.writing import replace_file as replace_file
+from transformer_cli.storage.writing import require_name as require_name
+from transformer_cli.storage.writing import require_name_in_utf8 as require_name_in_utf8
 from transformer_cli.storage.writing import require_space as require_space
 from transformer_cli.storage.writing import staged_file as staged_file
 from transformer_cli.storage.writing import staged_folder as staged_folder

@@ -11,7 +11,7 @@ from transformer_cli.storage import system_calls
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 NOT_CREATABLE = frozenset({
-    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR,
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT,
     errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG,
 })  # fmt: skip
 

@@ -1,6 +1,5 @@
 """One writer of a run folder at a time."""
 
-import errno
 import json
 import logging
 import os
@@ -13,13 +12,11 @@ from typing import Any, Self
 from transformer_cli.errors import TryAgainError
 from transformer_cli.storage import system_calls
 from transformer_cli.storage.filesystem import REAL, errors_explained
+from transformer_cli.storage.system_calls import try_lock
 from transformer_cli.storage.writing import make_folders
 
 logger = logging.getLogger(__name__)
 
-_UNSUPPORTED = frozenset(
-    {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
-)
 # The holder of a lock changes the file's time every four seconds; a loaded machine may be late.
 _SILENCE_SECONDS = 20.0
 
@@ -158,18 +155,6 @@ def _is_alive(process_id: Any) -> bool:
 
 def _own_record() -> dict[str, Any]:
     return {"pid": os.getpid(), "host": socket.gethostname()}
-
-
-def try_lock(file: int) -> bool | None:
-    """Whether this process holds the lock now; None where the file system has no locks."""
-    from filelock import lock_descriptor  # most commands lock nothing
-
-    try:
-        return lock_descriptor(file, blocking=False)
-    except OSError as error:
-        if error.errno in _UNSUPPORTED:
-            return None
-        raise
 
 
 def _read_record(file: int) -> dict[str, Any]:

@@ -31,6 +31,8 @@ OWN = os.O_RDWR | os.O_CREAT | _NO_LINK | _NO_WAIT | _ALWAYS
 READ = os.O_RDONLY | _NO_LINK | _NO_WAIT | _ALWAYS
 """Open a file for reading, without waiting for the other end of a pipe."""
 
+_NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL})
+
 
 def open_file(path: Path | str, flags: int, *, folder: int | None = None) -> int:
     """Open a file with flags of this module; a symbolic link is an error (ELOOP) on every system.
@@ -102,3 +104,15 @@ def free_bytes(path: Path) -> int:
     """Free space on the disk of a file or folder; no limit if the file system has no size."""
     usage = shutil.disk_usage(path)
     return usage.free if usage.total else sys.maxsize
+
+
+def try_lock(file: int) -> bool | None:
+    """Whether this process holds the lock of an open file now; None where the file system has no locks."""
+    from filelock import lock_descriptor  # most commands lock nothing
+
+    try:
+        return lock_descriptor(file, blocking=False)
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            return None
+        raise

@@ -2,7 +2,8 @@
 
 A file is written under a temporary name, flushed to disk (fsync) and renamed; then its folder is flushed.
 Before files are deleted they get a hidden name, so no reader sees half of a folder. Names that begin with
-`.tmp-` or `.trash-` were left by a killed process; the next holder of the run's lock deletes them.
+`.tmp-` or `.trash-` were left by a killed process; the next holder of the run's lock deletes them. Elsewhere, a mark
+beside a folder (`unfinished.py`) lets the next command delete it.
 """
 
 import errno
@@ -12,18 +13,25 @@ import itertools
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer_cli.errors import TryAgainError
+from transformer_cli.errors import CannotCreateError, DataError, TryAgainError
 from transformer_cli.signals import cleaned_up
 from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
 from transformer_cli.storage.manifest import MANIFEST_NAME, ListedFile
+from transformer_cli.storage.unfinished import (
+    MARK,
+    TEMPORARY,
+    marked,
+    remove_mark,
+    sweep_unfinished,
+)
 
 logger = logging.getLogger(__name__)
 
-TEMPORARY, TRASH = ".tmp-", ".trash-"
+TRASH = ".trash-"
 WRITE_BYTES = 4 << 20
 SPARE_BYTES = 64 << 10  # for folders, the manifest and the metadata of the file system
 _numbers = itertools.count()
@@ -39,6 +47,34 @@ class Content:
     @classmethod
     def of(cls, data: bytes) -> "Content":
         return cls(len(data), lambda: (data,))
+
+
+def require_name(path: Path) -> None:
+    """Refuse a path without a name of its own, such as `.`, `..` or `/`: nothing new can be written there.
+
+    Raises:
+        CannotCreateError: the path ends in no name.
+    """
+    if path.name in ("", ".", ".."):
+        raise CannotCreateError(
+            f"{path}: this folder exists already, and a new name is expected",
+            hint=f"give a name in it, such as {path / 'new'}",
+        )
+
+
+def require_name_in_utf8(path: Path | str) -> None:
+    """Refuse a path whose bytes are not UTF-8, where it becomes text: in a config, or in a file for other programs.
+
+    Raises:
+        DataError: the path is not UTF-8.
+    """
+    if any(
+        "\ud800" <= character <= "\udfff" for character in str(path)
+    ):  # Python shows such bytes so
+        raise DataError(
+            f"{path}: the name of this file or folder, or of one above it, is not UTF-8",
+            hint="give it another name, in plain letters",
+        )
 
 
 def make_folders(path: Path, *, fs: FileSystem = REAL) -> None:
@@ -71,6 +107,7 @@ def write_folder(
     seal: Callable[[tuple[ListedFile, ...]], bytes],
     *,
     aside: Path | None = None,
+    is_marked: bool = False,
     fs: FileSystem = REAL,
 ) -> None:
     """Write a folder of files with a manifest; the folder appears complete or not at all.
@@ -80,10 +117,12 @@ def write_folder(
         files: file names and contents.
         seal: returns the bytes of the manifest, after the other files were written.
         aside: an older folder named `final` is renamed to this name.
+        is_marked: whether a later command in this place deletes what a kill leaves; in the folder of a run, the holder of
+            its lock does.
     """
     num_bytes = sum(content.num_bytes for content in files.values()) + SPARE_BYTES
     require_space(final.parent, num_bytes, fs=fs)
-    with _temporary(final, fs) as partial:
+    with _temporary(final, fs, is_marked=is_marked) as partial:
         with errors_explained(partial, fs=fs, creating=True, needed_bytes=num_bytes):
             fs.make_folder(partial)
         with errors_explained(final, fs=fs, needed_bytes=num_bytes):
@@ -120,8 +159,11 @@ def staged_file(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
 
 @contextmanager
 def staged_folder(path: Path, *, fs: FileSystem = REAL) -> Iterator[Path]:
-    """A temporary folder for any library to fill; at the end of the block it replaces `path`."""
-    with _temporary(path, fs) as partial:
+    """A temporary folder for any library to fill; at the end of the block it replaces `path`.
+
+    What an earlier, killed command left here is deleted first.
+    """
+    with _temporary(path, fs, is_marked=True) as partial:
         with errors_explained(path, fs=fs, creating=True):
             fs.make_folder(partial)
         with errors_explained(path, fs=fs, only_full_disk=True):
@@ -155,7 +197,9 @@ def sweep(folder: Path, *, fs: FileSystem = REAL) -> list[str]:
     if not folder.is_dir():
         return []
     with errors_explained(folder, fs=fs):
-        left = [name for name in sorted(os.listdir(folder)) if name.startswith((TEMPORARY, TRASH))]
+        left = [
+            name for name in sorted(os.listdir(folder)) if name.startswith((TEMPORARY, TRASH, MARK))
+        ]
         for name in left:
             _remove_tree(folder / name, fs)
     if left:
@@ -184,19 +228,23 @@ def _warn_of_links(folder: Path, reason: str) -> None:
 
 
 def _hidden(prefix: str, path: Path) -> Path:
+    require_name(path)
     return path.with_name(f"{prefix}{path.name}-{os.getpid()}-{next(_numbers)}")
 
 
 @contextmanager
-def _temporary(path: Path, fs: FileSystem) -> Iterator[Path]:
+def _temporary(path: Path, fs: FileSystem, *, is_marked: bool = False) -> Iterator[Path]:
     """A temporary name for `path`; if the block fails or a signal ends it, this file or folder is deleted."""
     partial = _hidden(TEMPORARY, path)
-    try:
-        with cleaned_up(lambda: _remove_leftover(partial, fs)):
-            yield partial
-    except BaseException:
-        _remove_leftover(partial, fs)
-        raise
+    if is_marked:
+        sweep_unfinished(partial.parent, functools.partial(_remove_tree, fs=fs))
+    with marked(partial) if is_marked else nullcontext():
+        try:
+            with cleaned_up(lambda: _remove_leftover(partial, fs)):
+                yield partial
+        except BaseException:
+            _remove_leftover(partial, fs)
+            raise
 
 
 def _remove_leftover(partial: Path, fs: FileSystem) -> None:
@@ -204,6 +252,7 @@ def _remove_leftover(partial: Path, fs: FileSystem) -> None:
     try:
         if os.path.lexists(partial):
             _remove_tree(partial, fs)
+        remove_mark(partial)
     except OSError as error:
         logger.warning("%s: could not be removed: %s", partial, error.strerror)
 

@@ -5,6 +5,7 @@ origin of the weights, so the other run may be deleted after the first save.
 """
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -180,7 +181,7 @@ def _found(name: str, own_folder: Path) -> Path:
     except MissingInputError as error:
         raise MissingInputError(f"training.init_from: {error.message}", hint=error.hint) from error
     run = RunFolder.of_checkpoint(folder) or RunFolder(folder)
-    if run.path.resolve() == own_folder.resolve():
+    if os.path.realpath(run.path) == os.path.realpath(own_folder):
         raise _is_itself(name)
     return folder
 

@@ -37,6 +37,21 @@ def test_a_part_with_a_false_size_in_its_header_is_refused() -> None:
         read_part(opened_archive(false), "a.xml")
 
 
+def test_a_damaged_part_that_no_one_translates_is_refused_with_its_name() -> None:
+    """Before the translation begins: the part is needed when the document is written."""
+    data = packed(("content.xml", b"<w/>"), ("picture.png", b"0123456789"), compression=0)
+    with pytest.raises(DataError, match=r"picture\.png: this part of the document is damaged"):
+        opened_archive(data.replace(b"0123456789", b"0123456780"))
+
+
+def test_a_part_in_a_compression_that_is_not_known_is_refused_with_its_name() -> None:
+    data = bytearray(packed(("a.xml", b"<w/>"), ("theme.xml", b"<w/>")))
+    for mark, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        data[data.rindex(mark) + offset] = 99
+    with pytest.raises(DataError, match=r"theme\.xml: this part of the document is damaged"):
+        opened_archive(bytes(data))
+
+
 def test_a_part_larger_than_the_limit_is_refused() -> None:
     archive = opened_archive(packed(("a.xml", b"0123456789" * 1000)))
     with pytest.raises(DataError, match="takes more than"):

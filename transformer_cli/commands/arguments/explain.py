@@ -14,6 +14,7 @@ from transformer_cli.commands.arguments.options import (
     Overrides,
     RunOption,
     ToOption,
+    check_page_name,
     set_option,
 )
 
@@ -115,11 +116,11 @@ def explain(
 def _check_names(html: Path | None, png: Path | None) -> None:
     from transformer_cli.errors import UsageError
 
-    for option, path, example in (("--html", html, "page.html"), ("--png", png, "attention.png")):
-        if path == Path("-"):
-            raise UsageError(f"{option} -: this option takes a file", hint=f"{option} {example}")
+    check_page_name("--html", html)
+    if png == Path("-"):
+        raise UsageError("--png -: this option takes a file", hint="--png attention.png")
     if png is not None and png.suffix.lower() not in ("", ".png"):
         raise UsageError(
             f"--png {png}: the picture is a PNG file, but this name ends in {png.suffix}",
-            hint=f"--png {png.with_suffix('.png')}",
+            hint=f"--png {str(png).removesuffix(png.suffix)}.png",
         )

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from transformer_cli.commands import completion
+from transformer_cli.errors import UsageError
 
 ConfigOption = Annotated[
     str,
@@ -97,6 +98,23 @@ CometScoreOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def check_page_name(option: str, page: Path | None) -> None:
+    """Refuse a name for an HTML page that says something else.
+
+    Raises:
+        UsageError: it ends in .pdf or another ending, or is - for standard output.
+    """
+    if page == Path("-"):
+        raise UsageError(f"{option} -: this option takes a file", hint=f"{option} page.html")
+    if page is not None and page.suffix.lower() not in ("", ".html", ".htm", ".xhtml"):
+        raise UsageError(
+            f"{option} {page}: the page is HTML, but this name ends in {page.suffix}",
+            hint=f"{option} {str(page).removesuffix(page.suffix)}.html",
+        )
+
+
 SourceFileOption = Annotated[
     Path, typer.Option("--source", help="A text file, one sentence per line; - is standard input.")
 ]

@@ -1,7 +1,9 @@
-"""Command lines that would be misread: an option given twice, a missing name, a sentence with a dash."""
+"""Command lines that would be misread: an option given twice or unknown, a missing name, a sentence with a dash."""
 
 import itertools
+import os
 import re
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
@@ -14,6 +16,27 @@ from transformer_cli.errors import UsageError
 _SENTENCE = re.compile(r"-[^A-Za-z-].*|-(?!-[A-Za-z-]+=)\S*\s.*", re.DOTALL)
 
 
+_RESUMING = {
+    "resume",
+    "continue",
+    "restore",
+    "resume-from-checkpoint",
+    "load",
+    "checkpoint",
+    "from-checkpoint",
+}
+# Options of other programs, and those of tfm that mean the same.
+_OPTIONS_ELSEWHERE = {
+    "model": ("--run",), "checkpoint": ("--run",), "path": ("--run",), "src": ("--source",), "ref": ("--reference",),
+    "references": ("--reference",), "tgt": ("--target", "--output"), "hyp": ("--against",), "in": ("--input",),
+    "file": ("--input",), "i": ("--input",), "o": ("--output",), "out": ("--output",), "output-file": ("--output",),
+    "input-file": ("--input",), "nbest": ("--n-best",), "n-best-list": ("--n-best",), "num-hypotheses": ("--n-best",),
+    "beam": ("--beam-size",), "beams": ("--beam-size",), "num-beams": ("--beam-size",), "beam-width": ("--beam-size",),
+    "source-lang": ("--from", "--source-language"), "src-lang": ("--from", "--source-language"),
+    "target-lang": ("--to", "--target-language"), "tgt-lang": ("--to", "--target-language"),
+    "lang": ("--to",), "metric": ("--scores",), "metrics": ("--scores",), "cfg": ("--config",), "yaml": ("--config",),
+    "overwrite": ("--force", "--from-scratch"), "dry": ("--dry-run",), "verbose": ("--debug",), "v": ("--debug",),
+}  # fmt: skip
 _FILES = (
     "--input",
     "--output",
@@ -33,18 +56,10 @@ class CarefulCommand(TyperCommand):
         """Parse the command line.
 
         Raises:
-            UsageError: an option is given twice or has a wrong value, the name of a file is empty, or an option was
-                left out.
+            UsageError: an option is given twice, is unknown or has a wrong value, the name of a file is empty, or an
+                option was left out.
         """
-        _check_arguments(self, ctx, args)
-        given = list(args)
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:
-            option, problem = getattr(error, "param", None), getattr(error, "message", "")
-            if option is None or not problem:  # no wrong value: an option is missing, or unknown
-                raise
-            raise _wrong_value(self, ctx, given, option, problem) from error
+        return _parsed(self, ctx, args, super().parse_args)
 
 
 class CarefulGroup(TyperGroup):
@@ -54,10 +69,23 @@ class CarefulGroup(TyperGroup):
         """Parse the command line up to the subcommand.
 
         Raises:
-            UsageError: an option is given twice, the name of a file is empty, or an option was left out.
+            UsageError: as of `CarefulCommand`.
         """
-        _check_arguments(self, ctx, args)
-        return super().parse_args(ctx, args)
+        return _parsed(self, ctx, args, super().parse_args)
+
+
+def _parsed(
+    command: Any, ctx: Any, args: list[str], parse: Callable[[Any, list[str]], list[str]]
+) -> list[str]:
+    _check_arguments(command, ctx, args)
+    given = list(args)
+    try:
+        return parse(ctx, args)
+    except Exception as error:
+        option, problem = getattr(error, "param", None), getattr(error, "message", "")
+        if option is None or not problem:  # no wrong value: an option is missing
+            raise
+        raise _wrong_value(command, ctx, given, option, problem) from error
 
 
 def _wrong_value(command: Any, ctx: Any, args: list[str], option: Any, problem: str) -> UsageError:
@@ -76,12 +104,81 @@ def _wrong_value(command: Any, ctx: Any, args: list[str], option: Any, problem: 
 def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
     if ctx.resilient_parsing or set(args) & {"-h", "--help"}:
         return
-    values, others, order = command.make_parser(ctx).parse_args(list(args))
+    try:
+        values, others, order = command.make_parser(ctx).parse_args(list(args))
+    except Exception as error:
+        if hasattr(error, "possibilities"):  # only an unknown option has them
+            raise _unknown_option(command, ctx, args, error) from error
+        raise
+    _check_overrides(values)
     for option in command.get_params(ctx):
         if option.param_type_name == "option" and not option.is_flag:
             _check_option(option, values.get(option.name), order.count(option))
     if not (others and others[0] in getattr(command, "commands", {})):
         _check_others(command, values, others)
+
+
+def _unknown_option(command: Any, ctx: Any, args: list[str], error: Any) -> UsageError:
+    """The error for an option that the command does not have, and what its name means in other programs."""
+    from transformer_cli.config.refusal import setting_called
+
+    option = str(error.option_name)
+    name = option.lstrip("-").lower()
+    known = {spelled for one in command.get_params(ctx) for spelled in one.opts}
+    meant = [one for one in _OPTIONS_ELSEWHERE.get(name, ()) if one in known]
+    setting = setting_called(name)
+    if ctx.info_name == "train" and name.replace("_", "-") in _RESUMING:
+        hint = f"the same command continues the run where it stopped: leave out {option}"
+    elif meant:
+        hint = f"did you mean {' or '.join(meant)}?"
+    elif setting is not None and "--set" in known and _takes(ctx.info_name, setting):
+        given = _value_behind(args, option)
+        setting = setting if given is None else f"{setting.partition('=')[0]}={given}"
+        hint = f"settings are given as --set {setting if '=' in setting else f'{setting}=VALUE'}"
+    elif setting is not None:
+        name = setting.partition("=")[0]
+        hint = f"{name} is a setting of a run, such as tfm train --config en-it.yaml --set {name}=VALUE"
+    elif error.possibilities:
+        hint = f"did you mean {' or '.join(error.possibilities)}?"
+    else:
+        hint = f"{ctx.command_path} --help lists the options"
+    return UsageError(f"{option}: there is no such option", hint=hint)
+
+
+def _takes(command: str, setting: str) -> bool:
+    """Whether a command takes this setting by its option --set."""
+    from transformer_cli.config.overridable import OVERRIDABLE, commands_that_take
+
+    if command == "clean":  # its --set is for its own rules
+        return False
+    of_trained = {one.split()[0] for commands in OVERRIDABLE.values() for one in commands}
+    is_any = command not in of_trained or command == "benchmark"
+    return is_any or command in commands_that_take(setting.partition("=")[0])
+
+
+def _value_behind(args: list[str], option: str) -> str | None:
+    """The value that was given to an unknown option."""
+    for argument, following in itertools.pairwise([*args, "-"]):
+        if argument == option:
+            return None if following.startswith("-") else following
+        if argument.startswith(f"{option}="):
+            return argument.partition("=")[2]
+    return None
+
+
+def _check_overrides(values: dict[str, Any]) -> None:
+    """Refuse a setting that is given twice: one of the values would win silently."""
+    seen: dict[str, str] = {}
+    if values.get("beam_size") is not None:
+        seen["decoding.beam_size"] = f"--beam-size {values['beam_size']}"
+    for override in values.get("overrides") or ():
+        setting = override.partition("=")[0].strip()
+        if setting in seen:
+            raise UsageError(
+                f"{setting}: given twice, as {seen[setting]} and as --set {override}",
+                hint="leave one of them on the command line",
+            )
+        seen[setting] = f"--set {override}"
 
 
 def _check_others(command: Any, values: dict[str, Any], others: list[str]) -> None:
@@ -106,6 +203,11 @@ def _check_option(option: Any, value: Any, count: int) -> None:
         )
     if value == "" and option.opts[0] in _FILES:
         raise UsageError(f"{option.opts[0]}: the name of the file is empty", hint="give a file")
+    if option.metavar == "FILE" and isinstance(value, str) and value.endswith(("/", os.sep)):
+        raise UsageError(
+            f"{option.opts[0]} {value}: a name that ends in {value[-1]} is a folder, and a file is expected",
+            hint=f"give a file in it: {option.opts[0]} {value}NAME",
+        )
 
 
 class SentenceCommand(CarefulCommand):

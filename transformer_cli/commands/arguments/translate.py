@@ -44,7 +44,11 @@ InputOption = Annotated[
 ]
 OutputOption = Annotated[
     Path | None,
-    typer.Option("--output", help="A file for the translations. Default, or -: standard output."),
+    typer.Option(
+        "--output",
+        metavar="FILE",
+        help="A file for the translations. Default, or -: standard output.",
+    ),
 ]
 AlignmentOption = Annotated[
     bool,

@@ -17,6 +17,7 @@ from transformer_cli.commands.arguments.options import (
     ScoresOption,
     SignificanceOption,
     ToOption,
+    check_page_name,
     set_option,
 )
 from transformer_cli.errors import UsageError
@@ -58,7 +59,9 @@ CalibrationOption = Annotated[
 ReportOption = Annotated[
     Path | None,
     typer.Option(
-        "--report", help="Write a page (HTML) with scores, curves and the worst sentences."
+        "--report",
+        metavar="FILE",
+        help="Write a page (HTML) with scores, curves and the worst sentences.",
     ),
 ]
 
@@ -89,6 +92,7 @@ def validate(
         raise UsageError("give both --source and --reference, or neither")
     if source is not None and split is not None:
         raise UsageError("give either --split, or --source and --reference")
+    check_page_name("--report", report)
     from transformer_cli.commands.held_out_text import HeldOut
     from transformer_cli.commands.judgements import Wanted
     from transformer_cli.commands.score import chosen_scores

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transformer_cli.commands.corpora.config_lines import WrittenCorpus, config_lines
+from transformer_cli.commands.streams.open_descriptors import STANDARD
 from transformer_cli.commands.streams.output import fitting, show
 from transformer_cli.config import Direction
 from transformer_cli.corpora.importing.imported_files import Imported, import_pairs
@@ -25,7 +26,7 @@ def import_corpus(
     """Import pairs, and print what was read and the config lines that read the output.
 
     Raises:
-        UsageError: more than two files are given.
+        UsageError: more than two files are given, or the output is no beginning of a name.
         CannotCreateError: an output exists already, and `force` is not given.
     """
     if len(paths) > 2:
@@ -34,6 +35,7 @@ def import_corpus(
     def outputs(direction: Direction) -> tuple[Path, ...]:
         return _outputs(output, direction, paths, force=force)
 
+    _check_output(output)
     imported = import_pairs(
         paths, wishes, sheet=sheet, max_dropped_share=max_dropped_share, output=outputs
     )
@@ -50,6 +52,19 @@ def import_corpus(
     }
     doubts = [f"warning: {doubt}" for doubt in report.doubts]
     show(facts, [*doubts, *fitting(_table(imported)), "", *_config(imported)], as_json=as_json)
+
+
+def _check_output(output: Path) -> None:
+    if output == STANDARD or output.name in ("", ".."):
+        raise UsageError(
+            f"--output {output}: not the beginning of two file names",
+            hint=f"--output {Path() if output == STANDARD else output}/corpus writes corpus.en and corpus.it there, for English and Italian",
+        )
+    if output.exists() and not output.is_dir() and not output.is_file():
+        raise CannotCreateError(
+            f"--output {output}: a pipe or a device, where the beginning of two file names is expected",
+            hint="such as --output corpus",
+        )
 
 
 def _outputs(

@@ -111,6 +111,6 @@ def _paths(names: Sequence[str], output: Path | None, *, is_all: bool) -> dict[s
     if is_all or len(names) > 1:
         raise UsageError(
             f"{output}: one file, but {len(names)} pictures",
-            hint=f"give a folder: --output {output.with_suffix('')}",
+            hint=f"give a folder: --output {str(output).removesuffix(output.suffix)}",
         )
     return {names[0]: output}

@@ -98,7 +98,7 @@ class Prompt:
 
     def _set_beam(self, value: str) -> None:
         translator = self.task.translator
-        if not (value.isascii() and value.isdigit()):
+        if not (value.isascii() and value.isdigit() and len(value) < 10):
             raise UsageError(
                 f"{f':beam {value}'.rstrip()}: a whole number is expected",
                 hint="such as :beam 8; 1 is greedy search",

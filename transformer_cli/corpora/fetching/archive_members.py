@@ -2,13 +2,13 @@
 
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from transformer_cli.errors import DataError
+from transformer_cli.storage.zip_damage import ZIP_DAMAGE
 
 _COPIED_BYTES = 1 << 20
 _MAX_RATIO = 1000
@@ -42,7 +42,7 @@ def extract(
                     found[number][name] = output
             if licence is None and PurePosixPath(name).name.upper() in _LICENCES:
                 licence = _beginning(open_member)
-    except (zipfile.BadZipFile, tarfile.TarError, NotImplementedError, RuntimeError, EOFError, zlib.error, OSError) as error:  # fmt: skip
+    except (*ZIP_DAMAGE, tarfile.TarError, OSError) as error:
         raise DataError(f"{path}: the archive is damaged: {error}") from error
     for pattern, members in zip(patterns, found, strict=True):
         if not members:

@@ -27,7 +27,7 @@ _CHUNK_BYTES = 1 << 18
 _TIMEOUT_SECONDS = 60.0
 _NUM_TRIES = 5
 _GONE = (400, 401, 403, 404, 410)
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d+/(\d{1,18}|\*)")
 
 
 class _Interrupted(Exception):
@@ -116,7 +116,7 @@ def _extent(response: Any, num_here: int) -> tuple[int, int | None]:
             raise _Interrupted("the server answered with another part of the file")
         return num_here, None if found[2] == "*" else int(found[2])
     length = response.headers.get("Content-Length")
-    return 0, int(length) if length is not None and length.isdecimal() else None
+    return 0, int(length) if re.fullmatch(r"[0-9]{1,18}", length or "") else None
 
 
 def _validator_of(response: Any) -> str | None:

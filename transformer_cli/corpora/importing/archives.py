@@ -9,10 +9,12 @@ from pathlib import Path, PurePosixPath
 from transformer_cli.corpora.importing.imported_segments import same_language
 from transformer_cli.data.sources.local_files import corpus_format, without_compression
 from transformer_cli.errors import DataError
+from transformer_cli.storage.zip_damage import zip_damage_explained
 
 _XML = (".tmx", ".xlf", ".xliff")
 _MAX_RATIO = 1000
 _NUM_NAMED = 8
+_MAX_NAME = 50  # characters of a file name; a system may allow 255 bytes
 
 
 def unpacked(path: Path, folder: Path, languages: tuple[str | None, str | None]) -> list[Path]:
@@ -24,14 +26,14 @@ def unpacked(path: Path, folder: Path, languages: tuple[str | None, str | None])
     Raises:
         DataError: the file is no zip archive, is encrypted, or has several corpora or none.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [one for one in archive.infolist() if not one.is_dir()]
-            chosen = _chosen([one.filename for one in members], languages, path)
-            by_name = {one.filename: one for one in members}
-            return [_unpack(archive, by_name[name], folder, path) for name in chosen]
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise DataError(f"{path}: cannot be read as a zip archive: {error}") from error
+    with (
+        zip_damage_explained(f"{path}: cannot be read as a zip archive"),
+        zipfile.ZipFile(path) as archive,
+    ):
+        members = [one for one in archive.infolist() if not one.is_dir()]
+        chosen = _chosen([one.filename for one in members], languages, path)
+        by_name = {one.filename: one for one in members}
+        return [_unpack(archive, by_name[name], folder, path) for name in chosen]
 
 
 def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path, path: Path) -> Path:
@@ -41,7 +43,8 @@ def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path, pat
             "which no text does"
         )
     # Only the last part of the name is used, so a name such as ../../x stays in the folder.
-    output = folder / (re.sub(r"[^\w.-]", "_", PurePosixPath(member.filename).name) or "_")
+    name = re.sub(r"[^\w.-]", "_", PurePosixPath(member.filename).name)[-_MAX_NAME:]
+    output = folder / (name if name.strip(".") else "_")
     with archive.open(member) as packed, output.open("wb") as file:
         shutil.copyfileobj(packed, file)
     return output

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.corpora.importing.imported_segments import one_line
-from transformer_cli.errors import DataError
+from transformer_cli.errors import DataError, TfmError
 
 MAX_BYTES = 4 << 30
 """A workbook that unpacks to more than this is refused."""
@@ -22,7 +22,6 @@ def sheet_as_tsv(path: Path, output: Path, sheet: str | None) -> None:
         DataError: the file is no XLSX, there is no such sheet, or it unpacks beyond all measure.
     """
     import openpyxl
-    from openpyxl.utils.exceptions import InvalidFileException
 
     try:
         _refuse_bombs(path)
@@ -33,7 +32,11 @@ def sheet_as_tsv(path: Path, output: Path, sheet: str | None) -> None:
                 _write(rows, file)
         finally:
             workbook.close()
-    except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+    except TfmError:
+        raise
+    except (
+        Exception
+    ) as error:  # openpyxl checks little: a damaged workbook raises errors of many kinds
         raise DataError(
             f"{path}: cannot be read as an XLSX workbook: {error}",
             hint="save it again as Excel Workbook (.xlsx), or as CSV (UTF-8)",

@@ -15,7 +15,7 @@ from transformer_cli.data.sources.decompression import beginning_digest, file_di
 from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.lines import RawPair, decode_pairs
 from transformer_cli.data.sources.local_files import is_streamed
-from transformer_cli.data.sources.paths import expand_path, name_under_root
+from transformer_cli.data.sources.paths import expand_path, name_under_root, with_home
 from transformer_cli.data.sources.saved_datasets import (
     load_saved,
     pairs_of,
@@ -157,8 +157,8 @@ def _local_folder(corpus: HubCorpus, data: HubData) -> Path | None:
     """
     if is_format(corpus.dataset):
         return None
-    given = Path(corpus.dataset).expanduser()
-    under_root = Path(data.root).expanduser() / given
+    given = with_home(corpus.dataset)
+    under_root = with_home(data.root) / given
     if under_root.is_dir() and saved_splits(under_root) is not None:
         return under_root
     return given if given.is_dir() else None

@@ -235,7 +235,8 @@ def corpus_format(path: Path) -> str | None:
 
 def without_compression(path: Path) -> Path:
     """The path without .gz, .bz2, .xz or .zst at its end."""
-    return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+    is_compressed = path.suffix.lower() in COMPRESSIONS
+    return Path(str(path).removesuffix(path.suffix)) if is_compressed else path
 
 
 def raw_pairs(files: CorpusFiles, data: FilesData, index: int) -> Iterator[RawPair]:

@@ -8,13 +8,18 @@ from pathlib import Path
 from transformer_cli.errors import MissingInputError
 
 
+def with_home(path: str) -> Path:
+    """The path, with ~ at its beginning as the home folder; it stays where no such user is known."""
+    return Path(os.path.expanduser(path))
+
+
 def expand_path(pattern: str, root: str) -> list[Path]:
     """The path itself if it exists, else the files that it matches as a glob, sorted.
 
     Raises:
         MissingInputError: no file has this name or matches this glob.
     """
-    folder, given = Path(root).expanduser(), Path(pattern).expanduser()
+    folder, given = with_home(root), with_home(pattern)
     path = folder / given
     if os.path.exists(path):
         return [path]
@@ -31,7 +36,7 @@ def _missing(path: Path, root: str, *, is_glob: bool) -> MissingInputError:
     folder = path.parent
     while not folder.is_dir() and folder != folder.parent:
         folder = folder.parent
-    wanted = path.relative_to(folder).parts[0]
+    wanted = path.relative_to(folder).parts[0] if path != folder else ""
     names = sorted(os.listdir(folder)) if os.access(folder, os.R_OK) else []
     close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
     hint = f"relative paths start at data.root ({root}); set another one with --set data.root=PATH"
@@ -43,5 +48,5 @@ def _missing(path: Path, root: str, *, is_glob: bool) -> MissingInputError:
 
 def name_under_root(path: Path, root: str) -> str:
     """The path relative to its root, so that a corpus keeps its name when the root moves."""
-    folder = Path(root).expanduser()
+    folder = with_home(root)
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()

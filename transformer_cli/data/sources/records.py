@@ -188,7 +188,7 @@ def _open_parquet(path: Path) -> Iterator[Any]:
     with open_file(path) as stream:
         try:
             yield parquet.ParquetFile(stream)
-        except (pyarrow.ArrowException, OSError) as error:
+        except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
             raise DataError(f"{path}: not a Parquet file, or a damaged one: {error}") from error
 
 

@@ -1,26 +1,29 @@
 """Zip files whose parts are read within limits: no zip bomb is unpacked, and no name leads out of the archive."""
 
-import lzma
 import zipfile
-import zlib
 from io import BytesIO
 from pathlib import PurePosixPath
 
 from transformer_cli.documents.guards.reading_limits import LIMITS, MEBIBYTE, ReadingLimits
 from transformer_cli.errors import DataError
 from transformer_cli.escaping import on_one_line
+from transformer_cli.storage.zip_damage import ZIP_DAMAGE
 
 _ENCRYPTED = 0x1
-_BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)  # fmt: skip
+_BROKEN = (*ZIP_DAMAGE, OSError)
+_READ_BYTES = 1 << 20
 _OTHER_FILE = "open it in the program that made it, and save it again"
 
 
 def opened_archive(data: bytes, limits: ReadingLimits = LIMITS) -> zipfile.ZipFile:
-    """The zip file in some bytes, after its table of contents was checked; nothing is unpacked yet.
+    """The zip file in some bytes, after its table of contents was checked, and then each of its parts.
+
+    Parts without text are checked too: they are needed when the translated document is written, and a long
+    translation must not be lost then.
 
     Raises:
-        DataError: it is no zip file, or is encrypted; it has two parts of one name, or a name that leads out of it; or
-            its parts are more, larger or packed better than the limits allow.
+        DataError: it is no zip file, or is encrypted; it has two parts of one name, or a name that leads out of it; its
+            parts are more, larger or packed better than the limits allow; or one of them is damaged.
     """
     limits.check_size(data)
     try:
@@ -47,7 +50,25 @@ def opened_archive(data: bytes, limits: ReadingLimits = LIMITS) -> zipfile.ZipFi
         if part.filename in names:
             raise DataError(f"{name}: the document has two parts of this name", hint=_OTHER_FILE)
         names.add(part.filename)
+    for part in parts:
+        _check_part(archive, part)
     return archive
+
+
+def _check_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
+    """Unpack a part, which compares its checksum; never more than the size that was checked, and a little at a time."""
+    try:
+        with archive.open(part) as file:
+            while file.read(_READ_BYTES):
+                pass
+    except _BROKEN as error:
+        raise _damage(part.filename, error) from error
+
+
+def _damage(name: str, error: Exception) -> DataError:
+    return DataError(
+        f"{on_one_line(name, 100)}: this part of the document is damaged: {error}", hint=_OTHER_FILE
+    )
 
 
 def read_part(archive: zipfile.ZipFile, name: str, limits: ReadingLimits = LIMITS) -> bytes:
@@ -62,7 +83,7 @@ def read_part(archive: zipfile.ZipFile, name: str, limits: ReadingLimits = LIMIT
     except KeyError as error:
         raise DataError(f"the document has no part {name}", hint=_OTHER_FILE) from error
     except _BROKEN as error:
-        raise DataError(f"{name}: this part of the document is damaged: {error}", hint=_OTHER_FILE) from error  # fmt: skip
+        raise _damage(name, error) from error
     if len(data) > limits.max_part_bytes:
         raise DataError(
             f"{name}: this part takes more than {limits.max_part_bytes / MEBIBYTE:.0f} MiB unpacked",

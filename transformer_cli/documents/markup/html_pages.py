@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from html import escape, unescape
+from html import escape
 
 from transformer_cli.documents.character_encoding import declared_encoding, decoded
 from transformer_cli.documents.guards.reading_limits import ReadingWatch
@@ -15,6 +15,7 @@ from transformer_cli.documents.markup.html_tokens import (
     TokenKind,
     attributes,
     html_tokens,
+    unescaped_html,
 )
 from transformer_cli.documents.markup.line_breaks import SentenceInWork
 from transformer_cli.documents.markup.nested_ranges import InlinePart, nested_runs
@@ -107,7 +108,7 @@ class _Reader:
         token = self._tokens[index]
         raw = self._text[token.start : token.end]
         if token.kind is TokenKind.TEXT:
-            self._add_text(unescape(raw), token.start, token.end)
+            self._add_text(unescaped_html(raw), token.start, token.end)
         elif token.kind is TokenKind.OTHER:
             self._add(Role.POINT, token.start, token.end)
         elif token.kind is TokenKind.END:
@@ -148,7 +149,7 @@ class _Reader:
         """The text that follows a tag in the same block; empty if there is none before the next line break."""
         for at in range(index + 1, len(self._tokens)):
             token = self._tokens[at]
-            text = unescape(self._text[token.start : token.end]).strip()
+            text = unescaped_html(self._text[token.start : token.end]).strip()
             if token.kind is TokenKind.TEXT and text:
                 return text
             if token.kind in (TokenKind.START, TokenKind.END) and token.name not in _INLINE:
@@ -161,7 +162,7 @@ class _Reader:
         if start.name not in ("sup", "a") or end - index > _MOST_TOKENS_OF_MARK:
             return False
         texts = [each for each in self._tokens[index:end] if each.kind is TokenKind.TEXT]
-        text = unescape("".join(self._text[each.start : each.end] for each in texts))
+        text = unescaped_html("".join(self._text[each.start : each.end] for each in texts))
         if not text.strip() or has_letter(text):
             return False
         # A number in a link is a mark directly behind a word; behind a space it is a number of the sentence.
@@ -174,7 +175,7 @@ class _Reader:
             return None
         if token.name in _INVISIBLE:
             return Role.POINT
-        values = {each.name: unescape(each.value).strip() for each in of_tag}
+        values = {each.name: unescaped_html(each.value).strip() for each in of_tag}
         is_kept = (
             values.get("translate", "").lower() == "no"
             or "notranslate" in values.get("class", "").split()
@@ -217,7 +218,7 @@ class _Reader:
         self.slots.append(Slot(start, end, placed, render))
 
     def _read_attributes(self, token: HtmlToken, of_tag: list[Attribute]) -> None:
-        values = {each.name: unescape(each.value) for each in of_tag}
+        values = {each.name: unescaped_html(each.value) for each in of_tag}
         for each in of_tag:
             start, end = token.start + each.start, token.start + each.end
             if each.name in ("lang", "xml:lang"):

@@ -3,6 +3,7 @@
 It follows the tokenizer of the HTML standard (section 13.2.5), so that also malformed HTML is read as browsers do.
 """
 
+import html
 import re
 from collections.abc import Iterator
 from enum import Enum
@@ -30,6 +31,18 @@ class HtmlToken(NamedTuple):
     end: int
     name: str = ""
     """Of a tag, in small letters."""
+
+
+_DECIMAL_REFERENCE = re.compile(r"&#0*([0-9]{1,8})[0-9]*")
+
+
+def unescaped_html(text: str) -> str:
+    """The text with its character references resolved, such as &amp; and &#65;.
+
+    A number beyond all characters becomes the replacement character, as in browsers. Eight digits are enough to be
+    beyond them, and Python refuses to read a number of thousands of digits.
+    """
+    return html.unescape(_DECIMAL_REFERENCE.sub(r"&#\1", text))
 
 
 _MARKUP = re.compile(

@@ -136,11 +136,12 @@ def _chosen(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
             hint=f"{has_all}; name one or more: --columns NAME, or --columns NUMBER",
         )
     columns = []
+    numbers = {str(number): number for number in range(1, len(names) + 1)}
     for name in wanted:
         if name in names:
             columns.append(names.index(name))
-        elif name.isdecimal() and 1 <= int(name) <= len(names):
-            columns.append(int(name) - 1)
+        elif name in numbers:
+            columns.append(numbers[name] - 1)
         else:
             raise UsageError(f"there is no column {on_one_line(name, 40)}", hint=has_all)
     return columns

@@ -40,7 +40,11 @@ def read_yaml(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocumen
     slots = []
     try:
         scalars = list(_scalars(text, options))
-    except yaml.YAMLError as error:
+    except (
+        yaml.YAMLError,
+        ValueError,
+        OverflowError,
+    ) as error:  # the latter: a number of too many digits
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}: " if mark else ""
         problem = getattr(error, "problem", None) or str(error)

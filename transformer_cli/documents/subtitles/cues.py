@@ -8,8 +8,8 @@ from transformer_cli.documents.guards.reading_limits import ReadingWatch
 from transformer_cli.errors import DataError
 
 _TIMING = re.compile(
-    r"^[ \t]*(?P<start>(?:\d+:)?\d{1,2}:\d{2}[,.]\d{1,3})[ \t]*-->[ \t]*"
-    r"(?P<end>(?:\d+:)?\d{1,2}:\d{2}[,.]\d{1,3})(?P<rest>[^\r\n]*)(?:\r\n|\r|\n|\Z)",
+    r"^[ \t]*(?P<start>(?:\d{1,9}:)?\d{1,2}:\d{2}[,.]\d{1,3})[ \t]*-->[ \t]*"
+    r"(?P<end>(?:\d{1,9}:)?\d{1,2}:\d{2}[,.]\d{1,3})(?P<rest>[^\r\n]*)(?:\r\n|\r|\n|\Z)",
     re.MULTILINE,
 )
 _ARROW = re.compile(r"^[^\r\n]*-->", re.MULTILINE)

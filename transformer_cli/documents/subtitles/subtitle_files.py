@@ -4,12 +4,13 @@ import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape, unescape
+from html import escape
 from typing import NamedTuple
 
 from transformer_cli.decoding.real_text.sentence_form import ends_sentence
 from transformer_cli.documents.character_encoding import DecodedText, decoded
 from transformer_cli.documents.line_numbers import LineNumbers
+from transformer_cli.documents.markup.html_tokens import unescaped_html
 from transformer_cli.documents.markup.nested_ranges import InlinePart, nested_runs, partners_of
 from transformer_cli.documents.reading_options import DEFAULTS, ReadingOptions
 from transformer_cli.documents.segments import (
@@ -234,7 +235,7 @@ def _parts(text: str, start: int, end: int, is_srt: bool) -> Iterator[InlinePart
         stop = match.start() if match else end
         if stop > place:
             shown = text[place:stop]
-            yield InlinePart(shown if is_srt else unescape(shown), place, stop)
+            yield InlinePart(shown if is_srt else unescaped_html(shown), place, stop)
         if match:
             place = match.end()
             name = re.match(r"</?([A-Za-z]+)", match[0])

@@ -6,7 +6,6 @@ model for both sides, adds no [EOS], and bans no token; so the exported model do
 
 import json
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from transformer_cli.config import Config
-from transformer_cli.errors import DataError, MissingInputError
+from transformer_cli.errors import MissingInputError
 from transformer_cli.interchange.ctranslate2_files import (
     BuiltIn,
     TokenNames,
@@ -31,6 +30,7 @@ from transformer_cli.porting.exporting.export_format import (
     OtherEngine,
     Quantization,
 )
+from transformer_cli.storage.zip_damage import zip_damage_explained
 from transformer_cli.text.languages import name_of_language
 from transformer_cli.text.word_split import EOS
 
@@ -130,14 +130,15 @@ def member(path: Path, name: str) -> bytes:
         MissingInputError: the package has no such file.
         DataError: it is no package, or it is damaged.
     """
-    try:
-        with zipfile.ZipFile(path) as package:
-            folder = package.namelist()[0].split("/")[0]
-            return package.read(f"{folder}/{name}")
-    except KeyError:
-        raise MissingInputError(f"{path}: there is no {name} in this package") from None
-    except (zipfile.BadZipFile, zlib.error, IndexError, NotImplementedError, RuntimeError) as error:
-        raise DataError(f"{path}: not a whole package", hint="copy the file again") from error
+    with (
+        zip_damage_explained(f"{path}: not a whole package", "copy the file again"),
+        zipfile.ZipFile(path) as package,
+    ):
+        members = package.namelist()
+        member = f"{members[0].split('/')[0]}/{name}" if members else name
+        if member not in members:
+            raise MissingInputError(f"{path}: there is no {name} in this package")
+        return package.read(member)
 
 
 class ArgosPackage:

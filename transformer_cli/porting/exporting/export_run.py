@@ -21,7 +21,7 @@ from transformer_cli.porting.exporting.export_formats import FORMATS, require_op
 from transformer_cli.porting.exporting.own_folder import own_files
 from transformer_cli.porting.exporting.verification import Agreement, Reference
 from transformer_cli.runtime import prepare_machine
-from transformer_cli.storage import staged_file, staged_folder
+from transformer_cli.storage import require_name_in_utf8, staged_file, staged_folder
 
 _OTHER_OUTPUT = "name another --output"
 RECORD = "tfm-export.json"
@@ -126,6 +126,7 @@ def _check_quantization(quantization: Quantization | None, wanted: ExportFormat)
 
 def _check_output(output: Path, wanted: ExportFormat) -> None:
     """Refuse an output that cannot be written, or that would replace something else than an earlier export."""
+    require_name_in_utf8(output)  # the other programs take it as text
     if not output.absolute().parent.is_dir():
         raise CannotCreateError(f"{output}: there is no folder {output.parent}")
     if wanted.suffix:

@@ -1,7 +1,6 @@
 """The files of tfm in an `.argosmodel` file that `tfm export` has made."""
 
 import zipfile
-import zlib
 from pathlib import Path
 
 from transformer_cli.errors import DataError
@@ -9,6 +8,7 @@ from transformer_cli.porting.exporting.export_run import RECORD
 from transformer_cli.porting.exporting.own_folder import OWN_FOLDER
 from transformer_cli.porting.importing.model_folder import MAX_TOKENIZER_BYTES
 from transformer_cli.storage.manifest import is_bare_name
+from transformer_cli.storage.zip_damage import zip_damage_explained
 
 _MAX_FILES = 20
 
@@ -23,18 +23,18 @@ def unpack_own_files(path: Path, folder: Path) -> None:
     Raises:
         DataError: it is no package of tfm, or it is damaged.
     """
-    try:
-        with zipfile.ZipFile(path) as package:
-            for member in _own_members(package, path):
-                name = member.filename.split("/", 1)[1]
-                (folder / name).parent.mkdir(exist_ok=True)
-                with package.open(member) as file:  # the size that the package states may be wrong
-                    content = file.read(MAX_TOKENIZER_BYTES + 1)
-                if len(content) > MAX_TOKENIZER_BYTES:
-                    raise DataError(f"{path}: {member.filename} has more than {MAX_TOKENIZER_BYTES:,} bytes")  # fmt: skip
-                (folder / name).write_bytes(content)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
-        raise DataError(f"{path}: not a whole package", hint="copy the file again") from error
+    with (
+        zip_damage_explained(f"{path}: not a whole package", "copy the file again"),
+        zipfile.ZipFile(path) as package,
+    ):
+        for member in _own_members(package, path):
+            name = member.filename.split("/", 1)[1]
+            (folder / name).parent.mkdir(exist_ok=True)
+            with package.open(member) as file:  # the size that the package states may be wrong
+                content = file.read(MAX_TOKENIZER_BYTES + 1)
+            if len(content) > MAX_TOKENIZER_BYTES:
+                raise DataError(f"{path}: {member.filename} has more than {MAX_TOKENIZER_BYTES:,} bytes")  # fmt: skip
+            (folder / name).write_bytes(content)
 
 
 def _own_members(package: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]:

@@ -185,6 +185,7 @@ def import_(
         typer.Option(
             "--output",
             "-o",
+            metavar="FILE",
             help="Where to write: NAME makes NAME.en and NAME.it; NAME.tsv makes one table.",
         ),
     ],

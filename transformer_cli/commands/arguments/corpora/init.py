@@ -17,7 +17,9 @@ def init(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The config to write. Default: NAME.yaml."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The config to write. Default: NAME.yaml."
+        ),
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace a config that exists already.")
@@ -53,6 +55,8 @@ def init(
     """Write a config for a corpus of your own. It has comments, and settings that fit the corpus."""
     if len(corpus) > 2:
         raise UsageError("give one file or folder, or two text files")
+    if output == Path("-"):
+        raise UsageError("--output -: tfm init writes a file", hint="--output mine.yaml")
     from transformer_cli.commands.new_config import write_config
     from transformer_cli.data.survey import Wishes
     from transformer_cli.messages import talk_on_stderr
