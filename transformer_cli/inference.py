@@ -22,7 +22,7 @@ from transformer_cli.config.overridable import Command, commands_that_take, over
 from transformer_cli.decoding import ExplainingEngine, SpecialIds, TextPipeline, Translator
 from transformer_cli.errors import ConfigError
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.seen_lengths import SeenLengths
+from transformer_cli.text.seen_lengths import UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.text.spelling.known_spellings import KnownSpellings
 
 if TYPE_CHECKING:  # a translation with another library does not wait for the import of PyTorch
@@ -239,7 +239,7 @@ def build_translator(
     machine: "Machine",
     *,
     decoding: DecodingConfig | None = None,
-    seen: SeenLengths = SeenLengths(),
+    seen: SeenLengths = UNKNOWN_LENGTHS,
 ) -> Translator:
     """The translator of a model in memory, with the PyTorch engine.
 
@@ -268,7 +268,7 @@ def _pipeline(
     config: Config,
     *,
     decoding: DecodingConfig | None = None,
-    seen: SeenLengths = SeenLengths(),
+    seen: SeenLengths = UNKNOWN_LENGTHS,
 ) -> TextPipeline:
     decoding = decoding or config.decoding
     # The symbols of the synthetic tasks are no language.

@@ -32,11 +32,11 @@ from transformer_cli.decoding.translation import Translation as Translation
 from transformer_cli.errors import DataError, UsageError
 from transformer_cli.escaping import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.clauses import Cut, cut_in_two
+from transformer_cli.text.clauses import Cut, cut_after_sentence, cut_in_two
 from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.long_lines import split_line
 from transformer_cli.text.normalization import is_blank, normalize
-from transformer_cli.text.seen_lengths import FEWEST_TOKENS, SeenLengths
+from transformer_cli.text.seen_lengths import FEWEST_TOKENS, UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
 from transformer_cli.text.spelling.known_spellings import KnownSpellings
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
@@ -50,6 +50,8 @@ Item = TypeVar("Item")
 _LETTER = "a"
 _WIDE_MARKS = str.maketrans({",": "\uff0c", ";": "\uff1b", ":": "\uff1a"})
 _NARROW_MARKS = {"\uff0c": ", ", "\u3001": ", ", "\uff1b": "; ", "\uff1a": ": "}
+# A sentence that is longer than those of the training is divided into parts of an ordinary length, if it can be.
+_ORDINARY_SHARE = 0.5
 # A translation loses text if it is shorter than this share of nearly all translations of the training.
 _FAR_TOO_SHORT = 0.75
 _FEWEST_WORD_TOKENS = 4
@@ -82,7 +84,7 @@ class TextPipeline:
     """What replaces [UNK] in translations whose hypotheses are explained; None: [UNK] stays."""
     keeps_text: bool = False
     """Whether a sentence is divided, or stays as it is, where its translation would lose text (`decoding.keep_text`)."""
-    seen: SeenLengths = SeenLengths()
+    seen: SeenLengths = UNKNOWN_LENGTHS
     """The lengths of the texts that the model was trained on."""
 
     def with_glossary(self, glossary: Glossary) -> "TextPipeline":
@@ -175,28 +177,36 @@ class TextPipeline:
     def in_clauses(self, prepared: PreparedLine) -> PreparedLine:
         """The line with each sentence divided at its clauses that is longer than those of the training.
 
-        A sentence without a place for a division stays whole; so do all where `keeps_text` is false, or where it is not
-        known how long the sentences of the training were.
+        A sentence inside brackets, or before an ellipsis, is divided from the one behind it, too. A sentence without a
+        place for a division stays whole; so do all where `keeps_text` is false. Where it is not known how long the
+        sentences of the training were, none is too long.
         """
+        if not self.keeps_text:
+            return prepared
+        for number in reversed(range(len(prepared.parts))):
+            place = number
+            while (cut := cut_after_sentence(prepared.clauses[place].text)) is not None:
+                prepared = self._divided(prepared, place, cut)
+                place += 1
         longest = self.seen.longest
-        if not self.keeps_text or longest is None:
+        if longest is None:
             return prepared
         long = [number for number, part in enumerate(prepared.parts) if len(part.ids) > longest]
         for number in reversed(long):
-            prepared = self._with_clauses(prepared, number, longest)
+            prepared = self._with_clauses(prepared, number, math.ceil(longest * _ORDINARY_SHARE))
         return prepared
 
-    def _with_clauses(self, prepared: PreparedLine, number: int, longest: int) -> PreparedLine:
-        """The line in which a part, and each clause of it that is still too long, is divided."""
+    def _with_clauses(self, prepared: PreparedLine, number: int, most: int) -> PreparedLine:
+        """The line in which a part, and each clause of it that has more tokens, is divided."""
         num_tokens = len(prepared.parts[number].ids)
-        if num_tokens <= longest:
+        if num_tokens <= most:
             return prepared
-        divided = self._divided(prepared, number, 1 / math.ceil(num_tokens / longest))
-        if divided is None:
+        share = 1 / math.ceil(num_tokens / most)
+        cut = cut_in_two(prepared.clauses[number].text, share, self.languages.source)
+        if cut is None:
             return prepared
-        return self._with_clauses(
-            self._with_clauses(divided, number + 1, longest), number, longest
-        )
+        divided = self._divided(prepared, number, cut)
+        return self._with_clauses(self._with_clauses(divided, number + 1, most), number, most)
 
     def lost_parts(
         self, prepared: PreparedLine, hypotheses: Mapping[Request, Sequence[Hypothesis]]
@@ -209,22 +219,33 @@ class TextPipeline:
             and self._loses_text(prepared.texts[number], part, hypotheses[part][:1])
         ]
 
+    def without_short_rivals(
+        self, prepared: PreparedLine, hypotheses: Sequence[Sequence[Hypothesis]]
+    ) -> list[list[Hypothesis]]:
+        """The best hypothesis of each part, and those others that lose no text."""
+        of_parts = zip(prepared.texts, prepared.parts, hypotheses, strict=True)
+        return [
+            [
+                *of_part[:1],
+                *(each for each in of_part[1:] if not self._loses_text(text, request, [each])),
+            ]
+            for text, request, of_part in of_parts
+        ]
+
     def divided(self, prepared: PreparedLine, numbers: Collection[int]) -> PreparedLine:
         """The line in which each of these parts is divided in two; one that cannot be divided is kept as it is."""
         for number in sorted(numbers, reverse=True):
-            in_two = self._divided(prepared, number, 0.5, anywhere=True)
-            prepared = in_two or replace(prepared, kept=prepared.kept | {number})
+            text, language = prepared.clauses[number].text, self.languages.source
+            cut = cut_in_two(text, 0.5, language, anywhere=True)
+            if cut is None:
+                prepared = replace(prepared, kept=prepared.kept | {number})
+            else:
+                prepared = self._divided(prepared, number, cut)
         return prepared
 
-    def _divided(
-        self, prepared: PreparedLine, number: int, share: float, *, anywhere: bool = False
-    ) -> PreparedLine | None:
-        """The line in which a part is divided in two; None if it has no place for a division."""
+    def _divided(self, prepared: PreparedLine, number: int, cut: Cut) -> PreparedLine:
+        """The line in which a part is divided in two."""
         clause, request = prepared.clauses[number], prepared.parts[number]
-        language = self.languages.source
-        cut = cut_in_two(clause.text, share, language, anywhere=anywhere)
-        if cut is None:
-            return None
         clauses = _clauses(clause, cut)
         texts = [self._respelled(each.text) for each in clauses]
         terms = [self.required_terms(each.text) for each in clauses]
@@ -290,9 +311,7 @@ class TextPipeline:
         # Rows of marks, such as !!!!!!, may become one mark.
         entries, end = self.source_tokenizer.entries, self.source_tokenizer.eos_id
         num_words = sum(_is_word(entries[index]) for index in request.ids if index != end)
-        return num_words >= max(
-            _FEWEST_WORD_TOKENS, sum(map(self._is_word_of_target, ids)) / ratio
-        )
+        return num_words >= max(_FEWEST_WORD_TOKENS, sum(map(self._is_word_of_target, ids)) / ratio)
 
     def _is_word_of_target(self, index: int) -> bool:
         """Whether a token has a letter or digit; [UNK] stands for a word."""
@@ -316,8 +335,6 @@ class TextPipeline:
         """
         if not prepared.parts:
             return Translation(prepared.line, "", 0.0, ())
-        if self.keeps_text:
-            hypotheses = self._without_short_rivals(prepared, hypotheses)
         of_parts = zip(prepared.texts, prepared.parts, prepared.terms, hypotheses, strict=True)
         texts = [self._texts(*part) for part in of_parts]
         if self.keeps_text:
@@ -341,21 +358,6 @@ class TextPipeline:
             is_divided=any(each.starts_inside or each.ends_inside for each in prepared.clauses),
             is_untranslated=bool(prepared.kept),
         )
-
-    def _without_short_rivals(
-        self, prepared: PreparedLine, hypotheses: Sequence[Sequence[Hypothesis]]
-    ) -> list[Sequence[Hypothesis]]:
-        """The best hypothesis of each part, and those others that lose no text."""
-        return [
-            [
-                each
-                for rank, each in enumerate(of_part)
-                if not rank or not self._loses_text(text, request, [each])
-            ]
-            for text, request, of_part in zip(
-                prepared.texts, prepared.parts, hypotheses, strict=True
-            )
-        ]
 
     def _without_loss(
         self, prepared: PreparedLine, texts: Sequence[list[Alternative]]
@@ -499,7 +501,9 @@ def _is_word(entry: str) -> bool:
 def _clauses(whole: Clause, cut: Cut) -> tuple[Clause, Clause]:
     """The two parts of a clause; those of a cut at the end of a sentence are sentences of their own."""
     if not cut.marks.strip() and ends_sentence(cut.left):
-        return Clause(cut.left, whole.starts_inside), whole._replace(text=cut.right, starts_inside=False)
+        return Clause(cut.left, whole.starts_inside), whole._replace(
+            text=cut.right, starts_inside=False
+        )
     closing = whole.closing or closing_mark(whole.text)
     return (
         Clause(cut.left, whole.starts_inside, ends_inside=True, closing=closing),

@@ -1,7 +1,7 @@
 """The translator: lines in, lines out, in the same number and order."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, islice, repeat
@@ -186,7 +186,7 @@ class Translator:
                 batch_tokens=self.decoding.batch_tokens,
             )
         translations = [
-            self.pipeline.restore(prepared, [hypotheses[part] for part in prepared.parts])
+            self.pipeline.restore(prepared, self._found(prepared, hypotheses))
             for prepared in prepared_texts
         ]
         if explainer is None:
@@ -198,6 +198,15 @@ class Translator:
             replace(translation, details=details_of(self.pipeline, prepared, explained))
             for prepared, translation in zip(prepared_texts, translations, strict=True)
         ]
+
+    def _found(
+        self, prepared: PreparedLine, hypotheses: Mapping[Request, list[Hypothesis]]
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each part of a line."""
+        found = [hypotheses[part] for part in prepared.parts]
+        if self.pipeline.keeps_text and self.decoding.num_best > 1:
+            return self.pipeline.without_short_rivals(prepared, found)
+        return found
 
     def _keep_text(
         self, texts: list[PreparedLine], hypotheses: dict[Request, list[Hypothesis]]

@@ -5,6 +5,7 @@ from pathlib import PurePath
 
 from transformer_cli.decoding import Translator
 from transformer_cli.documents import ModelTranslator, read_document, translate_document
+from transformer_cli.documents.document_translation import TranslatedDocument
 from transformer_cli.documents.formats import FORMATS, Format, format_named, format_of
 from transformer_cli.documents.reading_options import ReadingOptions
 from transformer_cli.documents.segments import Document, plain_text
@@ -35,24 +36,24 @@ def available_formats() -> list[Format]:
     return found
 
 
-def translated_html(translator: Translator, text: str) -> str:
+def translated_html(translator: Translator, text: str) -> TranslatedDocument:
     """HTML, or a part of it, with its texts translated and its tags moved with their words.
 
     Raises:
         DataError: it cannot be read.
     """
     document = read_document(text.encode(), format_named("html"))
-    return translate_document(document, ModelTranslator.of(translator)).data.decode()
+    return translate_document(document, ModelTranslator.of(translator))
 
 
-def translated_xml(translator: Translator, text: str, rules: TagRules) -> str:
+def translated_xml(translator: Translator, text: str, rules: TagRules) -> TranslatedDocument:
     """XML, or a part of it, with its texts translated and its tags moved with their words.
 
     Raises:
         DataError: it cannot be read.
     """
     document = read_tagged_xml(text, rules)
-    return translate_document(document, ModelTranslator.of(translator)).data.decode()
+    return translate_document(document, ModelTranslator.of(translator))
 
 
 def opened_document(name: str, data: bytes, columns: str = "") -> Document:

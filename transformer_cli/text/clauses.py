@@ -16,6 +16,7 @@ _MARKS = tuple(
         r"(,\s+|[\uff0c\u3001])",
     )
 )
+_INNER_END = re.compile(r"(?:[.!?][)\]]|\u2026|\.\.\.)(\s+)(?=\w)")
 _BETWEEN_WORDS = re.compile(r"(\s+)")
 _CONJUNCTIONS = {
     "de": "und aber oder weil denn dass wenn während",
@@ -39,6 +40,20 @@ class Cut(NamedTuple):
     marks: str
     """Marks and white space between the two; the marks that end a sentence stay with the left part."""
     right: str
+
+
+def cut_after_sentence(text: str) -> Cut | None:
+    """The text after its first inner sentence, which a bracket or an ellipsis ends and a capital letter follows; else None.
+
+    The division into sentences does not end a sentence there: "(It is late.) We go." A single word before the cut, as in
+    "Well... We go.", is no sentence.
+    """
+    for match in _INNER_END.finditer(text):
+        start, end = match.span(1)
+        cut = Cut(text[:start], text[start:end], text[end:])
+        if cut.right[:1].isupper() and len(cut.left.split()) > 1 and _has_word(cut.left):
+            return cut
+    return None
 
 
 def cut_in_two(text: str, share: float, language: str, *, anywhere: bool = False) -> Cut | None:

@@ -28,3 +28,6 @@ class SeenLengths(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Plain values, for state.json."""
         return self._asdict()
+
+
+UNKNOWN_LENGTHS = SeenLengths()

@@ -99,6 +99,7 @@ class DeepLApi:
                         "detected_source_language": deepl_code(language),
                         "text": one.text,
                         "billed_characters": len(text),
+                        **({"untranslated": True} if one.is_untranslated else {}),
                     }
                     for one, (text, language) in zip(translated, placed, strict=True)
                 ]
