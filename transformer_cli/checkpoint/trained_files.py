@@ -131,11 +131,10 @@ def seen_lengths_of(checkpoint: Checkpoint, config: Config) -> SeenLengths:
     ratio = _SMALLEST_RATIO if all(map(has_spaces, languages)) else None
     if IMPORTED in state.values:
         return SeenLengths(None, ratio)
-    validation = state.values.get("validation") or {}
-    num_sentences, num_tokens = (
-        validation.get(name) for name in ("num_sentences", "num_target_tokens")
-    )
-    if not num_sentences or not num_tokens:
+    validation = state.values.get("validation")
+    figures = validation if isinstance(validation, dict) else {}
+    num_sentences, num_tokens = map(figures.get, ("num_sentences", "num_target_tokens"))
+    if not isinstance(num_sentences, int) or not isinstance(num_tokens, int) or num_sentences < 1:
         return SeenLengths(None, ratio)
     return SeenLengths(math.ceil(_LONGEST_IN_MEANS * num_tokens / num_sentences), ratio)
 

@@ -20,6 +20,7 @@ def lengths_seen_in(train: EncodedCorpus, config: Config) -> SeenLengths:
     is_long = sources >= FEWEST_TOKENS
     ratio = None
     if is_long.any():
-        ratio = round(float(np.quantile(targets[is_long] / sources[is_long], _RARE)), 4)
+        ratios = targets[is_long] / sources[is_long]
+        ratio = round(float(np.quantile(ratios, _RARE, method="lower")), 4)
     # The length of a real sentence, not a value between two.
     return SeenLengths(int(np.quantile(sources, 1 - _RARE, method="higher")), ratio)

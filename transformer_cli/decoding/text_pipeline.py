@@ -193,20 +193,26 @@ class TextPipeline:
             return prepared
         long = [number for number, part in enumerate(prepared.parts) if len(part.ids) > longest]
         for number in reversed(long):
-            prepared = self._with_clauses(prepared, number, math.ceil(longest * _ORDINARY_SHARE))
+            prepared = self._with_clauses(
+                prepared, number, max(1, math.ceil(longest * _ORDINARY_SHARE))
+            )
         return prepared
 
     def _with_clauses(self, prepared: PreparedLine, number: int, most: int) -> PreparedLine:
         """The line in which a part, and each clause of it that has more tokens, is divided."""
-        num_tokens = len(prepared.parts[number].ids)
-        if num_tokens <= most:
-            return prepared
-        share = 1 / math.ceil(num_tokens / most)
-        cut = cut_in_two(prepared.clauses[number].text, share, self.languages.source)
-        if cut is None:
-            return prepared
-        divided = self._divided(prepared, number, cut)
-        return self._with_clauses(self._with_clauses(divided, number + 1, most), number, most)
+        end = number + 1
+        while number < end:
+            num_tokens = len(prepared.parts[number].ids)
+            cut = None
+            if num_tokens > most:
+                share = 1 / math.ceil(num_tokens / most)
+                cut = cut_in_two(prepared.clauses[number].text, share, self.languages.source)
+            if cut is None:
+                number += 1
+            else:
+                prepared = self._divided(prepared, number, cut)
+                end += 1
+        return prepared
 
     def lost_parts(
         self, prepared: PreparedLine, hypotheses: Mapping[Request, Sequence[Hypothesis]]
