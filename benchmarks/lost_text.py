@@ -7,7 +7,7 @@ Short sentences of the validation split that the run translates as their referen
 clauses with commas, conjunctions or semicolons, headings with a dash, marks at the beginning, sentences in brackets. A
 word of a reference that is missing in the translation of the whole is lost, because the run translates it right alone. The
 count stands before (decoding.keep_text=false) and after. For ordinary sentences, the last rows tell how often the guard
-acts, and how much time it takes: the two settings take turns, and each has its fastest turn.
+acts, and how much CPU time it takes: the two settings take turns, and each has its fastest turn.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from itertools import islice
 from pathlib import Path
 
 from transformer_cli.decoding import Translation, Translator
+from transformer_cli.evaluation.metrics import score_corpus
 from transformer_cli.inference import load_run
 from transformer_cli.text.seen_lengths import SeenLengths
 
@@ -90,9 +91,9 @@ def row(translator: Translator, clauses: Sequence[Pair], kind: str) -> list[str]
 
 
 def seconds(translator: Translator, sources: Sequence[str]) -> float:
-    started_at = time.perf_counter()
+    started_at = time.process_time()
     texts_of(translator, sources)
-    return time.perf_counter() - started_at
+    return time.process_time() - started_at
 
 
 def main() -> None:
@@ -140,15 +141,21 @@ def main() -> None:
         lost, divided, kept, number = after
         sys.stdout.write(f"{kind:<24}{before:>12}{lost:>12}{divided:>9}{kept:>6}{number:>7}\n")
     sources = [source for source, _ in pairs]
-    translations = texts_of(guarded, sources)
+    translations, before = texts_of(guarded, sources), texts_of(plain, sources)
+    references = [target for _, target in pairs]
+    bleu = [
+        score_corpus([each.text for each in side], references, ["bleu"])[0].value
+        for side in (before, translations)
+    ]
     sys.stdout.write(
         f"\nordinary sentences: {len(sources)}, of which divided {sum(each.is_divided for each in translations)}, "
         f"kept {sum(each.is_untranslated for each in translations)}\n"
     )
+    sys.stdout.write(f"BLEU: {bleu[0]:.2f} before, {bleu[1]:.2f} after\n")
     turns = [(seconds(plain, sources), seconds(guarded, sources)) for _ in range(given.turns)]
     without, with_guard = (min(side) for side in zip(*turns, strict=True))
     sys.stdout.write(
-        f"seconds: {without:.2f} before, {with_guard:.2f} after ({with_guard / without - 1:+.1%})\n"
+        f"CPU seconds: {without:.2f} before, {with_guard:.2f} after ({with_guard / without - 1:+.1%})\n"
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from transformer_cli.documents.xml.tagged_xml import TagRules
+from transformer_cli.serving.sentences.sentence_details import DetailedSentence
 from transformer_cli.serving.text_translation import TextOptions, TranslatedText, translate_texts
 
 from ..decoding.stub_translators import silent_about, stub_translator
@@ -45,6 +46,21 @@ def test_deepl_gets_it_beside_the_text(client: TestClient) -> None:
     [first, second] = client.post("/v2/translate", json=values).json()["translations"]
     assert (first["text"], first["untranslated"]) == ("the mute sleeps.", True)
     assert (second["text"], "untranslated" in second) == ("THE TRAIN WAITS.", False)
+
+
+def test_the_answer_for_a_file_says_it(client: TestClient) -> None:
+    for text, is_said in ((b"the mute sleeps.\n", True), (b"the train waits.\n", False)):
+        values = {"data": {"source": "en", "target": "it"}, "files": {"file": ("a.txt", text)}}
+        answer = client.post("/translate_file", **values).json()  # type: ignore[arg-type]
+        assert ("untranslated" in answer) == is_said
+        path = answer["translatedFileUrl"].split("/", 3)[3]
+        assert client.get(f"/{path}").content.lower() == text
+
+
+def test_a_sentence_with_its_words_says_it() -> None:
+    sentence = DetailedSentence("a", "a", (), None, ())
+    assert "untranslated" not in sentence.as_json(0, 0)
+    assert sentence._replace(is_untranslated=True).as_json(0, 0)["untranslated"] is True
 
 
 @pytest.mark.parametrize("options", [TextOptions(is_html=True), TextOptions(tag_rules=TagRules())])

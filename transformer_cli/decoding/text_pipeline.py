@@ -53,7 +53,7 @@ _NARROW_MARKS = {"\uff0c": ", ", "\u3001": ", ", "\uff1b": "; ", "\uff1a": ": "}
 # A sentence that is longer than those of the training is divided into parts of an ordinary length, if it can be.
 _ORDINARY_SHARE = 0.5
 # A translation loses text if it is shorter than this share of nearly all translations of the training.
-_FAR_TOO_SHORT = 0.75
+_FAR_TOO_SHORT = 0.7
 _FEWEST_WORD_TOKENS = 4
 
 
