@@ -22,6 +22,7 @@ from transformer_cli.config.overridable import Command, commands_that_take, over
 from transformer_cli.decoding import ExplainingEngine, SpecialIds, TextPipeline, Translator
 from transformer_cli.errors import ConfigError
 from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.text.seen_lengths import UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.text.spelling.known_spellings import KnownSpellings
 
 if TYPE_CHECKING:  # a translation with another library does not wait for the import of PyTorch
@@ -197,7 +198,9 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
     if alone and config.decoding.engine == "ctranslate2":
         from transformer_cli.decoding.engines.ctranslate2_loading import load_ctranslate2_engine
 
-        pipeline = _pipeline(files.source_tokenizer, files.target_tokenizer, config)
+        pipeline = _pipeline(
+            files.source_tokenizer, files.target_tokenizer, config, seen=files.seen
+        )
         pytorch = functools.cache(functools.partial(_pytorch_engine, files, config))
         engine = load_ctranslate2_engine(files, config, pipeline, pytorch)
         return _Loaded(files, Translator(pipeline, engine, config.decoding), engine.describe())
@@ -208,7 +211,7 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
     trained = load_weights(files)
     machine = prepare_machine(config.runtime)
     tokenizers = trained.source_tokenizer, trained.target_tokenizer
-    translator = build_translator(trained.model, *tokenizers, config, machine)
+    translator = build_translator(trained.model, *tokenizers, config, machine, seen=files.seen)
     described = f"PyTorch on {machine.describe()}"
     if alone and isinstance(translator.engine, PyTorchEngine):
         prepared = translator.engine.prepared()
@@ -236,6 +239,7 @@ def build_translator(
     machine: "Machine",
     *,
     decoding: DecodingConfig | None = None,
+    seen: SeenLengths = UNKNOWN_LENGTHS,
 ) -> Translator:
     """The translator of a model in memory, with the PyTorch engine.
 
@@ -245,10 +249,11 @@ def build_translator(
         config: the one that the model was trained with.
         machine: device and precision.
         decoding: the beam and the limits; None: those of the config.
+        seen: the lengths of the texts of its training.
     """
     from transformer_cli.decoding.engines import PyTorchEngine
 
-    pipeline = _pipeline(source_tokenizer, target_tokenizer, config, decoding=decoding)
+    pipeline = _pipeline(source_tokenizer, target_tokenizer, config, decoding=decoding, seen=seen)
     shared = SpecialIds.of(target_tokenizer), SequenceFormat.of(config.data), machine
     of_target = target_tokenizer.byte_pieces, target_tokenizer.continuing_ids
     engine = PyTorchEngine(
@@ -263,6 +268,7 @@ def _pipeline(
     config: Config,
     *,
     decoding: DecodingConfig | None = None,
+    seen: SeenLengths = UNKNOWN_LENGTHS,
 ) -> TextPipeline:
     decoding = decoding or config.decoding
     # The symbols of the synthetic tasks are no language.
@@ -275,6 +281,8 @@ def _pipeline(
         max_length=config.model.max_length,
         splits_sentences=decoding.split_sentences and is_language,
         spellings=KnownSpellings(source_tokenizer) if reads_known_spellings else None,
+        keeps_text=decoding.keep_text and is_language,
+        seen=seen,
     )
 
 

@@ -31,6 +31,7 @@ from transformer_cli.checkpoint.averages import (
 )
 from transformer_cli.checkpoint.listing import AVERAGE, list_averages
 from transformer_cli.errors import DataError
+from transformer_cli.text.seen_lengths import SeenLengths
 
 from ..experiments import manifest_of
 from .models import Parts, logits, parts
@@ -80,6 +81,17 @@ def average_of(
     validation = None if score is None else {"step": step, "value": score, "loss": 1.0}
     mean = mean_of_checkpoints(saved)
     return write_average(final, saved, mean, validation=validation, rival=rival)
+
+
+def test_an_average_has_seen_what_its_checkpoints_have_seen(tmp_path: Path) -> None:
+    seen = {"longest": 21, "smallest_ratio": 0.6}
+    config, source, target, model = parts()
+    files = portable_files(config, source, target)
+    state = {"validation": {}, "seen_lengths": seen}
+    snapshot = Snapshot(10, model.state_dict(), {}, state, files)
+    saved = open_checkpoint(Checkpoints(tmp_path, METRIC).save(snapshot))
+    for one in (load_trained(saved.folder), load_trained(average_of([saved]).folder)):
+        assert one.seen == SeenLengths(21, 0.6)
 
 
 def test_the_average_translates_with_the_mean_of_the_weights(tmp_path: Path) -> None:

@@ -277,7 +277,9 @@ def test_the_json_has_tokens_and_attention_only_if_they_are_asked_for(
     plain, aligned, detailed, attended = (
         answer(), answer(alignment=True), answer(details=True), answer(attention=True)
     )  # fmt: skip
-    assert {*plain} == {"source", "translation", "score", "alternatives", "unknown_words"}
+    assert {*plain} == {
+        "source", "translation", "score", "alternatives", "unknown_words", "divided", "untranslated"
+    }  # fmt: skip
     assert {*aligned} - {*plain} == {"alignment", "confidence"}
     assert {*detailed} - {*plain} == {*attended} - {*plain} == {"alignment", "confidence", "parts"}
     [part] = attended["parts"]

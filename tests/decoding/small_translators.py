@@ -61,6 +61,8 @@ def translator(
     machine: Machine = CPU,
     **decoding: object,
 ) -> Translator:
+    """Without the guard of `decoding.keep_text`: random models write what has nothing to do with the source."""
     model = model or random_model(tokenizer)
-    config = config_of(model, DecodingConfig.model_validate(decoding), data)
+    settings = DecodingConfig.model_validate({"keep_text": False, **decoding})
+    config = config_of(model, settings, data)
     return build_translator(model, tokenizer, tokenizer, config, machine)

@@ -127,7 +127,20 @@ def test_scores_are_of_decoded_text_against_the_references_as_they_are(
     report = validate(of, pairs, scores=names)
     texts = [translation.text for translation in of.translate([pair.source for pair in pairs])]
     references = [pair.target for pair in pairs]
-    assert report.scores == score_corpus(texts, references, names, target_language="it")
+    of_texts = score_corpus(texts, references, names, target_language="it")
+    assert report.scores == [
+        score._replace(signature=f"{score.signature}|keep_text:yes") for score in of_texts
+    ]
+
+
+def test_the_signature_says_whether_the_guard_of_the_text_was_on(
+    tokenizers: tuple[Tokenizer, Tokenizer],
+) -> None:
+    for is_on, said in ((True, "yes"), (False, "no")):
+        of = translator(tokenizers, keep_text=is_on)
+        for with_intervals in (True, False):
+            report = validate(of, PAIRS, scores=["bleu"], with_intervals=with_intervals)
+            assert report.scores[0].signature.endswith(f"|keep_text:{said}")
 
 
 def test_details_do_not_change_the_scores(tokenizers: tuple[Tokenizer, Tokenizer]) -> None:

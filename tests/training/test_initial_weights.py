@@ -16,6 +16,8 @@ from transformer_cli import Config, load_config, train
 from transformer_cli.checkpoint import load_trained, open_checkpoint, run_folder
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.config.loading import check_settings
+from transformer_cli.data.batches.encoded import EncodedCorpus
+from transformer_cli.data.seen_lengths import lengths_seen_in
 from transformer_cli.errors import ConfigError, DataError, MissingInputError, StorageError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.text import train_tokenizer
@@ -368,6 +370,19 @@ def test_a_damaged_record_of_the_origin_is_refused(
     forge(tmp_path / "copy", "state.json", json.dumps(state).encode())
     with pytest.raises(DataError, match=re.escape(problem)):
         checked_origin(open_checkpoint(tmp_path / "copy"))
+
+
+def test_a_fine_tuned_run_records_the_lengths_that_both_runs_have_seen() -> None:
+    train(fine_tuned("lengths", {}))
+    old, new = (load_trained(Path("runs") / name) for name in ("old", "lengths"))
+    of_data = []
+    for name in ("old", "lengths"):
+        corpus = EncodedCorpus.open(Path("runs") / name / "data" / "train.arrow")
+        of_data.append(lengths_seen_in(corpus, new.config))
+    assert old.seen == of_data[0]
+    assert old.seen.longest is not None
+    assert new.seen == of_data[0].joined(of_data[1])
+    assert "seen_lengths" in new.checkpoint.state()
 
 
 def test_other_languages_are_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -22,6 +22,7 @@ from transformer_cli.errors import DataError
 from transformer_cli.storage import REAL, Content, FileSystem, remove, write_folder
 from transformer_cli.storage.manifest import FORMAT_VERSION, encode_json
 from transformer_cli.storage.tensors import require_finite, tensors_content
+from transformer_cli.text.seen_lengths import SEEN_LENGTHS
 
 MAX_COPIED_BYTES = 100 << 20
 """The largest tokenizer or config that is copied from a checkpoint to an average."""
@@ -89,6 +90,8 @@ def write_average(
         "average": {"steps": sorted(checkpoint.step for checkpoint in checkpoints)},
         "validation": dict(validation or {}),
     }
+    if SEEN_LENGTHS in (known := newest.state()):
+        state[SEEN_LENGTHS] = known[SEEN_LENGTHS]
     if rival is not None:
         state["average"]["rival"] = dict(rival)
     copied = {

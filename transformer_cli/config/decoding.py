@@ -117,6 +117,8 @@ class DecodingConfig(Section):
     """Indentation, list marks, quote marks of e-mails, the columns of a table, and cells without a word stay as they are, and only the text between them is translated; false: the model reads the whole line. The sequences of data.source sequences are always read whole."""
     known_spellings: Switch = True
     """The model reads several spaces as one, and a word that is not in its vocabulary as one that differs only in capital letters, accents or typographic marks, such as "THE" or "citta"; false: such a word is unknown. Subwords know every word. The sequences of data.source sequences are never changed."""
+    keep_text: Switch = True
+    """No text disappears: a sentence with more tokens than 99 % of those of the training is translated clause by clause; one whose translation has no word, or is far shorter than all of the training, too; what still loses text stays as it is and is named. false: the translation is written as the model gives it. It has no effect on the sequences of data.source sequences."""
     allow_unknown: Switch = True
     """A translation may contain [UNK], which shows that a word is missing; false: the best other token is used."""
     batch_tokens: Count = 4096

@@ -37,6 +37,13 @@ OVERRIDABLE: dict[str, tuple[Command, ...]] = {
         "validate --source",
         "benchmark --decode",
     ),
+    "decoding.keep_text": (
+        "translate",
+        "serve",
+        "validate",
+        "validate --source",
+        "benchmark --decode",
+    ),
     "decoding.num_best": ("translate", "explain"),
     "decoding.batch_tokens": (
         "translate",

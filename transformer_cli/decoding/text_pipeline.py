@@ -1,8 +1,10 @@
 """The text pipeline: a line to the token ids that an engine reads, and hypotheses back to a line."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TypeVar
 
 from transformer_cli.config import DataConfig, Direction, SequencesData
 from transformer_cli.decoding.alternatives import Alternative as Alternative
@@ -18,11 +20,20 @@ from transformer_cli.decoding.glossary import (
     texts_of_slots,
     with_terms,
 )
+from transformer_cli.decoding.real_text.sentence_form import (
+    as_inner_part,
+    closing_mark,
+    ends_sentence,
+    without_closing_mark,
+)
+from transformer_cli.decoding.translation import Clause
 from transformer_cli.decoding.translation import PreparedLine as PreparedLine
 from transformer_cli.decoding.translation import Translation as Translation
 from transformer_cli.errors import DataError, UsageError
 from transformer_cli.escaping import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.text.clauses import Cut, cut_after_sentence, cut_in_two
+from transformer_cli.text.languages import has_spaces, primary_language
 from transformer_cli.text.long_lines import split_line
 from transformer_cli.text.normalization import (
     is_blank,
@@ -31,6 +42,7 @@ from transformer_cli.text.normalization import (
     normalize_invisible,
     reads_without_invisible,
 )
+from transformer_cli.text.seen_lengths import FEWEST_TOKENS, UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
 from transformer_cli.text.spelling.known_spellings import KnownSpellings
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
@@ -39,7 +51,16 @@ from transformer_cli.text.word_split import APOSTROPHES
 # Every character that some program takes for the end of a line.
 LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
+Item = TypeVar("Item")
+
 _LETTER = "a"
+_WIDE_MARKS = str.maketrans({",": "\uff0c", ";": "\uff1b", ":": "\uff1a"})
+_NARROW_MARKS = {"\uff0c": ", ", "\u3001": ", ", "\uff1b": "; ", "\uff1a": ": "}
+# A sentence that is longer than those of the training is divided into parts of an ordinary length, if it can be.
+_ORDINARY_SHARE = 0.5
+# A translation loses text if it is shorter than this share of nearly all translations of the training.
+_FAR_TOO_SHORT = 0.7
+_FEWEST_WORD_TOKENS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +88,10 @@ class TextPipeline:
     """The terms that translations must contain."""
     replacement: UnknownReplacement | None = None
     """What replaces [UNK] in translations whose hypotheses are explained; None: [UNK] stays."""
+    keeps_text: bool = False
+    """Whether a sentence is divided, or stays as it is, where its translation would lose text (`decoding.keep_text`)."""
+    seen: SeenLengths = UNKNOWN_LENGTHS
+    """The lengths of the texts that the model was trained on."""
 
     def with_glossary(self, glossary: Glossary) -> "TextPipeline":
         """The pipeline whose translations contain the terms of a glossary; see `Translator.with_glossary`."""
@@ -156,7 +181,160 @@ class TextPipeline:
             texts=tuple(texts),
             read=text,
             terms=terms,
+            clauses=tuple(map(Clause, spelled)),
         )
+
+    def in_clauses(self, prepared: PreparedLine) -> PreparedLine:
+        """The line with each sentence divided at its clauses that is longer than those of the training.
+
+        A sentence inside brackets, or before an ellipsis, is divided from the one behind it, too. A sentence without a
+        place for a division stays whole; so do all where `keeps_text` is false. Where it is not known how long the
+        sentences of the training were, none is too long.
+        """
+        if not self.keeps_text:
+            return prepared
+        for number in reversed(range(len(prepared.parts))):
+            place = number
+            while (cut := cut_after_sentence(prepared.clauses[place].text)) is not None:
+                prepared = self._divided(prepared, place, cut)
+                place += 1
+        longest = self.seen.longest
+        if longest is None:
+            return prepared
+        long = [number for number, part in enumerate(prepared.parts) if len(part.ids) > longest]
+        for number in reversed(long):
+            prepared = self._with_clauses(
+                prepared, number, max(1, math.ceil(longest * _ORDINARY_SHARE))
+            )
+        return prepared
+
+    def _with_clauses(self, prepared: PreparedLine, number: int, most: int) -> PreparedLine:
+        """The line in which a part, and each clause of it that has more tokens, is divided."""
+        end = number + 1
+        while number < end:
+            num_tokens = len(prepared.parts[number].ids)
+            cut = None
+            if num_tokens > most:
+                share = 1 / math.ceil(num_tokens / most)
+                cut = cut_in_two(prepared.clauses[number].text, share, self.languages.source)
+            if cut is None:
+                number += 1
+            else:
+                prepared = self._divided(prepared, number, cut)
+                end += 1
+        return prepared
+
+    def lost_parts(
+        self, prepared: PreparedLine, hypotheses: Mapping[Request, Sequence[Hypothesis]]
+    ) -> list[int]:
+        """The numbers of the parts whose best hypotheses lose text, without those that are kept as they are."""
+        return [
+            number
+            for number, part in enumerate(prepared.parts)
+            if number not in prepared.kept
+            and self._loses_text(prepared.texts[number], part, hypotheses[part][:1])
+        ]
+
+    def without_short_rivals(
+        self, prepared: PreparedLine, hypotheses: Sequence[Sequence[Hypothesis]]
+    ) -> list[list[Hypothesis]]:
+        """The best hypothesis of each part, and those others that lose no text."""
+        of_parts = zip(prepared.texts, prepared.parts, hypotheses, strict=True)
+        return [
+            [
+                *of_part[:1],
+                *(each for each in of_part[1:] if not self._loses_text(text, request, [each])),
+            ]
+            for text, request, of_part in of_parts
+        ]
+
+    def divided(self, prepared: PreparedLine, numbers: Collection[int]) -> PreparedLine:
+        """The line in which each of these parts is divided in two; one that cannot be divided is kept as it is."""
+        for number in sorted(numbers, reverse=True):
+            text, language = prepared.clauses[number].text, self.languages.source
+            cut = cut_in_two(text, 0.5, language, anywhere=True)
+            if cut is None:
+                prepared = replace(prepared, kept=prepared.kept | {number})
+            else:
+                prepared = self._divided(prepared, number, cut)
+        return prepared
+
+    def _divided(self, prepared: PreparedLine, number: int, cut: Cut) -> PreparedLine:
+        """The line in which a part is divided in two."""
+        clause, request = prepared.clauses[number], prepared.parts[number]
+        clauses = _clauses(clause, cut)
+        texts = [self._respelled(each.text) for each in clauses]
+        terms = [self.required_terms(each.text) for each in clauses]
+        ids = [
+            self.source_ids(text + each.closing)[: self.max_length]
+            for text, each in zip(texts, clauses, strict=True)
+        ]
+        # Without sampling all seeds are 0.
+        seeds = [request.seed and (request.seed + place) % 2**63 for place in (0, 1)]
+        requests = [
+            with_terms(Request(ids[0], request.prefix, seed=seeds[0]), terms[0]),
+            with_terms(Request(ids[1], seed=seeds[1]), terms[1]),
+        ]
+
+        gaps = prepared.gaps[number], self._gap_with_marks(cut.marks)
+        return replace(
+            prepared,
+            parts=_with_two(prepared.parts, number, requests),
+            gaps=_with_two(prepared.gaps, number, gaps),
+            texts=_with_two(prepared.texts, number, texts),
+            terms=_with_two(prepared.terms, number, terms),
+            clauses=_with_two(prepared.clauses, number, clauses),
+            kept=frozenset(each + (each > number) for each in prepared.kept),
+        )
+
+    def _respelled(self, text: str) -> str:
+        return text if self.spellings is None else self.spellings.respelled(text)
+
+    def _gap_with_marks(self, marks: str) -> str:
+        """What stands between the translations of two clauses: the same marks, as the target language writes them."""
+        mark = marks.strip()
+        if not mark:
+            return self._gap(marks or "")
+        if mark in _NARROW_MARKS:
+            return _NARROW_MARKS[mark] if has_spaces(self.languages.target) else mark
+        is_pause = mark in (",", ";", ":")
+        if is_pause and primary_language(self.languages.target) in ("zh", "ja", "yue"):
+            return mark.translate(_WIDE_MARKS)
+        return marks.translate(LINE_BREAKS)
+
+    def _loses_text(self, text: str, request: Request, best: Sequence[Hypothesis]) -> bool:
+        """Whether a translation is surely no translation of the whole text.
+
+        That is a translation without a word of a text with words; or one that is far shorter than those that the model was
+        trained to write. A translation whose beginning is forced is what the caller wants.
+
+        Args:
+            text: of the part.
+            request: of the part.
+            best: its best hypothesis; nothing if the search found none.
+        """
+        if request.prefix:
+            return False
+        ids = best[0].ids if best else ()
+        if not any(map(self._is_word_of_target, ids)):
+            return any(map(str.isalnum, text))
+        ratio, num_tokens = self.seen.smallest_ratio, len(request.ids)
+        if ratio is None or num_tokens < FEWEST_TOKENS:
+            return False
+        ratio *= _FAR_TOO_SHORT
+        if len(ids) >= ratio * num_tokens:
+            return False
+        # Rows of marks, such as !!!!!!, may become one mark.
+        entries, end = self.source_tokenizer.entries, self.source_tokenizer.eos_id
+        num_words = sum(_is_word(entries[index]) for index in request.ids if index != end)
+        return num_words >= max(_FEWEST_WORD_TOKENS, sum(map(self._is_word_of_target, ids)) / ratio)
+
+    def _is_word_of_target(self, index: int) -> bool:
+        """Whether a token has a letter or digit; [UNK] stands for a word."""
+        tokenizer = self.target_tokenizer
+        if index in (tokenizer.eos_id, tokenizer.pad_id, tokenizer.sos_id):
+            return False
+        return _is_word(tokenizer.entries[index])
 
     def required_terms(self, text: str) -> tuple[RequiredTerm, ...]:
         """What the glossary requires of the translation of a normalised text; nothing without a glossary."""
@@ -175,6 +353,8 @@ class TextPipeline:
             return Translation(prepared.line, "", 0.0, ())
         of_parts = zip(prepared.texts, prepared.parts, prepared.terms, hypotheses, strict=True)
         texts = [self._texts(*part) for part in of_parts]
+        if self.keeps_text:
+            texts = self._without_loss(prepared, texts)
         alternatives = join_alternatives(texts, prepared.gaps)
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
@@ -191,7 +371,28 @@ class TextPipeline:
             num_words,
             terms=tuple(chain.from_iterable(applied)),
             is_cut=prepared.is_cut,
+            is_divided=any(each.starts_inside or each.ends_inside for each in prepared.clauses),
+            is_untranslated=bool(prepared.kept),
         )
+
+    def _without_loss(
+        self, prepared: PreparedLine, texts: Sequence[list[Alternative]]
+    ) -> list[list[Alternative]]:
+        """The texts of the parts: those of clauses in the form of clauses, and those that are kept as they were given."""
+        if len(prepared.kept) == len(prepared.parts):
+            line = prepared.line.rstrip("\r\n").translate(LINE_BREAKS)
+            return [[Alternative(line, 0.0)], *([Alternative("", 0.0)] for _ in texts[1:])]
+        num_best = max(map(len, texts))
+        language = primary_language(self.languages.target)
+        finished = []
+        for number, (clause, of_part) in enumerate(zip(prepared.clauses, texts, strict=True)):
+            if number in prepared.kept:
+                finished.append([Alternative(clause.text, 0.0)] * num_best)
+            elif clause.starts_inside or clause.ends_inside:
+                finished.append([_in_form_of(clause, each, language) for each in of_part])
+            else:
+                finished.append(of_part)
+        return finished
 
     @property
     def removes_invisible(self) -> bool:
@@ -321,3 +522,35 @@ class TextPipeline:
         for text, hypothesis in zip(texts, hypotheses, strict=True):
             best.setdefault(text.translate(LINE_BREAKS), hypothesis.score)
         return [Alternative(text, score) for text, score in best.items()]
+
+
+def _with_two(items: tuple[Item, ...], place: int, two: Sequence[Item]) -> tuple[Item, ...]:
+    """The items, with two in the place of one."""
+    return (*items[:place], *two, *items[place + 1 :])
+
+
+def _is_word(entry: str) -> bool:
+    return any(map(str.isalnum, entry))
+
+
+def _clauses(whole: Clause, cut: Cut) -> tuple[Clause, Clause]:
+    """The two parts of a clause; those of a cut at the end of a sentence are sentences of their own."""
+    if not cut.marks.strip() and ends_sentence(cut.left):
+        return Clause(cut.left, whole.starts_inside), whole._replace(
+            text=cut.right, starts_inside=False
+        )
+    closing = whole.closing or closing_mark(whole.text)
+    return (
+        Clause(cut.left, whole.starts_inside, ends_inside=True, closing=closing),
+        whole._replace(text=cut.right, starts_inside=True),
+    )
+
+
+def _in_form_of(clause: Clause, translated: Alternative, target_language: str) -> Alternative:
+    """The translation of a clause without the capital letter and the full stop of a sentence."""
+    text = translated.text
+    if clause.ends_inside:
+        text = without_closing_mark(text)
+    if clause.starts_inside:
+        text = as_inner_part(text, clause.text, target_language=target_language)
+    return translated._replace(text=text)

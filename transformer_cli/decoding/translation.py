@@ -1,6 +1,7 @@
 """A line before its translation, as token ids, and after it, as text."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from transformer_cli.decoding.alternatives import Alternative
 from transformer_cli.decoding.details.line_details import LineDetails
@@ -33,11 +34,29 @@ class Translation:
     """Whether a sentence stands here as in the source, because the model lost protected spans of it."""
     is_in_pieces: bool = False
     """Whether a sentence was translated in several pieces, around protected spans that the model cannot place itself."""
+    is_divided: bool = False
+    """Whether a sentence was translated clause by clause, because it is longer than those of the training, or because its
+    translation as a whole lost text."""
+    is_untranslated: bool = False
+    """Whether a sentence or clause stands here as in the source, because its translation was empty or far too short."""
 
     @property
     def confidence(self) -> float | None:
         """The geometric mean of the probabilities of its tokens, 0 to 1; None without details, and for a blank line."""
         return self.details.confidence if self.details is not None else None
+
+
+class Clause(NamedTuple):
+    """A part of a line as it was given, and its place in its sentence."""
+
+    text: str
+    """Normalised, in the spelling of the line."""
+    starts_inside: bool = False
+    """Whether words of the same sentence stand before it."""
+    ends_inside: bool = False
+    """Whether words of the same sentence follow it."""
+    closing: str = ""
+    """The mark that ends the sentence, if words follow: the model reads it behind the clause, as it knows sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +69,8 @@ class PreparedLine:
     """What the engine translates, in order: none for a blank line, else its sentences. A sentence that is too long
     for the model has several parts."""
     gaps: tuple[str, ...] = ()
-    """For each part, the white space before its translation; empty for the first part."""
+    """For each part, the white space before its translation, with the marks between two clauses; empty for the first
+    part."""
     is_cut: bool = False
     """Whether a sentence was too long for the model."""
     unknown_words: tuple[str, ...] = ()
@@ -58,8 +78,12 @@ class PreparedLine:
     num_words: int = 0
     """As in `Translation`."""
     texts: tuple[str, ...] = ()
-    """The normalised text of each part; only white space stands between two of them."""
+    """The normalised text of each part; only white space stands between two of them, or marks between clauses."""
     read: str = ""
     """The whole line as the model reads it: normalised, and with unknown words in known spellings."""
     terms: tuple[tuple[RequiredTerm, ...], ...] = ()
     """For each part, what the glossary requires of its translation: nothing without a glossary."""
+    clauses: tuple[Clause, ...] = ()
+    """For each part, its text as it was given, and its place in its sentence."""
+    kept: frozenset[int] = frozenset()
+    """The numbers of the parts that stay as they were given, because their translations lose text."""

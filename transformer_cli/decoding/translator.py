@@ -1,7 +1,7 @@
 """The translator: lines in, lines out, in the same number and order."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, islice, repeat
@@ -176,6 +176,8 @@ class Translator:
         # Equal parts are translated once.
         parts = list(dict.fromkeys(part for text in prepared_texts for part in text.parts))
         hypotheses = dict(zip(parts, self._hypotheses(parts), strict=True))
+        if self.pipeline.keeps_text:
+            self._keep_text(prepared_texts, hypotheses)
         if self.pipeline.replacement is not None:
             hypotheses = with_explained_unknown(
                 self._explainer(),
@@ -184,20 +186,57 @@ class Translator:
                 batch_tokens=self.decoding.batch_tokens,
             )
         translations = [
-            self.pipeline.restore(prepared, [hypotheses[part] for part in prepared.parts])
+            self.pipeline.restore(prepared, self._found(prepared, hypotheses))
             for prepared in prepared_texts
         ]
         if explainer is None:
             return translations
-        best = {request: found[0] for request, found in hypotheses.items() if found}
+        used = {part for text in prepared_texts for part in text.parts}
+        best = {part: found[0] for part, found in hypotheses.items() if found and part in used}
         explained = explained_hypotheses(explainer, best, self.decoding.batch_tokens)
         return [
             replace(translation, details=details_of(self.pipeline, prepared, explained))
             for prepared, translation in zip(prepared_texts, translations, strict=True)
         ]
 
+    def _found(
+        self, prepared: PreparedLine, hypotheses: Mapping[Request, list[Hypothesis]]
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each part of a line."""
+        found = [hypotheses[part] for part in prepared.parts]
+        if self.pipeline.keeps_text and self.decoding.num_best > 1:
+            return self.pipeline.without_short_rivals(prepared, found)
+        return found
+
+    def _keep_text(
+        self, texts: list[PreparedLine], hypotheses: dict[Request, list[Hypothesis]]
+    ) -> None:
+        """Divide the parts whose translations lose text, and translate their halves, until no translation loses text.
+
+        A part that cannot be divided any more is kept as it is.
+
+        Args:
+            texts: get the divided parts.
+            hypotheses: of all parts; get those of the new parts.
+        """
+        waiting: Iterable[int] = range(len(texts))
+        while True:
+            lost = {
+                place: numbers
+                for place in waiting
+                if (numbers := self.pipeline.lost_parts(texts[place], hypotheses))
+            }
+            if not lost:
+                return
+            for place, numbers in lost.items():
+                texts[place] = self.pipeline.divided(texts[place], numbers)
+            parts = dict.fromkeys(part for place in lost for part in texts[place].parts)
+            new = [part for part in parts if part not in hypotheses]
+            hypotheses.update(zip(new, self._hypotheses(new) if new else [], strict=True))
+            waiting = lost
+
     def _prepared(self, text: PlacedText) -> PreparedLine:
-        prepared = self.pipeline.prepare(text.text, text.prefix)
+        prepared = self.pipeline.in_clauses(self.pipeline.prepare(text.text, text.prefix))
         sampling = self.decoding.sampling
         return seeded(prepared, sampling.seed, text.line, text.part) if sampling else prepared
 
@@ -223,7 +262,7 @@ class Translator:
         return partial(self.utility, self.pipeline.source_tokenizer.decode(part.ids))
 
     def _report(self, translations: Sequence[Translation], first_line: int) -> None:
-        """Warn of lines that were cut or partly copied, with their numbers."""
+        """Warn of lines that were cut, divided or partly left as they are, with their numbers."""
         numbered = list(enumerate(translations, first_line))
         if cut := [number for number, translation in numbered if translation.is_cut]:
             limit = self.pipeline.max_length
@@ -236,6 +275,16 @@ class Translator:
                 "%s: a sentence of more than %d tokens, which was translated in parts",
                 _lines(cut),
                 limit,
+            )
+        if longer := [number for number, each in numbered if each.is_divided]:
+            logger.warning(
+                "%s: a sentence was translated clause by clause, because it is longer than those of the training, or because "
+                "its translation lost text",
+                _lines(longer),
+            )
+        if lost := [number for number, each in numbered if each.is_untranslated]:
+            logger.warning(
+                "%s: a sentence was left as it is, because the model loses text of it", _lines(lost)
             )
         if copies := [number for number, each in numbered if each.is_partly_copied]:
             logger.warning(

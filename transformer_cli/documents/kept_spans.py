@@ -18,6 +18,8 @@ from transformer_cli.text.protected.spans import find_spans
 COPIED = "a sentence was left as it is, because the model loses the protected parts of it"
 IN_PIECES = "a sentence was translated in pieces around the parts that must stay, so read it again"
 CUT = "a sentence was too long for the model, and was translated in parts"
+DIVIDED = "a sentence was translated clause by clause, so that no text of it is lost"
+UNTRANSLATED = "a sentence was left as it is, because the model loses text of it"
 
 
 class CheckedAnswer(NamedTuple):
@@ -44,7 +46,7 @@ def with_kept_spans(
     texts = [piece.text for pieces in broken.values() for piece in pieces if piece.is_translated]
     asked_pieces = [AskedText(text) for text in dict.fromkeys(texts)]
     found = translator.translate(asked_pieces) if asked_pieces else []
-    of_pieces = {asked.text: answer.text for asked, answer in zip(asked_pieces, found, strict=True)}
+    of_pieces = {asked.text: answer for asked, answer in zip(asked_pieces, found, strict=True)}
     return {
         asked: _in_pieces(asked, broken[asked], of_pieces)
         if asked in broken
@@ -59,11 +61,21 @@ def _promise(text: str, of_terms: frozenset[str] = frozenset()) -> Promise:
 
 
 def _checked(asked: AskedText, answer: AnsweredText) -> CheckedAnswer:
-    reasons = {COPIED: answer.is_copied, IN_PIECES: answer.is_in_pieces, CUT: answer.is_cut}
-    doubts = tuple(reason for reason, is_given in reasons.items() if is_given)
+    doubts = _doubts(answer)
     is_same = answer.text == asked.text
     links = () if is_same or not asked.needs_links else answer.links
     return CheckedAnswer(answer.text, links or links_by_position(asked.text, answer.text), doubts)
+
+
+def _doubts(answer: AnsweredText) -> tuple[str, ...]:
+    reasons = {
+        COPIED: answer.is_copied,
+        UNTRANSLATED: answer.is_untranslated,
+        IN_PIECES: answer.is_in_pieces,
+        CUT: answer.is_cut,
+        DIVIDED: answer.is_divided,
+    }
+    return tuple(reason for reason, is_given in reasons.items() if is_given)
 
 
 class _Piece(NamedTuple):
@@ -74,19 +86,23 @@ class _Piece(NamedTuple):
 
 
 def _in_pieces(
-    asked: AskedText, pieces: Sequence[_Piece], of_pieces: Mapping[str, str]
+    asked: AskedText, pieces: Sequence[_Piece], of_pieces: Mapping[str, AnsweredText]
 ) -> CheckedAnswer:
     """The translation that the pieces give together, with links for the words of each piece."""
     text, place = "", 0
     links: list[LinkedWords] = []
+    doubts = [IN_PIECES]
     for piece in pieces:
-        translated = of_pieces[piece.text] if piece.is_translated else piece.text
+        translated = piece.text
+        if piece.is_translated:
+            translated = of_pieces[piece.text].text
+            doubts += _doubts(of_pieces[piece.text])
         for source, target in links_by_position(piece.text, translated):
             links.append(LinkedWords(_shifted(source, place), _shifted(target, len(text))))
         text += translated
         place += len(piece.text)
     if _promise(asked.text).is_kept_by(text):
-        return CheckedAnswer(text, tuple(links), (IN_PIECES,))
+        return CheckedAnswer(text, tuple(links), tuple(dict.fromkeys(doubts)))
     return CheckedAnswer(asked.text, links_by_position(asked.text, asked.text), (COPIED,))
 
 

@@ -72,6 +72,8 @@ class ModelTranslator:
                 is_copied=translation.is_partly_copied,
                 is_in_pieces=translation.is_in_pieces,
                 is_cut=translation.is_cut,
+                is_divided=translation.is_divided,
+                is_untranslated=translation.is_untranslated,
                 spans_of_terms=frozenset(
                     span
                     for term in translation.terms

@@ -39,6 +39,10 @@ class AnsweredText(NamedTuple):
     """Whether a sentence was translated in pieces around its protected parts."""
     is_cut: bool = False
     """Whether a sentence was too long for the model, and was translated in parts."""
+    is_divided: bool = False
+    """Whether a sentence was translated clause by clause, so that no text of it is lost."""
+    is_untranslated: bool = False
+    """Whether a sentence or clause stands here as in the source, because its translation loses text."""
     spans_of_terms: frozenset[str] = frozenset()
     """Protected spans in terms of a glossary, such as A4: the terms decide how often they are in the translation."""
 

@@ -53,6 +53,8 @@ def _part_with_comet(
         [translation.text for translation in part.translations],
         [pair.target for pair in part.pairs],
     )
+    if part.measurements:
+        measured = replace(measured, conditions=part.measurements[0].conditions)
     return replace(
         part,
         scores=[*part.scores, measured.score(with_interval=with_intervals)],

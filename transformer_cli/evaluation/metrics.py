@@ -38,8 +38,8 @@ class Score(NamedTuple):
     unknown: percentage of words. length_ratio: 1 for as many tokens as in the references. COMET: the mean over the
     sentences of what its model says, mostly 0 to 1, higher is better."""
     signature: str
-    """The tokenizer, the library, its version and its settings. Scores with different signatures must not be
-    compared."""
+    """The tokenizer, the library, its version and its settings; for translations that were made for the score, also whether
+    `decoding.keep_text` was on. Scores with different signatures must not be compared."""
     interval: Interval | None = None
     """None if it was not asked for, or for a mean of several directions."""
 
@@ -68,6 +68,8 @@ class Measurement:
     name: str
     metric: Metric = field(compare=False)
     statistics: list[list[float]]
+    conditions: str = ""
+    """How the translations were made, for the signature; empty: not known here."""
 
     def value(self, rows: Sequence[int] | None = None) -> float:
         """The score of the sentences with these indices; None: of the whole corpus."""
@@ -77,7 +79,10 @@ class Measurement:
     def score(self, *, with_interval: bool = False) -> Score:
         """The score of the whole corpus; an interval takes about 0.1 s for a thousand sentences."""
         found = resampling.interval(self.resampled()) if with_interval else None
-        return Score(self.name, self.value(), self.metric.get_signature().format(), found)
+        signature = self.metric.get_signature().format()
+        if self.conditions:
+            signature = f"{signature}|{self.conditions}"
+        return Score(self.name, self.value(), signature, found)
 
     def resampled(self) -> Any:
         """The scores of the samples of the bootstrap, as `resampling.resampled_scores` gives them."""

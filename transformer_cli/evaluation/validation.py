@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from transformer_cli.config import Direction
+from transformer_cli.config import Direction, SequencesData
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import (
     TextPipeline,
@@ -220,7 +220,12 @@ def _report(
     if scores:
         texts = [translation.text for translation in translations]
         references = [pair.target for pair in pairs]
-        measured = measure_corpus(texts, references, scores, target_language=languages.target)
+        measured = [
+            replace(measurement, conditions=conditions_of(translator))
+            for measurement in measure_corpus(
+                texts, references, scores, target_language=languages.target
+            )
+        ]
     return DirectionReport(
         languages,
         total,
@@ -231,6 +236,13 @@ def _report(
         translations=translations,
         measurements=measured,
     )
+
+
+def conditions_of(translator: Translator) -> str:
+    """For signatures: whether translations keep all text (`decoding.keep_text`); nothing for the sequences of a task."""
+    if isinstance(translator.pipeline.data, SequencesData):
+        return ""
+    return f"keep_text:{'yes' if translator.pipeline.keeps_text else 'no'}"
 
 
 def _with_intervals(report: DirectionReport) -> DirectionReport:

@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 from transformer_cli.decoding import Translator
 from transformer_cli.documents import ModelTranslator, read_document, translate_document
+from transformer_cli.documents.document_translation import TranslatedDocument
 from transformer_cli.documents.formats import FORMATS, Format, format_named, format_of
 from transformer_cli.documents.guards.reading_limits import ReadingLimits, ReadingWatch, TooMuchText
 from transformer_cli.documents.reading_options import ReadingOptions
@@ -39,7 +40,9 @@ def available_formats() -> list[Format]:
     return found
 
 
-def translated_html(translator: Translator, text: str, check: Callable[[], None]) -> str:
+def translated_html(
+    translator: Translator, text: str, check: Callable[[], None]
+) -> TranslatedDocument:
     """HTML, or a part of it, with its texts translated and its tags moved with their words.
 
     Raises:
@@ -47,19 +50,19 @@ def translated_html(translator: Translator, text: str, check: Callable[[], None]
     """
     options = ReadingOptions(watch=ReadingWatch(check))
     document = read_document(text.encode(), format_named("html"), options)
-    return translate_document(document, ModelTranslator.of(translator), check).data.decode()
+    return translate_document(document, ModelTranslator.of(translator), check)
 
 
 def translated_xml(
     translator: Translator, text: str, rules: TagRules, check: Callable[[], None]
-) -> str:
+) -> TranslatedDocument:
     """XML, or a part of it, with its texts translated and its tags moved with their words.
 
     Raises:
         DataError: it cannot be read.
     """
     document = read_tagged_xml(text, rules)
-    return translate_document(document, ModelTranslator.of(translator), check).data.decode()
+    return translate_document(document, ModelTranslator.of(translator), check)
 
 
 def opened_document(name: str, data: bytes, columns: str, *, limits: Limits, job: Job) -> Document:

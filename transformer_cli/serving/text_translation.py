@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from transformer_cli.decoding import Glossary, Translation, Translator
+from transformer_cli.documents.document_translation import TranslatedDocument
+from transformer_cli.documents.kept_spans import UNTRANSLATED
 from transformer_cli.documents.xml.tagged_xml import TagRules
 from transformer_cli.serving.document_texts import translated_html, translated_xml
 from transformer_cli.serving.refusals import bad_request
@@ -36,6 +38,8 @@ class TranslatedText:
     text: str
     alternatives: tuple[str, ...] = ()
     """Other translations, best first, all different."""
+    is_untranslated: bool = False
+    """Whether a sentence or clause stands here as in the source, because the model loses text of it."""
 
 
 def with_options(translator: Translator, options: TextOptions) -> Translator:
@@ -71,16 +75,21 @@ def translate_texts(
         check: called often; it raises an exception to end the work.
     """
     if options.is_html:
-        return [TranslatedText(translated_html(translator, text, check)) for text in texts]
+        return [_of_document(translated_html(translator, text, check)) for text in texts]
     if options.tag_rules is not None:
         rules = options.tag_rules
-        return [TranslatedText(translated_xml(translator, text, rules, check)) for text in texts]
+        return [_of_document(translated_xml(translator, text, rules, check)) for text in texts]
     lines_of = [_lines(text, options.line_breaks) for text in texts]
     translations = translator.translate([line for lines in lines_of for line in lines])
     return [
         _joined([next(translations) for _ in lines], lines, options.num_alternatives)
         for lines in lines_of
     ]
+
+
+def _of_document(translated: TranslatedDocument) -> TranslatedText:
+    is_untranslated = any(doubt.reason == UNTRANSLATED for doubt in translated.doubts)
+    return TranslatedText(translated.data.decode(), is_untranslated=is_untranslated)
 
 
 def _lines(text: str, line_breaks: LineBreaks) -> list[str]:
@@ -119,7 +128,9 @@ def _joined(
         for rank in range(1, num_alternatives + 1)
     ]
     others = [text for text in dict.fromkeys(alternatives) if text != best]
-    return TranslatedText(best, tuple(others))
+    return TranslatedText(
+        best, tuple(others), is_untranslated=any(each.is_untranslated for each in translations)
+    )
 
 
 def _ranked(translation: Translation, rank: int) -> str:

@@ -12,15 +12,18 @@ from torch import Tensor
 
 from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, Snapshot, portable_files
 from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.trained_files import seen_lengths_of
 from transformer_cli.config import Config
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import PreparedData
+from transformer_cli.data.seen_lengths import lengths_seen_in
 from transformer_cli.decoding import Translator
 from transformer_cli.evaluation import validate
 from transformer_cli.inference import build_translator
 from transformer_cli.memory import return_freed_memory
 from transformer_cli.model import Transformer
 from transformer_cli.runtime import Machine
+from transformer_cli.text.seen_lengths import SEEN_LENGTHS, UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.training.callbacks import Callbacks
 from transformer_cli.training.compiled_layers import compilation_errors_explained, compile_layers
 from transformer_cli.training.fitting import (
@@ -68,6 +71,8 @@ class TrainingSession:
     validation_pairs: list[SentencePair]
     validation: dict[str, Any] = field(default_factory=dict)  # the last one: its step and figures
     origin: dict[str, Any] = field(default_factory=dict)  # of the initial weights; empty: random
+    seen: SeenLengths = UNKNOWN_LENGTHS
+    """The lengths of the texts that the model has seen, with those of the run of its initial weights."""
     callbacks: Callbacks = field(default_factory=Callbacks)
 
     @classmethod
@@ -129,7 +134,14 @@ class TrainingSession:
             average=average,
         )
         pairs = validation_pairs(config, data)
-        return cls(config, data, experiment, progress, meter, checkpoints, pairs, validation)
+        seen = lengths_seen_in(data.train, config)
+        if newest is not None and SEEN_LENGTHS in newest.state():
+            seen = seen.joined(seen_lengths_of(newest, config))
+        elif initial is not None:
+            seen = seen.joined(initial.trained.seen)
+        return cls(
+            config, data, experiment, progress, meter, checkpoints, pairs, validation, seen=seen
+        )
 
     def run(self, callbacks: Callbacks) -> Progress:
         """Train until the run is finished or a callback asks to stop; the state is saved then."""
@@ -190,6 +202,8 @@ class TrainingSession:
     def translator(self, model: Transformer, beam_size: int | None = None) -> Translator:
         """A translator with a model of this run, as validations use it, or with another beam size."""
         decoding = self.config.decoding.best_of_beam(beam_size or self.config.validation.beam_size)
+        # A validation compares models: a copied source would hide that a model writes nothing.
+        decoding = decoding.model_copy(update={"keep_text": False})
         tokenizers = self.data.source_tokenizer, self.data.target_tokenizer
         experiment = self.experiment
         return build_translator(
@@ -230,6 +244,7 @@ class TrainingSession:
                 "progress": progress.to_json(),
                 "meter": meter.to_json(),
                 "validation": self.validation,
+                SEEN_LENGTHS: self.seen.to_json(),
                 **({GRADIENT_SCALE: scale} if (scale := one.optimizer.scale.to_json()) else {}),
                 **({INIT_FROM: self.origin} if self.origin else {}),
             },

@@ -74,6 +74,8 @@ def _as_json(translation: Translation, wishes: Wishes, pipeline: TextPipeline) -
         "score": translation.score,
         "alternatives": [alternative._asdict() for alternative in translation.alternatives],
         "unknown_words": translation.unknown_words,
+        "divided": translation.is_divided,
+        "untranslated": translation.is_untranslated,
     }
     if wishes.glossary is not None:
         facts["terms"] = [

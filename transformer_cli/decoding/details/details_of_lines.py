@@ -46,14 +46,14 @@ NUM_RIVALS = 5
 def details_of(
     pipeline: TextPipeline, prepared: PreparedLine, explained: Mapping[Request, Hypothesis]
 ) -> LineDetails:
-    """The details of a line; without parts if one of its parts has no translation, or if the line is blank.
+    """The details of a line; without parts if one of its parts has no translation or is kept, or if the line is blank.
 
     Args:
         pipeline: the one that prepared the line.
         prepared: the line.
         explained: the best hypothesis of each request, with its explanation.
     """
-    if not all(request in explained for request in prepared.parts):
+    if prepared.kept or not all(request in explained for request in prepared.parts):
         return LineDetails((), ())
     best = [explained[request] for request in prepared.parts]
     parts = tuple(

@@ -42,7 +42,8 @@ class SentenceTranslation:
         4. The sentence stays as it is in the source. No text of the model is in it, so no span can be lost.
 
         With a glossary, the first attempt that has all terms and all spans counts, else the first that has all spans: a
-        term whose words stand on both sides of a cut cannot be kept.
+        term whose words stand on both sides of a cut cannot be kept. An attempt that leaves text in the source language
+        counts only if all do.
 
         Args:
             given: one sentence. Its prefix is that of the translation of its first piece.
@@ -58,7 +59,7 @@ class SentenceTranslation:
             masked(without_tags, [span for span in spans if span not in tags], "x")
         )
         promise = Promise.of(text, spans, allowed=spans_of_terms(required))
-        without_terms: Translation | None = None
+        best: Translation | None = None
         for pieces in self._attempts(text, spans):
             texts = [piece.text for piece in pieces if piece.is_translated]
             translations = yield [
@@ -78,10 +79,11 @@ class SentenceTranslation:
                 if kept is not None:
                     kept = replace(kept, is_in_pieces=len(texts) > 1)
                     with_terms = _with_all_terms(kept, required)
-                    if with_terms is not None:
+                    if with_terms is not None and not kept.is_untranslated:
                         return with_terms
-                    without_terms = without_terms or kept
-        found = without_terms or replace(copied(text), is_partly_copied=True)
+                    if best is None or (best.is_untranslated and not kept.is_untranslated):
+                        best = with_terms or kept
+        found = best or replace(copied(text), is_partly_copied=True)
         return replace(found, terms=applied_terms(found.text, required))
 
     def _attempts(self, text: str, spans: Sequence[Span]) -> Iterator[list["_Piece"]]:

@@ -137,7 +137,11 @@ class FormattedLines:
         return "".join(pieces)
 
     def _without_unknown_marks(self, text: str, text_range: TextRange) -> TextRange:
-        start, end = range_without_unknown_marks(text[slice(*text_range)], self._knows_mark)
+        start, end = range_without_unknown_marks(
+            text[slice(*text_range)],
+            self._knows_mark,
+            begins_with_words=self.pipeline.keeps_text,
+        )
         return TextRange(text_range.start + start, text_range.start + end)
 
     def _knows_mark(self, mark: str) -> bool:

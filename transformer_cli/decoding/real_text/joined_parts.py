@@ -32,6 +32,8 @@ def joined(
         is_cut=any(part.is_cut for part in parts),
         is_partly_copied=any(part.is_partly_copied for part in parts),
         is_in_pieces=any(part.is_in_pieces for part in parts),
+        is_divided=any(part.is_divided for part in parts),
+        is_untranslated=any(part.is_untranslated for part in parts),
     )
 
 

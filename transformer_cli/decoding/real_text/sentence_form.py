@@ -19,6 +19,19 @@ def ends_sentence(text: str) -> bool:
     return text.rstrip(_CLOSING).endswith(_SENTENCE_ENDS)
 
 
+def closing_mark(text: str) -> str:
+    """The full stop, question mark or exclamation mark that ends a text; a full stop for an ellipsis; else nothing."""
+    last = text.rstrip(_CLOSING)[-1:]
+    if last == "\u2026":
+        return "."
+    return last if last in _SENTENCE_ENDS else ""
+
+
+def without_closing_mark(text: str) -> str:
+    """A text without the marks that end a sentence, if other words follow it."""
+    return text.rstrip("".join(_SENTENCE_ENDS)).rstrip()
+
+
 def with_final_mark_of(translation: str, source: str) -> str:
     """The translation with the end of its source, if that ends no sentence.
 

@@ -105,6 +105,7 @@ class DeepLApi:
                         "text": one.text,
                         "billed_characters": len(text),
                         **used_model,
+                        **({"untranslated": True} if one.is_untranslated else {}),
                     }
                     for one, (text, language) in zip(translated, placed, strict=True)
                 ]

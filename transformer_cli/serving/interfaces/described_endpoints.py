@@ -41,7 +41,8 @@ ENDPOINTS = (
         "/translate",
         "post",
         "Translate a text, or in JSON a list of texts.",
-        "translatedText; detectedLanguage if source is auto; alternatives if they were asked for",
+        "translatedText; detectedLanguage if source is auto; alternatives if they were asked for; untranslated "
+        "(true or false for each text) if a sentence stays as it is, because the model loses text of it",
         (
             Field("q", "The text; in JSON also a list of texts.", is_required=True),
             _SOURCE,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -10,6 +10,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from transformer_cli.documents import ModelTranslator, translate_document
+from transformer_cli.documents.document_translation import Doubt, TranslatedDocument
+from transformer_cli.documents.kept_spans import UNTRANSLATED
 from transformer_cli.documents.segments import Document
 from transformer_cli.serving.batching.jobs import Job
 from transformer_cli.serving.document_texts import (
@@ -79,10 +81,10 @@ class FilesApi:
         if shows_progress:
             return StreamOfJob(self._service, job, self._lines(request, job, wish))
         try:
-            url = await self._translated(request, job, wish, Progress())
+            answer = await self._translated(request, job, wish, Progress())
         finally:
             self._service.leave(job)
-        return JSONResponse({"translatedFileUrl": url})
+        return JSONResponse(answer)
 
     async def _lines(self, request: Request, job: Job, wish: "_Wish") -> AsyncIterator[str]:
         """The progress in sentences whenever it has changed, and at last the address of the file, or an error."""
@@ -95,7 +97,7 @@ class FilesApi:
                 if now != told:
                     yield json_line({"type": "progress", "done": now.done, "total": now.total})
                     told = now
-            yield json_line({"type": "end", "translatedFileUrl": working.result()})
+            yield json_line({"type": "end", **working.result()})
         except RefusedRequest as refusal:
             yield json_line({"type": "error", "error": refusal.message})
         finally:
@@ -103,14 +105,14 @@ class FilesApi:
 
     async def _translated(
         self, request: Request, job: Job, wish: "_Wish", progress: Progress
-    ) -> str:
-        """The address of the translated file."""
+    ) -> dict[str, Any]:
+        """The address of the translated file, and whether text of it stays in the source language."""
         async with self._service.turn_of_file(request, job):
             return await self._translated_in_turn(request, job, wish, progress)
 
     async def _translated_in_turn(
         self, request: Request, job: Job, wish: "_Wish", progress: Progress
-    ) -> str:
+    ) -> dict[str, Any]:
         limits = self._service.limits
         document = await self._service.run(
             request,
@@ -119,14 +121,22 @@ class FilesApi:
         )
         [source] = await self._languages.of_texts([sample_of(document)], wish.source, wish.target)
         data = wish.data
+        doubts: tuple[Doubt, ...] = ()
         if source.language != wish.target:
             direction = self._service.direction(source.language, wish.target)
-            data = await self._service.run(
+            found = await self._service.run(
                 request, job, _translation(direction, document, progress)
             )
+            data, doubts = found.data, found.doubts
         self._service.num_characters += num_characters(document)
         unique = self._files.add(name_of_translation(wish.name, wish.target), data)
-        return f"{str(request.base_url).rstrip('/')}{self._root_path}/download_file/{quote(unique)}"
+        address = (
+            f"{str(request.base_url).rstrip('/')}{self._root_path}/download_file/{quote(unique)}"
+        )
+        answer: dict[str, Any] = {"translatedFileUrl": address}
+        if any(doubt.reason == UNTRANSLATED for doubt in doubts):
+            answer["untranslated"] = True
+        return answer
 
     async def download_file(self, request: Request) -> Response:
         """GET /download_file/NAME: the translated file, as an attachment."""
@@ -163,12 +173,12 @@ class _Wish(NamedTuple):
 
 def _translation(
     direction: ServedDirection, document: Document, progress: Progress
-) -> Callable[[Job], bytes]:
+) -> Callable[[Job], TranslatedDocument]:
     """The work of translating a document."""
 
-    def work(job: Job) -> bytes:
+    def work(job: Job) -> TranslatedDocument:
         with direction.translator_for(job) as translator:
             counting = CountingTranslator(ModelTranslator.of(translator), progress, job.check)
-            return translate_document(document, counting, job.check).data
+            return translate_document(document, counting, job.check)
 
     return work

@@ -80,6 +80,9 @@ class LibreTranslateApi:
             ]
         if num_alternatives:
             answer["alternatives"] = [list(one.alternatives) for one in translated]
+        if any(one.is_untranslated for one in translated):
+            # LibreTranslate has no such field, so only a client that looks for it is told.
+            answer["untranslated"] = [one.is_untranslated for one in translated]
         if isinstance(given, str):
             answer = {name: value[0] for name, value in answer.items()}
         return JSONResponse(answer)

@@ -21,6 +21,8 @@ class DetailedSentence(NamedTuple):
     links: tuple[Link, ...]
     words: UnspacedWords | None = None
     """The words, if white space does not show them."""
+    is_untranslated: bool = False
+    """Whether the sentence, or a clause of it, stays as it is, because the model loses text of it."""
 
     def as_json(self, start: int, target_start: int) -> dict[str, Any]:
         """Plain values; `start` and `target_start` are the places of the sentence in both texts."""
@@ -37,6 +39,7 @@ class DetailedSentence(NamedTuple):
             "target": {**_place(target_start, self.target), **target_words},
             "confidence": None if self.confidence is None else round(self.confidence, 4),
             "links": self.links,
+            **({"untranslated": True} if self.is_untranslated else {}),
         }
 
     @property
@@ -55,7 +58,9 @@ def detailed_sentences(translator: Translator, texts: Sequence[str]) -> list[Det
     translations = translator.translate(texts)
     explained = translator.translate(texts, with_details=True)
     return [
-        detailed_sentence(translator.pipeline, text, translation.text, of_words)
+        detailed_sentence(translator.pipeline, text, translation.text, of_words)._replace(
+            is_untranslated=translation.is_untranslated
+        )
         for text, translation, of_words in zip(texts, translations, explained, strict=True)
     ]
 

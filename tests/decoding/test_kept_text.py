@@ -1,0 +1,217 @@
+"""No text disappears: what is too long is divided, and what a model loses stays as it is and is named."""
+
+import logging
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.decoding import Translation, Translator
+from transformer_cli.text.seen_lengths import UNKNOWN_LENGTHS, SeenLengths
+
+from .small_translators import tokenizer_of_words, translator
+from .stub_translators import (
+    CLAUSES,
+    MOST_WORDS,
+    TOKENIZER,
+    asked_by,
+    cut_after,
+    silent_about,
+    stub_translator,
+    upper,
+)
+
+LONG = ", ".join(CLAUSES) + "."
+LONGEST = 12
+
+
+def translated(line: str, of: Translator) -> Translation:
+    [translation] = of.translate([line])
+    return translation
+
+
+def num_tokens(text: str) -> int:
+    return len(TOKENIZER.encode(text)) + 1  # [EOS]
+
+
+marks = st.sampled_from([", ", "; ", ": ", " - ", " \u2013 ", " and "])
+long_texts = st.tuples(st.permutations(CLAUSES), st.lists(marks, min_size=7, max_size=7)).map(
+    lambda both: both[0][0] + "".join(map(str.__add__, both[1], both[0][1:])) + "."
+)
+
+
+def test_without_the_guard_the_stub_loses_what_the_guard_keeps() -> None:
+    assert translated(LONG, stub_translator(cut_after(), keeps_text=False)).text == "THE HOTEL"
+    assert translated(LONG, stub_translator(cut_after())).text == LONG.upper()
+
+
+@given(text=long_texts)
+def test_a_divided_sentence_keeps_every_clause_in_order_and_every_mark(text: str) -> None:
+    of = stub_translator(cut_after())
+    found = translated(text, of)
+    assert found.text == text.upper()
+    assert found.is_divided
+    assert not found.is_untranslated
+    assert max(map(num_tokens, asked_by(of))) <= LONGEST
+
+
+@given(clauses=st.lists(st.sampled_from(CLAUSES), min_size=1, max_size=3, unique=True), mark=marks)
+def test_a_text_within_the_lengths_of_the_training_is_never_divided(
+    clauses: list[str], mark: str
+) -> None:
+    text = mark.join(clauses) + "."
+    of = stub_translator(upper)
+    found = translated(text, of)
+    assert found.text == text.upper()
+    is_long = num_tokens(text) > LONGEST
+    assert found.is_divided == is_long
+    assert (len(asked_by(of)) == 1) == (not is_long)
+
+
+def test_a_sentence_of_unknown_length_is_divided_only_if_its_translation_loses_text() -> None:
+    for model, is_divided in ((upper, False), (silent_about("mute"), False)):
+        of = stub_translator(model, seen=UNKNOWN_LENGTHS)
+        assert translated(LONG, of).is_divided == is_divided
+        assert len(asked_by(of)) == 1
+    of = stub_translator(cut_after(), seen=SeenLengths(None, 0.7))
+    found = translated(LONG, of)
+    assert (found.text, found.is_divided) == (LONG.upper(), True)
+
+
+def test_a_heading_whose_translation_is_far_too_short_is_divided_at_its_dash() -> None:
+    of = stub_translator(lambda text: ["NO"] if " - " in text else upper(text))
+    found = translated("No action - the hotel sleeps", of)
+    assert (found.text, found.is_divided) == ("NO ACTION - THE HOTEL SLEEPS", True)
+
+
+@pytest.mark.parametrize("said", ["", ".", "! ..."])
+@pytest.mark.parametrize("line", ["the mute sleeps.", "  - the mute sleeps", "Mute\r\n"])
+def test_a_sentence_without_a_translation_stays_as_it_is(line: str, said: str) -> None:
+    found = translated(line, stub_translator(silent_about("mute", said)))
+    assert found.text == line.rstrip("\r\n")
+    assert found.is_untranslated
+    assert [each.text for each in found.alternatives] == [found.text]
+
+
+def test_the_spelling_of_a_text_that_stays_is_that_of_the_line() -> None:
+    of = stub_translator(silent_about("mute"))
+    line = "MUTE  Zurich  caf\u00e9 \u201csleeps\u201d."
+    assert translated(line, of).text == line
+
+
+def test_only_the_clause_that_is_lost_stays() -> None:
+    text = LONG.replace("sister", "mute")
+    found = translated(text, stub_translator(silent_about("mute")))
+    kept = [part for part in found.text.rstrip(".").split(", ") if part != part.upper()]
+    assert found.is_untranslated
+    assert len(kept) == 1
+    assert "the mute laughs" in kept[0]
+    assert found.text.upper() == text.upper()
+
+
+def test_a_sentence_beside_one_that_is_lost_is_translated() -> None:
+    found = translated("The mute sleeps. The train waits.", stub_translator(silent_about("mute")))
+    assert (found.text, found.is_untranslated) == ("The mute sleeps. THE TRAIN WAITS.", True)
+
+
+@pytest.mark.parametrize("mark", ["...", "\u2026", "!", "?", "! ", "... "])
+def test_marks_that_end_sentences_are_no_part_of_the_text_behind_them(mark: str) -> None:
+    of = stub_translator(lambda text: ["."] if text[0] in ".\u2026!?" else upper(text))
+    assert translated(f"{mark}and the train waits.", of).text == f"{mark}AND THE TRAIN WAITS."
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(The hotel sleeps.) The train waits.",
+        "The hotel sleeps\u2026 The train waits.",
+        "The hotel sleeps... The train waits.",
+    ],
+)
+def test_a_sentence_in_brackets_or_before_an_ellipsis_is_translated_by_itself(line: str) -> None:
+    of = stub_translator(upper)
+    found = translated(line, of)
+    assert found.text == line.upper()
+    assert not found.is_divided
+    assert asked_by(of)[1] == "The train waits."
+
+
+def test_a_beginning_of_one_word_or_of_small_letters_is_no_sentence() -> None:
+    for line in ("Action\u2026 The train waits.", "The hotel sleeps... and waits."):
+        of = stub_translator(upper)
+        translated(line, of)
+        assert len(asked_by(of)) == 1
+
+
+def test_rivals_that_lose_text_are_not_listed() -> None:
+    of = stub_translator(
+        lambda text: [text.upper(), "", "THE", text.upper().replace("WAITS", "SLEEPS")], num_best=4
+    )
+    found = translated("the train waits and the hotel waits.", of)
+    assert [each.text for each in found.alternatives] == [
+        "THE TRAIN WAITS AND THE HOTEL WAITS.",
+        "THE TRAIN SLEEPS AND THE HOTEL SLEEPS.",
+    ]
+
+
+def test_the_nth_best_of_a_divided_sentence_joins_the_nth_best_of_its_clauses() -> None:
+    of = stub_translator(lambda text: [text.upper(), text.upper().replace("THE", "NO")], num_best=2)
+    found = translated(LONG, of)
+    assert [each.text for each in found.alternatives] == [
+        LONG.upper(),
+        LONG.upper().replace("THE", "NO"),
+    ]
+
+
+def test_a_translation_whose_beginning_is_forced_is_what_the_caller_wants() -> None:
+    of = stub_translator(silent_about("mute", "NO"))
+    [found] = of.translate(["the mute sleeps and the train waits."], prefixes=["NO"])
+    assert (found.text, found.is_untranslated) == ("NO.", False) or found.text == "NO"
+
+
+def test_rows_of_marks_are_no_lost_words() -> None:
+    found = translated("No!!!!!!!!!!!!", stub_translator(lambda text: ["NO!"]))
+    assert not found.is_untranslated
+
+
+def test_protected_spans_come_back_and_no_text_is_lost() -> None:
+    of = replace(stub_translator(cut_after(6)), protects_spans=True)
+    line = "the hotel sleeps and the train waits at https://x.org and the sister laughs."
+    found = translated(line, of)
+    assert "https://x.org" in found.text
+    for word in ("HOTEL", "TRAIN", "SISTER"):
+        assert word in found.text
+
+
+def test_a_warning_names_the_lines(caplog: pytest.LogCaptureFixture) -> None:
+    of = stub_translator(silent_about("mute"))
+    with caplog.at_level(logging.WARNING):
+        list(of.translate(["the train waits.", "mute.", LONG]))
+    assert [message.partition(":")[0] for message in caplog.messages] == ["line 3", "line 2"]
+
+
+@given(
+    texts=st.lists(long_texts | st.sampled_from(CLAUSES), max_size=3),
+    most=st.integers(0, MOST_WORDS),
+)
+def test_without_the_guard_a_line_is_what_the_model_says(texts: list[str], most: int) -> None:
+    model = cut_after(most)
+    of = stub_translator(model, keeps_text=False)
+    assert [found.text for found in of.translate(texts)] == [
+        said if text.endswith(".") else said.rstrip(".") for text in texts for said in model(text)
+    ]
+
+
+def test_details_have_a_part_for_each_clause_and_link_the_words_of_the_line() -> None:
+    tokenizer = tokenizer_of_words()
+    of = translator(tokenizer, keep_text=True, beam_size=2)
+    of = replace(of, pipeline=replace(of.pipeline, seen=SeenLengths(longest=6)))
+    [found] = of.translate(["uno due tre, quattro cinque sei"], with_details=True)
+    if found.is_untranslated:
+        pytest.skip("the random model says nothing")
+    assert found.is_divided
+    assert found.details is not None
+    assert len(found.details.parts) == 2
+    assert {link.source for link in found.details.links} <= set(range(6))
+    assert {link.target for link in found.details.links} <= set(range(len(found.text.split())))
