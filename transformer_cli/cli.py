@@ -180,7 +180,7 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands = Commands()
+        self.commands = Commands()  # type: ignore[assignment]  # Typer asks for a mapping that it could change
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands into the help."""
