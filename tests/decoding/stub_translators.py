@@ -5,8 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from transformer_cli.config import DecodingConfig, FilesData, TokenizerConfig
-from transformer_cli.decoding import Hypothesis, Request, TextPipeline, Translator
+from transformer_cli.decoding import Hypothesis, Request, TextPipeline, TokenIds, Translator
+from transformer_cli.decoding.engine import Explanation
 from transformer_cli.text.seen_lengths import SeenLengths
 from transformer_cli.text.spelling.known_spellings import KnownSpellings
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
@@ -14,7 +17,7 @@ from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 NOUNS = ["hotel", "train", "sister", "doctor", "garden", "house", "letter", "window"]
 VERBS = ["sleeps", "waits", "laughs", "works", "falls", "stands", "burns", "speaks"]
 CLAUSES = [f"the {noun} {verb}" for noun, verb in zip(NOUNS, VERBS, strict=True)]
-_MARKS = ", ; : . ! ? ... \u2026 - \u2013 ( ) [ ]"
+_MARKS = "\u3002 , ; : . ! ? ... \u2026 - \u2013 ( ) [ ]"
 _TEXT = f"{' '.join(NOUNS)} {' '.join(VERBS)} the The and mute Mute no No action Action"
 TOKENIZER = train_tokenizer([f"{_TEXT} {_TEXT.upper()} {_MARKS}"] * 2, TokenizerConfig())
 SEEN = SeenLengths(longest=12, smallest_ratio=0.7)
@@ -64,6 +67,28 @@ class StubEngine:
             Hypothesis((*self.tokenizer.encode(said), self.tokenizer.eos_id), -1.0 - rank)
             for rank, said in enumerate(self.model(text))
         ]
+
+    def explain(
+        self, requests: Sequence[Request], targets: Sequence[TokenIds], **_: Any
+    ) -> list[Explanation]:
+        """Each target token attends to the source token in the same place, and is certain."""
+        return [
+            self._explanation(len(request.ids), len(target))
+            for request, target in zip(requests, targets, strict=True)
+        ]
+
+    @staticmethod
+    def _explanation(num_source: int, num_target: int) -> Explanation:
+        places = np.minimum(np.arange(num_target), num_source - 1)
+        attention = np.eye(num_source, dtype=np.float32)[places]
+        none = np.zeros((num_target, 0))
+        return Explanation(
+            np.zeros(num_target, np.float32),
+            attention,
+            tuple(places.tolist()),
+            none.astype(np.int64),
+            none.astype(np.float32),
+        )
 
     def negative_log_likelihood(self, *_: Any, **__: Any) -> float:
         raise NotImplementedError

@@ -16,6 +16,7 @@ from transformer_cli.decoding.engines.source_reading import SourceReading
 from transformer_cli.errors import UsageError
 from transformer_cli.inference import build_translator
 from transformer_cli.model import Transformer
+from transformer_cli.text.seen_lengths import UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 from .small_translators import CPU, WORDS, config_of, tokenizer_of_words
@@ -148,6 +149,17 @@ def test_a_sentence_is_cut_where_any_model_can_read_no_more() -> None:
         assert len(many.pipeline.source_ids(part)) <= 30
     [translation] = together.translate([long])
     assert translation.is_cut
+
+
+def test_an_ensemble_has_seen_what_each_of_its_models_has_seen() -> None:
+    lengths = [SeenLengths(30, 0.6), SeenLengths(20, 0.5), UNKNOWN_LENGTHS]
+    readers = [
+        replace(of, pipeline=replace(of.pipeline, seen=seen))
+        for of, seen in zip(
+            (reader(SMALL, 1), reader(LARGE, 2), reader(SMALL, 3)), lengths, strict=True
+        )
+    ]
+    assert combined(*readers).pipeline.seen == SeenLengths(20, 0.5)
 
 
 def test_a_first_model_of_words_cannot_give_its_text_to_another_reader() -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from transformer_cli.decoding import Translation, Translator
 from transformer_cli.text.seen_lengths import UNKNOWN_LENGTHS, SeenLengths
 
-from .small_translators import tokenizer_of_words, translator
 from .stub_translators import (
     CLAUSES,
     MOST_WORDS,
@@ -98,6 +97,18 @@ def test_the_spelling_of_a_text_that_stays_is_that_of_the_line() -> None:
     of = stub_translator(silent_about("mute"))
     line = "MUTE  Zurich  caf\u00e9 \u201csleeps\u201d."
     assert translated(line, of).text == line
+
+
+def test_marks_between_clauses_are_those_of_the_target_language() -> None:
+    text = f"{CLAUSES[0]}, {CLAUSES[1]}; {CLAUSES[2]} - {CLAUSES[3]}."
+    wide = text.replace(", ", "\uff0c").replace("; ", "\uff1b")
+    seen = SeenLengths(longest=5)
+    of = stub_translator(upper, languages=("en", "zh"), seen=seen)
+    assert translated(text, of).text == wide.upper()
+    of = stub_translator(upper, languages=("zh", "en"), seen=seen)
+    assert translated(wide.replace(" - ", "\u3002"), of).text.startswith(
+        "THE HOTEL SLEEPS, THE TRAIN"
+    )
 
 
 def test_only_the_clause_that_is_lost_stays() -> None:
@@ -204,14 +215,20 @@ def test_without_the_guard_a_line_is_what_the_model_says(texts: list[str], most:
 
 
 def test_details_have_a_part_for_each_clause_and_link_the_words_of_the_line() -> None:
-    tokenizer = tokenizer_of_words()
-    of = translator(tokenizer, keep_text=True, beam_size=2)
-    of = replace(of, pipeline=replace(of.pipeline, seen=SeenLengths(longest=6)))
-    [found] = of.translate(["uno due tre, quattro cinque sei"], with_details=True)
-    if found.is_untranslated:
-        pytest.skip("the random model says nothing")
-    assert found.is_divided
-    assert found.details is not None
-    assert len(found.details.parts) == 2
-    assert {link.source for link in found.details.links} <= set(range(6))
-    assert {link.target for link in found.details.links} <= set(range(len(found.text.split())))
+    text = LONG.replace(", the sister", " - the sister")
+    for line, num_dashes in ((LONG, 0), (text, 1)):
+        of = stub_translator(cut_after())
+        [found] = of.translate([line], with_details=True)
+        assert found.text == line.upper()
+        assert found.details is not None
+        assert len(found.details.parts) == len(asked_by(of)) > 2
+        num_words = len(line.split())
+        # The stub translates word by word, and a dash between two clauses is no word of a clause.
+        dash = line.split().index("-") if num_dashes else None
+        expected = [(place, place) for place in range(num_words) if place != dash]
+        assert [tuple(link) for link in found.details.links] == expected
+
+
+def test_a_line_of_which_a_part_stays_has_no_details() -> None:
+    [found] = stub_translator(silent_about("mute")).translate(["mute."], with_details=True)
+    assert (found.text, found.confidence) == ("mute.", None)

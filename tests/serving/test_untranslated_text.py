@@ -21,8 +21,9 @@ def client() -> Iterator[TestClient]:
         yield client
 
 
-def test_the_answer_of_libretranslate_has_one_more_field(client: TestClient) -> None:
-    values = {"source": "en", "target": "it"}
+@pytest.mark.parametrize("form", ["text", "html"])
+def test_the_answer_of_libretranslate_has_one_more_field(client: TestClient, form: str) -> None:
+    values = {"source": "en", "target": "it", "format": form}
     both = client.post("/translate", json={"q": ["the mute sleeps.", "the train waits."], **values})
     assert both.json() == {
         "translatedText": ["the mute sleeps.", "THE TRAIN WAITS."],

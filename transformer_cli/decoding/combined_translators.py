@@ -9,6 +9,7 @@ from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.errors import UsageError
 from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.text.seen_lengths import SeenLengths
 from transformer_cli.text.sentencepiece.sentencepiece_layout import SentencePieceLayout
 
 
@@ -43,6 +44,7 @@ def combine_translators(translators: Sequence[Translator], names: Sequence[str])
         first.pipeline,
         max_length=max_length,
         also_read_by=tuple(one.own for one in readings if one is not None),
+        seen=_seen_by_all([each.pipeline.seen for each in translators]),
     )
     return replace(first, pipeline=pipeline, engine=EnsembleEngine.of(engines, readings))
 
@@ -52,6 +54,13 @@ def _reading(first: TextPipeline, other: TextPipeline, max_length: int) -> Sourc
     given, own = first.source_tokenizer, other.source_tokenizer
     is_same = given is own or given.to_json() == own.to_json()
     return None if is_same else SourceReading(given, own, max_length)
+
+
+def _seen_by_all(seen: Sequence[SeenLengths]) -> SeenLengths:
+    """The lengths that every model of an ensemble knows, as far as they are recorded."""
+    longest = [each.longest for each in seen if each.longest is not None]
+    ratios = [each.smallest_ratio for each in seen if each.smallest_ratio is not None]
+    return SeenLengths(min(longest, default=None), min(ratios, default=None))
 
 
 def _gives_back_every_text(tokenizer: Tokenizer) -> bool:

@@ -1,0 +1,81 @@
+"""Dividing a sentence: nothing is lost, the best place is taken, and there is none where no clause begins."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.text.clauses import cut_after_sentence, cut_in_two
+
+PIECES = ["hotel", "A", "and", "3.50", ",", ", ", "; ", ": ", " - ", "\u2014", "\u2026 ", "...", ".)", " ", "\u3001", "\u3002", "!"]  # fmt: skip
+
+
+@given(
+    text=st.lists(st.sampled_from(PIECES), max_size=20).map("".join) | st.text(max_size=30),
+    share=st.floats(0.05, 0.95),
+    language=st.sampled_from(["en", "it", "zh", "xx"]),
+    anywhere=st.booleans(),
+)
+def test_the_parts_and_the_marks_between_them_are_the_text(
+    text: str, share: float, language: str, anywhere: bool
+) -> None:
+    for cut in (cut_in_two(text, share, language, anywhere=anywhere), cut_after_sentence(text)):
+        if cut is not None:
+            assert "".join(cut) == text
+            assert not any(map(str.isalnum, cut.marks))
+            assert any(map(str.isalnum, cut.left))
+            assert any(map(str.isalnum, cut.right))
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "marks"),
+    [
+        ("we go home, they stay here", "we go home", ", "),
+        ("we go, they stay; she sleeps, he works", "we go, they stay", "; "),
+        ("No Action - The Hotel Is Small", "No Action", " - "),
+        ("we go\u2014they stay", "we go", "\u2014"),
+        ("we go and they stay", "we go", " "),
+        ("we go, today. They stay, too", "we go, today.", " "),
+        ("(we go home.) then they stay here", "(we go home.)", " "),
+        ("\u6211\u4eec\u8d70\uff0c\u4ed6\u4eec\u7559\u4e0b", "\u6211\u4eec\u8d70", "\uff0c"),
+    ],
+)
+def test_the_best_mark_is_taken(text: str, left: str, marks: str) -> None:
+    cut = cut_in_two(text, 0.5, "en")
+    assert cut is not None
+    assert cut[:2] == (left, marks)
+
+
+@pytest.mark.parametrize(
+    "text", ["a3,50 b", "10:30 pm", "well-known", "Mr. Smith sleeps", "one two three"]
+)
+def test_a_mark_inside_a_word_or_number_divides_nothing(text: str) -> None:
+    assert cut_in_two(text, 0.5, "en") is None
+
+
+def test_conjunctions_are_those_of_the_language() -> None:
+    text = "il treno aspetta e la casa brucia"
+    assert cut_in_two(text, 0.5, "en") is None
+    cut = cut_in_two(text, 0.5, "it-IT")
+    assert cut is not None
+    assert cut.right == "e la casa brucia"
+
+
+def test_the_place_nearest_to_the_share_is_taken() -> None:
+    text = ", ".join(["abc"] * 8)
+    lefts = [cut_in_two(text, share, "en") for share in (0.25, 0.5, 0.75)]
+    assert [cut and cut.left.count("abc") for cut in lefts] == [2, 4, 6]
+
+
+def test_between_two_words_only_a_text_of_several_words_is_divided() -> None:
+    cut = cut_in_two("one two three four five six", 0.5, "en", anywhere=True)
+    assert cut is not None
+    assert cut.left == "one two three"
+    assert cut_in_two("one two three four five", 0.5, "en", anywhere=True) is None
+
+
+def test_a_single_word_before_an_ellipsis_is_no_sentence() -> None:
+    assert cut_after_sentence("Well\u2026 We go.") is None
+    assert cut_after_sentence("We go\u2026 and stay.") is None
+    cut = cut_after_sentence("We go\u2026 They stay.")
+    assert cut is not None
+    assert cut == ("We go\u2026", " ", "They stay.")
