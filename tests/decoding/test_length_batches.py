@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.decoding.length_batches import length_batches
+from transformer_cli.decoding.length_batches import batches_watched, length_batches
 
 
 @given(lengths=st.lists(st.integers(0, 50)), max_tokens=st.integers(1, 200))
@@ -26,3 +26,12 @@ def test_equal_lengths_keep_their_order() -> None:
 
 def test_batches_have_no_more_items_than_they_may() -> None:
     assert list(length_batches([1] * 5, int, max_tokens=100, max_items=2)) == [[1, 1], [1, 1], [1]]
+
+
+def test_a_watch_hears_of_each_batch_that_is_done() -> None:
+    heard: list[tuple[int, int]] = []
+    with batches_watched(lambda num_done, num_all: heard.append((num_done, num_all))):
+        for _ in length_batches([3, 3, 2, 1], int, max_tokens=6):
+            heard.append((0, 0))
+    list(length_batches([1], int, max_tokens=6))
+    assert heard == [(0, 0), (2, 4), (0, 0), (4, 4)]

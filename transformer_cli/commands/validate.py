@@ -15,6 +15,7 @@ from transformer_cli.commands.judgements import (
 )
 from transformer_cli.commands.score import INTERVALS, score_lines
 from transformer_cli.commands.streams.output import fitting, show
+from transformer_cli.commands.streams.sentence_progress import sentence_progress
 from transformer_cli.config import DecodingConfig, SequencesData
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT
 from transformer_cli.config.section import flat_settings
@@ -54,14 +55,15 @@ def run_validation(
     pairs = pairs_of(loaded, translator, held_out)
     scores = settings.scores if "validation.scores" in asked else SCORES_BY_DEFAULT
     require_means(translator, pairs, wanted, has_scores=bool(scores))
-    report = validate(
-        translator,
-        pairs,
-        scores=scores,
-        num_samples=settings.num_samples,
-        with_intervals=True,
-        with_details=needs_details(wanted, translator),
-    )
+    with sentence_progress():
+        report = validate(
+            translator,
+            pairs,
+            scores=scores,
+            num_samples=settings.num_samples,
+            with_intervals=True,
+            with_details=needs_details(wanted, translator),
+        )
     if comet is not None:
         report = with_comet(report, comet, with_intervals=True)
     rows = [] if files else exact_matches(loaded.translator, loaded.config)
@@ -76,7 +78,8 @@ def run_validation(
     lines = [heading, "", *_table(report)]
     if isinstance(loaded.config.data, SequencesData) and not files:
         lines += ["", *exact_match_table(rows, loaded.config.data.task)]
-    judged = judge(report, wanted, loaded, translator, overrides, comet)
+    with sentence_progress():
+        judged = judge(report, wanted, loaded, translator, overrides, comet)
     figures |= judged.as_json()
     lines += judged.lines()
     if wanted.report is not None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from transformer_cli.checkpoint import find_run, load_trained
 from transformer_cli.commands.score import lines_of
 from transformer_cli.commands.streams.output import show
+from transformer_cli.commands.streams.sentence_progress import sentence_progress
 from transformer_cli.porting.card.model_card import CardWishes
 from transformer_cli.porting.exporting.export_format import Quantization
 from transformer_cli.porting.exporting.export_formats import FORMATS
@@ -33,14 +34,15 @@ def run_export(run: str | None, export: Export, *, as_json: bool) -> None:
     lines = None if export.input_file is None else lines_of(export.input_file, "--input")
     trained = load_trained(find_run(run))
     logger.info("%s, step %d", trained.folder, trained.step)
-    exported = export_run(
-        trained,
-        wanted,
-        export.output,
-        quantization=export.quantization,
-        lines=lines,
-        wishes=export.wishes,
-    )
+    with sentence_progress():
+        exported = export_run(
+            trained,
+            wanted,
+            export.output,
+            quantization=export.quantization,
+            lines=lines,
+            wishes=export.wishes,
+        )
     shown = [f"exported   {exported.path} ({size_in_words(exported.num_bytes)})"]
     facts = {
         "output": str(exported.path),

@@ -1,6 +1,7 @@
 """Exporting a run: the files of the format, written beside their final name, checked, and then renamed."""
 
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,8 @@ from transformer_cli.porting.exporting.own_folder import own_files
 from transformer_cli.porting.exporting.verification import Agreement, Reference
 from transformer_cli.runtime import prepare_machine
 from transformer_cli.storage import require_name_in_utf8, staged_file, staged_folder
+
+logger = logging.getLogger(__name__)
 
 _OTHER_OUTPUT = "name another --output"
 RECORD = "tfm-export.json"
@@ -70,6 +73,7 @@ def export_run(
     checked = checked_texts(trained, translator.pipeline, lines)
     model = trained.config.model
     most = model.max_length if model.positions == "learned" else None
+    logger.info("translating %d texts with PyTorch, to compare", len(checked.texts))
     reference = Reference.of(translator, checked, most=most)
     agreements = []
     with _staged(output, wanted) as path:
@@ -79,11 +83,13 @@ def export_run(
                 plain.touch() if wanted.suffix else plain.mkdir()
                 wanted.write(trained, plain, quantization=None)
                 agreements.append(reference.require_equal(wanted.open(plain)))
+        logger.info("writing the model, and translating the same texts with %s", wanted.library)
         wanted.write(trained, path, quantization=quantization)
         if quantization is None:
             _add_way_back(trained, wanted, path)
         check = reference.require_equal if quantization is None else reference.require_similar
         agreements.append(check(wanted.open(path)))
+        logger.info("measuring the scores of the model card")
         record = _record(trained, wanted, quantization, agreements)
         usage = wanted.usage(trained, output.name)
         notes = [line for one in agreements for line in one.notes()]

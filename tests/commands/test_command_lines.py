@@ -1,0 +1,191 @@
+"""Command lines of people who know other programs: each mistake is answered with what is meant here."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from transformer_cli import cli
+from transformer_cli.config.other_names import _SETTINGS
+from transformer_cli.config.refusal import setting_called, setting_paths
+
+RUN = str(Path(__file__).parents[2] / "docs" / "run")
+TRAIN = ["train", "--config", "en-it.yaml"]
+Answer = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Answer:
+    """Runs a command line in an empty folder; gives its exit code and what it says."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["tfm", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, capsys.readouterr().err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        ([*TRAIN, "--epochs", "3"], "settings are given as --set training.max_epochs=3"),
+        ([*TRAIN, "--epochs=3"], "settings are given as --set training.max_epochs=3"),
+        ([*TRAIN, "--lr", "1e-3"], "settings are given as --set training.learning_rate=1e-3"),
+        ([*TRAIN, "--name", "a"], "settings are given as --set name=a"),
+        ([*TRAIN, "--seed", "2"], "settings are given as --set seed=2"),
+        ([*TRAIN, "--device", "cpu"], "settings are given as --set runtime.device=cpu"),
+        ([*TRAIN, "--gpu"], "settings are given as --set runtime.device=cuda"),
+        ([*TRAIN, "--batch-size", "8"], "settings are given as --set training.batch_sentences=8"),
+        ([*TRAIN, "--max-steps", "8"], "settings are given as --set training.max_steps=8"),
+        ([*TRAIN, "--dropout"], "settings are given as --set model.dropout=VALUE"),
+        ([*TRAIN, "--resume"], "the same command continues the run where it stopped: leave out --resume"),
+        ([*TRAIN, "--confg", "x"], "did you mean --config?"),
+        ([*TRAIN, "--xyzzy"], "tfm train --help lists the options"),
+        (["translate", "--beam", "3", "Hi"], "did you mean --beam-size?"),
+        (["translate", "--device", "cpu", "Hi"], "settings are given as --set runtime.device=cpu"),
+        (["translate", "--lr", "3", "Hi"], "training.learning_rate is a setting of a run, such as tfm train "),
+        (["translate", "--model", "x", "Hi"], "did you mean --run?"),
+        (["validate", "--ref", "x"], "did you mean --reference?"),
+        (["average", "--seed", "3"], "seed is a setting of a run, such as tfm train "),
+        (["data", "--vocab-size", "9"], "settings are given as --set tokenizer.vocab_size=9"),
+        (["data", "clean", "a", "b", "--lr", "3"], "training.learning_rate is a setting of a run"),
+    ],
+)  # fmt: skip
+def test_an_option_of_other_programs_is_answered_with_what_is_meant(
+    answer: Answer, arguments: list[str], hint: str
+) -> None:
+    code, told = answer(*arguments)
+    assert code == 2
+    assert re.match(r"tfm: --\S+: there is no such option\n", told)
+    assert f"  hint: {hint}" in told
+
+
+@pytest.mark.parametrize(
+    ("override", "meant"),
+    [
+        ("training.lr=3", "training.learning_rate"),
+        ("lr=3", "training.learning_rate"),
+        ("epochs=3", "training.max_epochs"),
+        ("batch_size=3", "training.batch_sentences"),
+        ("model.layers=3", "model.encoder_layers"),
+        ("training.max_stepz=3", "training.max_steps"),
+    ],
+)
+def test_a_setting_of_other_programs_is_answered_with_its_name_here(
+    answer: Answer, override: str, meant: str
+) -> None:
+    code, told = answer(*TRAIN, "--set", override)
+    assert code == 78
+    assert f"is not a setting; did you mean {meant}?" in told
+
+
+def test_every_name_of_other_programs_means_a_setting() -> None:
+    sources = ("phrasebook", "sequences", "files", "hub")
+    known = {path for source in sources for path in setting_paths({"source": source})}
+    assert {meant.partition("=")[0] for meant in _SETTINGS.values()} <= known
+    assert [name for name in _SETTINGS if not re.fullmatch("[a-z0-9]+", name)] == []
+
+
+def test_a_name_of_its_own_means_itself() -> None:
+    assert setting_called("max-epochs") == "training.max_epochs"
+    assert setting_called("training.max_epochs") == "training.max_epochs"
+    assert setting_called("seed") == "seed"
+    assert setting_called("training") is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--set", "decoding.beam_size=2", "--set", "decoding.beam_size=3"],
+        ["--beam-size", "2", "--set", "decoding.beam_size=3"],
+    ],
+)
+def test_a_setting_that_is_given_twice_is_refused(answer: Answer, given: list[str]) -> None:
+    code, told = answer("translate", "Hi", *given)
+    assert code == 2
+    assert "decoding.beam_size: given twice, as --" in told
+
+
+def test_a_corpus_in_the_place_of_a_config_is_named(answer: Answer) -> None:
+    Path("phrases.csv").write_text("English,Italian\nHi,Ciao\n", encoding="utf-8")
+    Path("memory.tmx").write_text("<tmx/>", encoding="utf-8")
+    code, told = answer("train", "--config", "phrases.csv")
+    assert code == 78
+    assert "this is a corpus, where a config is expected" in told
+    assert "tfm init phrases.csv writes a config for it" in told
+    assert "tfm data import memory.tmx" in answer("train", "--config", "memory.tmx")[1]
+
+
+def test_a_tab_in_a_config_is_answered_with_spaces(answer: Answer) -> None:
+    Path("mine.yaml").write_text("name: mine\n\tseed: 1\n", encoding="utf-8")
+    code, told = answer("train", "--config", "mine.yaml")
+    assert code == 78
+    assert told.startswith("tfm: mine.yaml:2: ")
+    assert "indent with spaces" in told
+
+
+def test_a_device_in_the_place_of_a_config_is_not_called_missing(answer: Answer) -> None:
+    code, told = answer("train", "--config", "/dev/null")
+    assert code == 66
+    assert "a pipe or device" in told
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["translate", "Hi", "--output", "new/"],
+        ["init", "pairs.csv", "--output", "new/"],
+        ["data", "import", "pairs.csv", "--output", "new/"],
+        ["validate", "--report", "new/"],
+        ["explain", "Hi", "--html", "new/"],
+    ],
+)
+def test_a_folder_in_the_place_of_a_new_file_is_refused(
+    answer: Answer, arguments: list[str]
+) -> None:
+    code, told = answer(*arguments)
+    assert code == 2
+    assert "new/: a name that ends in / is a folder, and a file is expected" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["validate", "--report", "r.pdf"], "--report r.html"),
+        (["explain", "Hi", "--html", "x.png"], "--html x.html"),
+    ],
+)
+def test_a_page_under_the_name_of_something_else_is_refused(
+    answer: Answer, arguments: list[str], hint: str
+) -> None:
+    code, told = answer(*arguments)
+    assert code == 2
+    assert "the page is HTML" in told
+    assert f"hint: {hint}\n" in told
+
+
+@pytest.mark.parametrize("output", [".", "..", "-", "folder/.."])
+def test_an_import_needs_the_beginning_of_a_name(answer: Answer, output: str) -> None:
+    Path("pairs.csv").write_text("English,Italian\nHi,Ciao\n", encoding="utf-8")
+    Path("folder").mkdir()
+    code, told = answer("data", "import", "pairs.csv", "--output", output)
+    assert code == 2
+    assert "not the beginning of two file names" in told
+    assert sorted(path.name for path in Path().iterdir()) == ["folder", "pairs.csv"]
+
+
+def test_the_name_of_a_run_as_a_sentence_is_warned_of(answer: Answer) -> None:
+    Path("runs").mkdir()
+    Path("runs/phrases").symlink_to(RUN)
+    code, told = answer("translate", "--run", "phrases", "phrases", "Hi")
+    assert code == 0
+    assert "phrases is a run, but its name is translated; did you mean --run phrases?" in told
+    assert told.count("did you mean") == 1
