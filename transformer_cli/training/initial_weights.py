@@ -25,7 +25,7 @@ from transformer_cli.checkpoint.stored import MODEL_FILE
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.errors import ConfigError, MissingInputError
 from transformer_cli.model import Transformer
-from transformer_cli.model.word_dropout import WordDropout
+from transformer_cli.model.dropout import WordDropout
 from transformer_cli.runtime import derive_seed, seed_everything
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.tokenizer_pair import Tokenizers

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from transformer_cli.acceleration.native_kernels import kernel_level
 from transformer_cli.checkpoint import Checkpoint, Checkpoints, load_tokenizers
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import IMPORTED
@@ -165,7 +166,7 @@ def _describe(
     num_processes: int,
     origin: Mapping[str, Any],
 ) -> None:
-    described = environment() | {
+    described = environment(kernel_level()) | {
         "device": machine.describe(),
         "processes": num_processes,
         "data": dict(data.fingerprint),

@@ -10,6 +10,11 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from transformer_cli.acceleration import accelerate
+from transformer_cli.acceleration.compiled_layers import (
+    compilation_errors_explained,
+    compile_layers,
+)
 from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, Snapshot, portable_files
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
@@ -22,27 +27,22 @@ from transformer_cli.memory import return_freed_memory
 from transformer_cli.model import Transformer
 from transformer_cli.runtime import Machine
 from transformer_cli.training.callbacks import Callbacks
-from transformer_cli.training.compiled_layers import compilation_errors_explained, compile_layers
-from transformer_cli.training.fitting import (
-    require_memory_for_training,
-    state_bytes,
-)
+from transformer_cli.training.fitting import require_memory_for_training, state_bytes
+from transformer_cli.training.gradient_scale import GRADIENT_SCALE
 from transformer_cli.training.initial_weights import INIT_FROM, InitialModel, new_model
 from transformer_cli.training.loop import Experiment, run_loop
 from transformer_cli.training.meter import Meter
-from transformer_cli.training.objectives import build_objective
-from transformer_cli.training.optimization.gradient_scale import GRADIENT_SCALE
-from transformer_cli.training.optimization.moving_average import (
+from transformer_cli.training.moving_average import (
     MovingAverage,
     restore_tensors,
     tensors_to_save,
 )
-from transformer_cli.training.optimization.optimizers import Optimizer
+from transformer_cli.training.objectives import build_objective
+from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.processes.process_group import Processes
 from transformer_cli.training.processes.sharded_model import gathered, shard, whole_copy
 from transformer_cli.training.processes.shared_engine import SharedEngine, StoppedError
 from transformer_cli.training.processes.sharing import micro_batches_of_an_update
-from transformer_cli.training.processes.worker import worker_of
 from transformer_cli.training.progress import (
     Progress,
     Validated,
@@ -51,6 +51,7 @@ from transformer_cli.training.progress import (
     is_finished,
 )
 from transformer_cli.training.session_data import updates_of, validation_pairs
+from transformer_cli.training.worker import worker_of
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +117,9 @@ class TrainingSession:
         progress = replace(progress, num_micro_batches=num_micro)
         if config.runtime.compile:
             compile_layers(model)
-        objective = build_objective(config.training, machine, is_compiled=config.runtime.compile)
+        objective = build_objective(
+            config.training, vocab_sizes[1], machine.device, is_compiled=config.runtime.compile
+        )
         experiment = Experiment(
             model=model,
             optimizer=optimizer,
@@ -124,7 +127,7 @@ class TrainingSession:
             updates=updates_of(config, data, progress, machine, processes),
             training=config.training,
             machine=machine,
-            worker=worker_of(config, model, objective, machine, processes),
+            worker=worker_of(config, model, optimizer, objective, machine, processes),
             seed=config.seed,
             average=average,
         )
@@ -232,10 +235,11 @@ class TrainingSession:
 def _on_device(
     model: Transformer, config: Config, device: torch.device, processes: Processes
 ) -> tuple[Transformer, MovingAverage | None]:
-    """A model and its moving average, on a device; if they are sharded, the device gets a part of each.
+    """A model and its moving average, accelerated, on a device; if they are sharded, the device gets a part of each.
 
     Sharding moves a model from the CPU to the device layer by layer, so the device never holds all of it.
     """
+    accelerate(model, device)
     if config.runtime.sharding == "none":
         model.to(device)
         return model, MovingAverage.of(model, config.training)

@@ -9,7 +9,7 @@ from transformer_cli.data.batches.resampled import training_pairs
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.data.selection.held_out import pairs_to_validate
 from transformer_cli.text.vocabulary import NUM_FIXED_ENTRIES, SUBWORD_VOCAB_SIZE
-from transformer_cli.training.optimization.schedules import learning_rate
+from transformer_cli.training.schedules import learning_rate
 
 # The drop-first exercise spends two thirds of its updates on the warm-up, and learns.
 MAX_WARMUP_SHARE = 0.75
