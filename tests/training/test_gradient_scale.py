@@ -11,10 +11,9 @@ from transformer_cli.checkpoint.state_values import StateValues
 from transformer_cli.config import TrainingConfig
 from transformer_cli.errors import DataError, TrainingStoppedError
 from transformer_cli.runtime import Machine
-from transformer_cli.training.gradient_scale import GRADIENT_SCALE, GradientScale
 from transformer_cli.training.loop import Experiment
 from transformer_cli.training.meter import Meter
-from transformer_cli.training.optimizers import Optimizer
+from transformer_cli.training.optimizers import GRADIENT_SCALE, GradientScale, Optimizer
 from transformer_cli.training.progress import Progress
 
 from .tiny_world import World, assert_equal, experiment, run, settings, tensors_of, train

@@ -13,7 +13,7 @@ One update, in the order in which it happens:
     by the number of target tokens of the whole update; the backward pass adds to the gradients (step.py). With
     `runtime.cuda_graphs`, a recording of all this is replayed (acceleration/recorded_passes.py).
 5.  Several processes sum their gradients and losses (processes/gradients.py). In float16 the losses were multiplied
-    by a scale, and the gradients are now divided by it (gradient_scale.py). The gradient norm is measured, then
+    by a scale, and the gradients are now divided by it (optimizers.py). The gradient norm is measured, then
     clipped to `training.clip_norm`.
 6.  The optimizer changes the weights, unless the gradient has a NaN or an infinity (optimizers.py). With
     `training.ema_decay`, the moving average of the weights follows (moving_average.py).
@@ -21,7 +21,7 @@ One update, in the order in which it happens:
     the device, and the CPU does not wait (progress.py, meter.py).
 8.  Every `log_every` steps the sums are read and reported; every `save_every` steps a checkpoint is written;
     every `validate_every` steps the model is validated, and for each new best score a checkpoint is written
-    (session.py). Each of these calls the callbacks (callbacks/callback.py).
+    (session.py). Each of these calls the callbacks (callbacks.py).
 
 If a save and a validation are due at the same step, the save comes first: a validation may take long, and a
 process that is killed during it has lost nothing. The resumed run then does the validation again, with the same

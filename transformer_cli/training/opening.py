@@ -28,8 +28,7 @@ from transformer_cli.training.initial_weights import (
     load_initial_model,
 )
 from transformer_cli.training.processes.process_group import Processes
-from transformer_cli.training.processes.same_settings import require_same_settings
-from transformer_cli.training.processes.sharing import data_of_main
+from transformer_cli.training.processes.sharing import data_of_main, require_same_settings
 from transformer_cli.training.progress import Progress, is_finished
 from transformer_cli.training.session import TrainingSession
 

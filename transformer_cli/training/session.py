@@ -18,17 +18,23 @@ from transformer_cli.acceleration.compiled_layers import (
 from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, Snapshot, portable_files
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
+from transformer_cli.data.batches.grouping import UpdateSize
+from transformer_cli.data.batches.resampled import training_pairs
+from transformer_cli.data.batches.updates import Share, Updates
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import PreparedData
+from transformer_cli.data.selection.held_out import pairs_to_validate
+from transformer_cli.data.streaming.resumable import is_streaming
+from transformer_cli.data.streaming.streamed import StreamedUpdates
 from transformer_cli.decoding import Translator
 from transformer_cli.evaluation import validate
 from transformer_cli.inference import build_translator
 from transformer_cli.memory import return_freed_memory
 from transformer_cli.model import Transformer
 from transformer_cli.runtime import Machine
+from transformer_cli.text import SequenceFormat
 from transformer_cli.training.callbacks import Callbacks
 from transformer_cli.training.fitting import require_memory_for_training, state_bytes
-from transformer_cli.training.gradient_scale import GRADIENT_SCALE
 from transformer_cli.training.initial_weights import INIT_FROM, InitialModel, new_model
 from transformer_cli.training.loop import Experiment, run_loop
 from transformer_cli.training.meter import Meter
@@ -38,7 +44,7 @@ from transformer_cli.training.moving_average import (
     tensors_to_save,
 )
 from transformer_cli.training.objectives import build_objective
-from transformer_cli.training.optimizers import Optimizer
+from transformer_cli.training.optimizers import GRADIENT_SCALE, Optimizer
 from transformer_cli.training.processes.process_group import Processes
 from transformer_cli.training.processes.sharded_model import gathered, shard, whole_copy
 from transformer_cli.training.processes.shared_engine import SharedEngine, StoppedError
@@ -50,7 +56,6 @@ from transformer_cli.training.progress import (
     goodness,
     is_finished,
 )
-from transformer_cli.training.session_data import updates_of, validation_pairs
 from transformer_cli.training.worker import worker_of
 
 logger = logging.getLogger(__name__)
@@ -293,3 +298,42 @@ def _between_batches(model: Transformer, must_stop_now: Callable[[], bool]) -> I
         yield
     finally:
         handle.remove()
+
+
+def updates_of(
+    config: Config,
+    data: PreparedData,
+    progress: Progress,
+    machine: Machine,
+    processes: Processes,
+) -> Updates:
+    """The updates of a run from its position on; of several processes, the share of this one."""
+    pairs, order = training_pairs(data.train, data.tokenizers, config)
+    num_batches = progress.num_micro_batches or config.training.accumulate
+    size = UpdateSize(num_batches, config.training.update_tokens)
+    share = Share(processes.rank, processes.size)
+    position, pin_memory = progress.position, machine.device.type == "cuda"
+    if is_streaming(config.data):
+        return StreamedUpdates(
+            config, data.tokenizers, order, size=size, position=position, pin_memory=pin_memory
+        ).shared(share)
+    return Updates(
+        pairs,
+        order,
+        size=size,
+        position=position,
+        sequence_format=SequenceFormat.of(config.data),
+        pin_memory=pin_memory,
+    ).shared(share)
+
+
+def validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
+    """The validation pairs that a run uses; if these are not all, the log says so."""
+    pairs = pairs_to_validate(config, data.validation)
+    if config.validation.max_sentences is None and len(pairs) < len(data.validation):
+        logger.info(
+            "validating on %s of the %s validation pairs; --set validation.max_sentences=... sets another "
+            "number, and tfm validate scores all",
+            f"{len(pairs):,}", f"{len(data.validation):,}",
+        )  # fmt: skip
+    return pairs

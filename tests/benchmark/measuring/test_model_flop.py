@@ -17,7 +17,7 @@ from transformer_cli.config import ModelConfig
 from transformer_cli.data.batches.batch import Batch, collate
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.model import Transformer
-from transformer_cli.training.frozen_parts import freeze
+from transformer_cli.training.initial_weights import freeze
 
 SOURCE_SIZE, TARGET_SIZE = 11, 13
 SIZES: dict[str, Any] = {

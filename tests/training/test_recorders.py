@@ -17,9 +17,9 @@ from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.evaluation.metrics import Score
 from transformer_cli.evaluation.validation import Sample, ValidationReport
 from transformer_cli.storage import read_json_lines
-from transformer_cli.training.callbacks import recorders
-from transformer_cli.training.callbacks.recorders import Recorder, _EventFile
+from transformer_cli.training import recorders
 from transformer_cli.training.meter import TrainingReport
+from transformer_cli.training.recorders import Recorder, _EventFile
 
 VALIDATION = ValidationReport(
     loss=1.5,

@@ -13,8 +13,7 @@ from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.data.batches.order import epoch_order
 from transformer_cli.data.batches.updates import Updates
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.training.callbacks.announcer import Announcer
-from transformer_cli.training.callbacks.plan import Plan, Vocabulary, warnings
+from transformer_cli.training.advice import Announcer, Plan, Vocabulary, warnings
 from transformer_cli.training.meter import TrainingReport
 
 # Pairs, tokens per sentence of the longer side, entries of a vocabulary, validation sentences: as measured

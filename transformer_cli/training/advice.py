@@ -1,15 +1,45 @@
-"""The plan of a run: its size in numbers, and warnings about settings that do not fit together."""
+"""What a training tells its user: the plan and its warnings, slow settings, alarms, the time left; and what ends it: a time limit, a watchdog.
 
+All are callbacks, or texts that callbacks write to the log.
+"""
+
+import faulthandler
+import logging
+import math
+import os
+import sys
+import threading
+import time
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from transformer_cli.config import Config, FilesData, HubData, SequencesData, TrainingConfig
+import torch
+from torch import Tensor
+
+from transformer_cli.config import (
+    Config,
+    FilesData,
+    HubData,
+    RuntimeConfig,
+    SequencesData,
+    TrainingConfig,
+)
 from transformer_cli.data.batches.grouping import UpdateSize, estimated_updates
 from transformer_cli.data.batches.resampled import training_pairs
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.data.selection.held_out import pairs_to_validate
+from transformer_cli.decoding.translator import Translator
+from transformer_cli.errors import TrainingStoppedError, TryAgainError
+from transformer_cli.evaluation import ValidationReport
+from transformer_cli.runtime import Machine, num_usable_cpus
 from transformer_cli.text.vocabulary import NUM_FIXED_ENTRIES, SUBWORD_VOCAB_SIZE
+from transformer_cli.training.callbacks import Callback
+from transformer_cli.training.meter import TrainingReport
 from transformer_cli.training.schedules import learning_rate
+from transformer_cli.training.step import StepReport
+
+logger = logging.getLogger(__name__)
 
 # The drop-first exercise spends two thirds of its updates on the warm-up, and learns.
 MAX_WARMUP_SHARE = 0.75
@@ -297,3 +327,270 @@ def _counted(number: int, noun: str) -> str:
 def _one_or_two_digits(number: float) -> int:
     """A whole number, 1 or more, with one or two significant digits."""
     return max(1, int(float(f"{number:.1g}" if number < 1000 else f"{number:.2g}")))
+
+
+def slow_settings(runtime: RuntimeConfig, machine: Machine) -> list[str]:
+    """One text for each setting that slows this machine down: what happens, and what to set instead."""
+    found, num_cpus = list[str](), num_usable_cpus()
+    if machine.device.type != "cpu":
+        return found
+    if (runtime.threads or 0) > num_cpus:
+        found.append(
+            f"runtime.threads is {runtime.threads}, and this process may use {num_cpus} CPU{'s' * (num_cpus > 1)}: threads that wait for a "
+            f"CPU make each update slower; set runtime.threads to at most {num_cpus}, or leave it out"
+        )
+    if machine.precision == torch.float16:
+        found.append(
+            "runtime.precision is float16, which CPUs compute several times slower than float32; "
+            "set runtime.precision to auto"
+        )
+    if runtime.compile:
+        found.append(
+            "runtime.compile on a CPU: the first updates take minutes, because layers are compiled, and later ones "
+            "are not faster; set runtime.compile to false"
+        )
+    return found
+
+
+# The speed of fewer updates than this says little about the whole run.
+MIN_UPDATES_FOR_SPEED = 20
+
+
+class Announcer(Callback):
+    """Logs the plan and its warnings before the first step, and once the time that is left."""
+
+    def __init__(self, config: Config, data: PreparedData, machine: Machine) -> None:
+        self.config, self.data, self.machine = config, data, machine
+        self.num_steps = 0
+        self.step = 0
+        self.num_updates = self.num_tokens = 0
+        self.seconds = 0.0
+        self.has_told_time = False
+
+    def on_start(self, first_step: int, num_steps: int | None) -> None:
+        if num_steps is None:
+            return
+        self.num_steps = num_steps
+        plan = Plan.of(self.config, self.data, num_steps)
+        for line in plan.lines(self.config):
+            logger.info("%s", line)
+        # At the level of the plan, INFO: a script that hides these messages hides the warnings too.
+        of_machine = slow_settings(self.config.runtime, self.machine)
+        for warning in (*warnings(plan, self.config), *of_machine):
+            logger.info("warning: %s", warning)
+
+    def on_step(self, step: int, report: StepReport) -> None:
+        self.num_updates += 1
+        self.num_tokens += report.num_target_tokens
+
+    def on_report(self, report: TrainingReport) -> None:
+        """The speed of a report leaves out validations and saves, and so does the time."""
+        self.seconds += self.num_tokens / max(report.target_tokens_per_second, 1e-9)
+        self.num_tokens = 0
+        left = self.num_steps - report.step
+        if self.has_told_time or left < 1 or self.num_updates < MIN_UPDATES_FOR_SPEED:
+            return
+        self.has_told_time = True
+        logger.info(
+            "about %s left for %s updates, at the speed of the first %d; validations take further time%s",
+            _duration(left * self.seconds / self.num_updates), f"{left:,}", self.num_updates, self._limit(),
+        )  # fmt: skip
+
+    def _limit(self) -> str:
+        minutes = self.config.training.max_minutes
+        return "" if minutes is None else f"; training.max_minutes={minutes:g} may stop it before"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1.5:
+        return "a second"
+    if seconds < 90:
+        return f"{round(seconds)} seconds"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} minutes"
+    hours = seconds / 3600
+    return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:.1f} days"
+
+
+# A warning is given when the loss rises above both limits since the last report. The usual noise stays
+# below them; a training that diverges does not.
+JUMP_FACTOR = 1.5
+JUMP_NATS = 1.0
+
+
+ADVICE = "lower training.learning_rate, or raise training.warmup_steps"
+
+
+class Alarms(Callback):
+    """Writes warnings; it changes nothing.
+
+    Args:
+        vocab_size: entries of the target vocabulary. The loss of a model that guesses among them is its
+            logarithm, and a loss far above this and above the first loss means that the training has diverged.
+    """
+
+    def __init__(self, vocab_size: int) -> None:
+        self.guessing_loss = math.log(vocab_size)
+        self.first_loss: tuple[Tensor, int] | None = None  # its sum, and the number of tokens
+        self.divergence = ""  # why the training has diverged, at the last report; empty if not
+        self.last_loss: float | None = None
+        self.num_skipped = 0
+        self.num_halved_steps = 0
+
+    def on_step(self, step: int, report: StepReport) -> None:
+        """Warn the first time that batches had to be cut in two."""
+        if self.first_loss is None:  # its value is read later: here, the CPU would wait for a GPU
+            self.first_loss = report.negative_log_likelihood, report.num_target_tokens
+        if report.num_halvings == 0:
+            return
+        self.num_halved_steps += 1
+        if self.num_halved_steps == 1:
+            logger.warning(
+                "step %d: out of memory, so its batches were cut in parts; from now on, batches of this "
+                "size are cut beforehand. Such an update takes longer and draws other dropout masks; lower "
+                "training.batch_tokens to avoid it",
+                step,
+            )
+
+    def on_report(self, report: TrainingReport) -> None:
+        """Warn when the loss per token is far above that of the last report, or that of guessing."""
+        before, is_whole = self.last_loss, report.num_skipped == self.num_skipped
+        if is_whole or not math.isnan(report.loss):  # NaN: every update was skipped
+            self._note_divergence(report.step, "training", report.loss)
+        # Skipped updates add no loss, so a report with some of them is not compared.
+        self.last_loss, self.num_skipped = report.loss if is_whole else None, report.num_skipped
+        if before is None or not report.loss > max(JUMP_FACTOR * before, before + JUMP_NATS):
+            return  # a loss of NaN is no jump either
+        logger.warning(
+            "step %d: the training loss has jumped from %.2f to %.2f; if it stays there, lower "
+            "training.learning_rate, raise training.warmup_steps or set training.clip_norm",
+            report.step,
+            before,
+            report.loss,
+        )
+
+    def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
+        """Warn when the loss is not finite; overfitting alone can make a finite one large."""
+        if not math.isfinite(report.perplexity):
+            self._note_divergence(step, "validation", report.loss)
+
+    def require_convergence(self, step: int) -> None:
+        """Raise an error if the training has diverged at the end.
+
+        Raises:
+            TrainingStoppedError: the last report or the last validation says so.
+        """
+        if self.divergence:
+            raise TrainingStoppedError(
+                f"diverged: after {step:,} steps, {self.divergence}; the model is useless",
+                hint=f"{ADVICE}, then start again, with another name or with --from-scratch",
+            )
+
+    def _note_divergence(self, step: int, kind: str, loss: float) -> None:
+        total, num_tokens = self.first_loss or (0.0, 1)
+        limit = max(self.guessing_loss, float(total) / max(1, num_tokens)) + JUMP_NATS
+        is_told, self.divergence = bool(self.divergence), ""
+        if not loss <= limit:  # NaN too
+            self.divergence = (
+                f"the {kind} loss is {loss:.4g}, and guessing gives {self.guessing_loss:.2f}"
+            )
+            if not is_told:
+                logger.warning("step %d: diverged: %s; %s", step, self.divergence, ADVICE)
+
+    def on_end(self) -> None:
+        """Report how many updates were cut in parts."""
+        if self.num_halved_steps > 1:
+            logger.warning("updates whose batches were cut in parts: %d", self.num_halved_steps)
+
+
+class TimeLimit(Callback):
+    """Ends the training when the time limit is reached; the time starts when this object is made.
+
+    After each start of the command at least one update is made, so a run that is continued again and again
+    comes to its end, however short the limit is.
+
+    Args:
+        max_minutes: the limit, or None.
+        is_decisive: whether this process decides; of several, only rank 0, which also says why the training ended.
+    """
+
+    def __init__(self, max_minutes: float | None, *, is_decisive: bool = True) -> None:
+        self.max_minutes = max_minutes if is_decisive else None
+        self.has_updated = False
+        self._started_at = time.monotonic()
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the time limit is reached."""
+        if self.max_minutes is None or not self.has_updated:
+            return False
+        return time.monotonic() - self._started_at >= 60.0 * self.max_minutes
+
+    def on_step(self, step: int, report: StepReport) -> None:
+        self.has_updated = True
+
+    def should_stop(self) -> bool:
+        """True between two updates after the limit; a validation is never cut short."""
+        return self.is_reached
+
+
+CHECKS_PER_LIMIT = 8
+
+
+class Watchdog(Callback):
+    """Ends the process when no step, no batch of a validation and no save has ended for too long.
+
+    A thread looks at the clock. It can run whenever the main thread waits for a disk or a device, because
+    Python's GIL is free then. Nothing is saved: a run goes on from its last checkpoint.
+
+    Args:
+        limit_seconds: longest time without a step, a batch of a validation, or a save; or None.
+    """
+
+    def __init__(self, limit_seconds: float | None) -> None:
+        self.limit_seconds = limit_seconds
+        self._alive_at = time.monotonic()
+        self._is_over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def on_start(self, first_step: int, num_steps: int | None) -> None:
+        if self.limit_seconds is not None:
+            self._alive_at = time.monotonic()
+            self._thread = threading.Thread(
+                target=self._watch, args=(self.limit_seconds,), name="watchdog", daemon=True
+            )
+            self._thread.start()
+
+    def on_step(self, *_: Any, **__: Any) -> None:
+        """A sign of life: a step, a validation or a save has ended."""
+        self._alive_at = time.monotonic()
+
+    on_validation = on_save = on_step
+
+    def should_stop_now(self) -> bool:
+        """Note that the training is alive: this is called between the batches of a validation."""
+        self._alive_at = time.monotonic()
+        return False
+
+    def on_end(self) -> None:
+        self._is_over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _watch(self, limit_seconds: float) -> None:
+        while not self._is_over.wait(limit_seconds / CHECKS_PER_LIMIT):
+            if time.monotonic() - self._alive_at > limit_seconds:
+                _end(limit_seconds)
+
+
+def _end(limit_seconds: float) -> None:
+    """End the process at once: the thread that hangs would never see an exception."""
+    error = TryAgainError(
+        f"nothing has happened for more than {limit_seconds:g} s (runtime.stuck_after_seconds); "
+        "see the stacks of threads above",
+        hint="the same command goes on from the last checkpoint; if it was only slow, raise the limit",
+    )
+    with suppress(OSError, ValueError):  # standard error may be closed
+        faulthandler.dump_traceback(sys.stderr)
+        os.write(2, f"tfm: {error}\n".encode())
+    os._exit(error.exit_code)

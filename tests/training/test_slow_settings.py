@@ -7,7 +7,7 @@ import torch
 
 from transformer_cli.config import RuntimeConfig
 from transformer_cli.runtime import Machine, num_usable_cpus
-from transformer_cli.training.callbacks.slow_settings import slow_settings
+from transformer_cli.training.advice import slow_settings
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 TOO_MANY = num_usable_cpus() + 1

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from transformer_cli import load_config, train
-from transformer_cli.training.callbacks.time_limit import TimeLimit
+from transformer_cli.training.advice import TimeLimit
 from transformer_cli.training.step import StepReport
 
 
