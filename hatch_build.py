@@ -15,7 +15,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FOLDER = Path("transformer_cli/kernels")
+FOLDER = Path("transformer_cli/acceleration/kernels")
 LIBRARY = FOLDER / "kernels.bin"  # not .so: it is no module of Python that could be imported
 FLAGS = ["-std=gnu11", "-O3", "-fPIC", "-Wno-psabi"]
 LEVELS = {

@@ -18,14 +18,15 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from transformer_cli.acceleration import accelerate
+from transformer_cli.acceleration.losses_in_parts import sum_loss_in_parts
+from transformer_cli.acceleration.optimizers import BatchedMuon
+from transformer_cli.acceleration.recorded_passes import RecordedPasses, Work
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.batches.batch import Batch
-from transformer_cli.model import Transformer
-from transformer_cli.model.loss import sum_loss
+from transformer_cli.model import SmoothedLabels, Transformer
 from transformer_cli.runtime import Machine
-from transformer_cli.training.cuda_graphs.recorded_passes import RecordedPasses, Work
 from transformer_cli.training.objectives import build_objective
-from transformer_cli.training.optimization.batched_muon import BatchedMuon
 
 META = torch.device("meta")
 MICROSECONDS_OF_A_START = 5
@@ -88,7 +89,7 @@ def operations_of_passes(preset: str) -> tuple[int, int, int]:
     with Operations() as forward:
         logits = model(ids, mask, ids)
     with Operations() as loss:
-        sums = sum_loss(logits, ids, pad_id=1, label_smoothing=0.1)
+        sums = sum_loss_in_parts(logits, ids, SmoothedLabels.of(8000, 1, 0.1, "vocabulary"))
     with Operations() as backward:
         sums.objective.backward()
     return forward.number, loss.number, backward.number
@@ -97,16 +98,16 @@ def operations_of_passes(preset: str) -> tuple[int, int, int]:
 def operations_of_recorded_passes(preset: str) -> int:
     """The operations that the CPU starts for one batch if its shape is recorded already, the gradients' zeros included."""
     training = TrainingConfig(max_steps=1, batch_sentences=4)
-    objective = build_objective(training, Machine(META, torch.float32))
-    passes = RecordedPasses(_model(preset), objective, _recorded)
+    machine = Machine(META, torch.float32)
+    objective = build_objective(training, 8000, META)
+    model = _model(preset)
+    passes = RecordedPasses(model, objective, machine, _recorded, scaled=lambda one: one)
     ids = [_ids() for _ in range(3)]
     mask = torch.ones(SIZE, dtype=torch.bool, device=META)
     batch = Batch(ids[0], mask, ids[1], ids[2], 30, 30, pad_id=1)
-    factor = torch.ones((), device=META)
     for _ in range(2):  # the first one is recorded
         with Operations() as replay:
-            passes.begin()
-            passes.add_gradients(batch, factor)
+            passes.sum_gradients([batch], num_target_tokens=30)
     return replay.number + 1
 
 
@@ -132,7 +133,7 @@ def operations_of_muon(preset: str) -> tuple[int, int]:
 def _model(preset: str) -> Transformer:
     with META:
         config = ModelConfig.model_validate({"preset": preset})
-        return Transformer(config, 8000, 8000).train()
+        return accelerate(Transformer(config, 8000, 8000), META).train()
 
 
 def _ids() -> Tensor:

@@ -185,7 +185,7 @@ def _own_step(
     )
     *inputs, target_ids = random_batch(task)
     num_tokens = int((target_ids != PAD_ID).sum())
-    objective = _r_drop(target_ids, r_drop) if r_drop else _objective(target_ids)
+    objective = _objective(model, target_ids, task.vocab_size, r_drop)
 
     def step() -> None:
         optimizer.zero_grad()
@@ -197,25 +197,45 @@ def _own_step(
     return step
 
 
-def _objective(target_ids: Tensor) -> Callable[[nn.Module, list[Tensor]], Tensor]:
-    """The smoothed loss of a model's output, summed, as the imported checkout computes it in training."""
+def _objective(
+    model: Any, target_ids: Tensor, vocab_size: int, r_drop: float
+) -> Callable[[nn.Module, list[Tensor]], Tensor]:
+    """The smoothed loss of a model's output, or the objective of R-Drop, as the imported checkout computes it in training."""
     try:
-        from transformer_cli.model import LossHead
-    except ImportError:  # before this class, training took the loss of logits
-        from transformer_cli.model.loss import sum_loss
+        from transformer_cli.acceleration import accelerate, accelerated_loss
+    except ImportError:  # before this package, the model chose the kernels itself
+        return _objective_of_heads(target_ids, r_drop)
+    from transformer_cli.model.loss import SmoothedLabels, likelihood_loss, r_drop_loss
 
-        labels: Any = {"pad_id": PAD_ID, "label_smoothing": LABEL_SMOOTHING}
-        return lambda model, inputs: sum_loss(model(*inputs), target_ids, **labels).objective
-    head = LossHead(target_ids, PAD_ID, LABEL_SMOOTHING)
-    return lambda model, inputs: model(*inputs, head).objective
+    accelerate(model, torch.device("cpu"))
+    labels = SmoothedLabels.of(vocab_size, PAD_ID, LABEL_SMOOTHING, "vocabulary")
+    loss = accelerated_loss(r_drop_loss if r_drop else likelihood_loss, torch.device("cpu"))
+    further = [r_drop] if r_drop else []
+
+    def objective(model: Any, inputs: list[Tensor]) -> Tensor:
+        chosen = [torch.cat([one, one]) for one in inputs] if r_drop else inputs
+        decoded = model.decoded(*chosen)
+        return loss(model.output, decoded, target_ids, labels, *further).objective
+
+    return objective
 
 
-def _r_drop(target_ids: Tensor, alpha: float) -> Callable[[nn.Module, list[Tensor]], Tensor]:
-    """The objective of R-Drop, of two predictions for each sentence."""
-    from transformer_cli.training.objectives.r_drop import TwinLossHead
+def _objective_of_heads(
+    target_ids: Tensor, r_drop: float
+) -> Callable[[nn.Module, list[Tensor]], Tensor]:
+    if r_drop:
+        from transformer_cli.training.objectives.r_drop import (  # type: ignore[import-not-found]
+            TwinLossHead,
+        )
 
-    head = TwinLossHead(target_ids, PAD_ID, LABEL_SMOOTHING, "vocabulary", alpha)
-    return lambda model, inputs: model(*(torch.cat([one, one]) for one in inputs), head).objective
+        head = TwinLossHead(target_ids, PAD_ID, LABEL_SMOOTHING, "vocabulary", r_drop)
+        return lambda model, inputs: (
+            model(*(torch.cat([one, one]) for one in inputs), head).objective
+        )
+    from transformer_cli.model import LossHead  # type: ignore[attr-defined]
+
+    plain = LossHead(target_ids, PAD_ID, LABEL_SMOOTHING)
+    return lambda model, inputs: model(*inputs, plain).objective
 
 
 CONTESTANTS: dict[str, Callable[[], Step]] = {

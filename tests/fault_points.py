@@ -31,14 +31,14 @@ POINTS = {
     "forward": "transformer_cli.model.transformer:Transformer.forward",
     "validation": "transformer_cli.training.session:validate",
     "batch": "transformer_cli.decoding.engines.pytorch:PyTorchEngine._padded",
-    "board": "transformer_cli.training.callbacks.recorders:_EventFile.__init__",
+    "board": "transformer_cli.training.recorders:_EventFile.__init__",
     "save": "transformer_cli.storage.manifest:Manifest.encode",  # all files written, no manifest yet
     "verification": "transformer_cli.checkpoint.checkpoints:Checkpoints._verify_saved",
     "rotation": "transformer_cli.checkpoint.checkpoints:Checkpoints._rotate",
     "averaging": "transformer_cli.training.averaging:mean_weights",
     "average": "transformer_cli.training.averaging:write_average",
     "choice": "transformer_cli.training.averaging:_tell_and_link",  # the average is on the disk
-    "report": "transformer_cli.training.callbacks.recorders:append_json_line",
+    "report": "transformer_cli.training.recorders:append_json_line",
     "encoding": "transformer_cli.data.encoding:encode_short_pairs",
     "translation": "transformer_cli.decoding.translator:Translator.translate",
 }

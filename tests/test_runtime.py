@@ -123,14 +123,13 @@ def test_auto_takes_bfloat16_where_the_processor_is_fast_at_it(
 
 def test_the_environment_names_versions_and_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "canary")
-    described = environment()
+    described = environment("avx2")
     assert described["packages"]["torch"] == torch.__version__
     text = json.dumps(described)
     for private in ("canary", os.getcwd(), os.path.expanduser("~")):
         assert private not in text
     assert getpass.getuser() not in described.values()
-    monkeypatch.setenv("TFM_NATIVE", "0")
-    assert environment() == described | {"kernels": None}
+    assert environment(None) == described | {"kernels": None}
 
 
 @pytest.mark.parametrize(

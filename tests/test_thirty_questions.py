@@ -11,7 +11,7 @@ import torch
 from transformer_cli.config import DecodingConfig, load_config
 from transformer_cli.decoding.search.hypotheses import length_penalties
 from transformer_cli.model.loss import SmoothedLabels
-from transformer_cli.training.optimization.schedules import learning_rate
+from transformer_cli.training.schedules import learning_rate
 
 from .test_links import LINK, broken
 

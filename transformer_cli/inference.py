@@ -251,14 +251,14 @@ def build_translator(
         decoding: the beam and the limits; None: those of the config.
         seen: the lengths of the texts of its training.
     """
+    from transformer_cli.acceleration import accelerate
     from transformer_cli.decoding.engines import PyTorchEngine
 
     pipeline = _pipeline(source_tokenizer, target_tokenizer, config, decoding=decoding, seen=seen)
+    model = accelerate(model, machine.device).to(machine.device)
     shared = SpecialIds.of(target_tokenizer), SequenceFormat.of(config.data), machine
     of_target = target_tokenizer.byte_pieces, target_tokenizer.continuing_ids
-    engine = PyTorchEngine(
-        model.to(machine.device), *shared, *of_target, lambda: target_tokenizer.word_edges
-    )
+    engine = PyTorchEngine(model, *shared, *of_target, lambda: target_tokenizer.word_edges)
     return Translator(pipeline, engine, decoding or config.decoding)
 
 

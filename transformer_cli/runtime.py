@@ -15,7 +15,6 @@ import torch
 
 from transformer_cli.config import RuntimeConfig
 from transformer_cli.errors import ConfigError
-from transformer_cli.kernels.kernel_library import find_kernels
 from transformer_cli.memory import keep_freed_memory
 
 logger = logging.getLogger(__name__)
@@ -155,10 +154,13 @@ def seed_everything(*parts: int | str) -> None:
     torch.manual_seed(derive_seed(*parts))
 
 
-def environment() -> dict[str, Any]:
-    """Versions and hardware, for environment.json; no paths, user names or environment variables."""
+def environment(kernels: str | None) -> dict[str, Any]:
+    """Versions and hardware, for environment.json; no paths, user names or environment variables.
+
+    Args:
+        kernels: the level of the kernels in C, see `kernel_level`.
+    """
     packages = ("torch", "datasets", "tokenizers", "sacrebleu", "jiwer", "numpy")
-    kernels = find_kernels()
     return {
         "tfm": metadata.version("transformer-cli"),
         "python": platform.python_version(),
@@ -166,6 +168,6 @@ def environment() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "cpu_cores": os.cpu_count(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-        "kernels": kernels.level if kernels else None,
+        "kernels": kernels,
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
     }

@@ -19,7 +19,7 @@ from transformer_cli.data.selection.cleaning import CleaningReport, clean
 from transformer_cli.data.sources.phrasebook import read_phrasebook
 from transformer_cli.data.survey import Wishes, in_words
 from transformer_cli.errors import CannotCreateError, DataError, UsageError
-from transformer_cli.training.callbacks.plan import Plan, Vocabulary, warnings
+from transformer_cli.training.advice import Plan, Vocabulary, warnings
 
 from ..launcher import Tfm
 

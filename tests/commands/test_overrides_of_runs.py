@@ -8,6 +8,7 @@ from typing import Any, get_args
 import pytest
 import torch
 
+from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.commands.align import run_alignment
 from transformer_cli.commands.explaining.explain import Asked, Outputs, run_explanation
@@ -24,7 +25,6 @@ from transformer_cli.config.refusal import setting_paths
 from transformer_cli.errors import ConfigError, UsageError
 from transformer_cli.inference import load_run
 from transformer_cli.model import Transformer
-from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer
 from transformer_cli.serving.batching.jobs import Job
 from transformer_cli.serving.served_runs import load_served_runs
 

@@ -20,7 +20,7 @@ import torch
 
 from transformer_cli import cli, runtime
 from transformer_cli.training import run as training_run
-from transformer_cli.training.processes import worker
+from transformer_cli.training import worker
 
 NAME = "imitation"
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.loss import sum_loss
+from transformer_cli.model.loss import SmoothedLabels, sum_loss
 from transformer_cli.model.transformer import Transformer
 
 from . import naive
@@ -70,7 +70,8 @@ def results(model: Transformer, batch: Sample, label_smoothing: float = 0.1) -> 
     """Logits, both losses and every gradient of the model."""
     model.zero_grad()
     logits = model(*batch[:3])
-    sums = sum_loss(logits, batch.target_ids, pad_id=PAD_ID, label_smoothing=label_smoothing)
+    labels = SmoothedLabels.of(logits.size(-1), PAD_ID, label_smoothing, "vocabulary")
+    sums = sum_loss(logits, batch.target_ids, labels)
     sums.objective.backward()
     gradients = {f"gradient of {name}": tensor.grad for name, tensor in model.named_parameters()}
     return {"logits": logits, "objective": sums[0], "likelihood": sums[1], **gradients}

@@ -1,20 +1,19 @@
-"""Attention one position at a time, and its fused form."""
+"""Attention one position at a time, and its fused twin."""
 
 import math
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from transformer_cli.acceleration.gpu_attention import attend_fused
 from transformer_cli.config import ModelConfig
 from transformer_cli.model.attention import (
     MultiHeadAttention,
-    attend_explicitly,
-    attend_fused,
     attention_weights,
+    causal_mask,
+    scaled_dot_product_attention,
 )
-from transformer_cli.model.dropout import Dropout
-from transformer_cli.model.masks import Mask, causal_mask, fused_mask
 from transformer_cli.model.positions import rotation_at
 
 from .samples import SMALL
@@ -24,12 +23,12 @@ def heads(num_heads: int, num_positions: int, dtype: torch.dtype = torch.float64
     return torch.randn(2, num_heads, num_positions, 4, dtype=dtype, requires_grad=True)
 
 
-def partly_visible(dtype: torch.dtype = torch.float64, device: str = "cpu") -> Mask:
-    """A mask (2, 1, 3, 5) for queries of this dtype: the first query may see no position, the last query all positions."""
+def partly_visible(device: str = "cpu") -> Tensor:
+    """A mask (2, 1, 3, 5): the first query may see no position, the last query all positions."""
     visible = torch.rand(2, 1, 3, 5) < 0.5
     visible[:, :, 0] = False
     visible[:, :, 2] = True
-    return fused_mask(visible.to(device), dtype)
+    return visible.to(device)
 
 
 def test_weights_are_a_softmax_over_what_is_visible() -> None:
@@ -38,17 +37,17 @@ def test_weights_are_a_softmax_over_what_is_visible() -> None:
     weights = attention_weights(queries, keys, mask)
     for b, h, q in torch.cartesian_prod(torch.arange(2), torch.arange(2), torch.arange(3)).tolist():
         scores = [(queries[b, h, q] @ keys[b, h, c]).item() / math.sqrt(4) for c in range(5)]
-        powers = [math.exp(s) if mask.visible[b, 0, q, c] else 0.0 for c, s in enumerate(scores)]
+        powers = [math.exp(s) if mask[b, 0, q, c] else 0.0 for c, s in enumerate(scores)]
         total = sum(powers) or 1.0
         expected = torch.tensor([power / total for power in powers], dtype=torch.float64)
         torch.testing.assert_close(weights[b, h, q], expected)
 
 
-@pytest.mark.parametrize("attend", [attend_explicitly, attend_fused])
+@pytest.mark.parametrize("attend", [scaled_dot_product_attention, attend_fused])
 def test_a_position_whose_mask_is_all_false_returns_zeros_and_finite_gradients(attend) -> None:
     torch.manual_seed(1)
     queries, keys, values = heads(2, 3), heads(2, 5), heads(2, 5)
-    gathered = attend(queries, keys, values, partly_visible(), Dropout(0.0))
+    gathered = attend(queries, keys, values, partly_visible(), nn.Dropout(0.0))
     assert torch.equal(gathered[:, :, 0], torch.zeros(2, 2, 4, dtype=torch.float64))
     gathered.square().sum().backward()
     assert all(tensor.grad.isfinite().all() for tensor in (queries, keys, values))
@@ -61,11 +60,11 @@ def test_the_fused_form_equals_the_explicit_one(
     is_masked: bool, dtype: torch.dtype, tolerance: float
 ) -> None:
     torch.manual_seed(1)
-    mask = partly_visible(dtype) if is_masked else None
+    mask = partly_visible() if is_masked else None
     inputs = heads(2, 3, dtype), heads(2, 5, dtype), heads(2, 5, dtype)
     outputs, gradients = [], []
-    for attend in (attend_explicitly, attend_fused):
-        output = attend(*inputs, mask, Dropout(0.0))
+    for attend in (scaled_dot_product_attention, attend_fused):
+        output = attend(*inputs, mask, nn.Dropout(0.0))
         outputs.append(output)
         gradients.append(torch.autograd.grad(output.square().sum(), inputs))
     torch.testing.assert_close(outputs[0], outputs[1], rtol=0, atol=tolerance)
@@ -77,10 +76,11 @@ def test_the_fused_form_equals_the_explicit_one(
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_on_an_accelerator_the_fused_form_equals_the_explicit_one_too(dtype: torch.dtype) -> None:
     torch.manual_seed(1)
-    mask = partly_visible(dtype, "cuda")
+    mask = partly_visible("cuda")
     inputs = [heads(2, n, dtype).detach().cuda().requires_grad_() for n in (3, 5, 5)]
     explicit, fused = (
-        attend(*inputs, mask, Dropout(0.0)) for attend in (attend_explicitly, attend_fused)
+        attend(*inputs, mask, nn.Dropout(0.0))
+        for attend in (scaled_dot_product_attention, attend_fused)
     )
     torch.testing.assert_close(explicit, fused, rtol=0, atol=0.05)
     for gradient in torch.autograd.grad(fused.square().sum(), inputs):
@@ -92,9 +92,9 @@ def test_a_hidden_position_weighs_nothing_however_high_it_scores(dtype: torch.dt
     queries = torch.full((1, 1, 1, 4), 60.0, dtype=dtype)
     keys = torch.tensor([60.0, -60.0], dtype=dtype)[None, None, :, None].expand(1, 1, 2, 4)
     values = torch.tensor([1.0, 3.0], dtype=dtype)[None, None, :, None].expand(1, 1, 2, 4)
-    mask = fused_mask(torch.tensor([[False, True]]), dtype)
-    for attend in (attend_explicitly, attend_fused):
-        gathered = attend(queries, keys, values, mask, Dropout(0.0))
+    mask = torch.tensor([[False, True]])
+    for attend in (scaled_dot_product_attention, attend_fused):
+        gathered = attend(queries, keys, values, mask, nn.Dropout(0.0))
         torch.testing.assert_close(gathered, torch.full_like(gathered, 3.0))
 
 
@@ -107,14 +107,14 @@ def test_grouped_queries_equal_full_heads_with_repeated_weights() -> None:
     for name in ("key.weight", "key.bias", "value.weight", "value.bias"):
         state[name] = state[name].unflatten(0, (2, 3)).repeat_interleave(2, 0).flatten(0, 1)
     full.load_state_dict(state)
-    x, mask = torch.randn(2, 5, 12, dtype=torch.float64), causal_mask(5, torch.device("cpu"))
+    x, mask = torch.randn(2, 5, 12, dtype=torch.float64), causal_mask(5)
     torch.testing.assert_close(grouped(x, x, mask), full(x, x, mask))
 
 
 def test_weights_of_bfloat16_heads_are_computed_in_float32() -> None:
     torch.manual_seed(1)
     queries, keys = heads(2, 3, torch.bfloat16), heads(2, 50, torch.bfloat16)
-    weights = attention_weights(queries, keys, Mask(torch.ones(3, 50, dtype=torch.bool)))
+    weights = attention_weights(queries, keys, torch.ones(3, 50, dtype=torch.bool))
     assert weights.dtype == torch.float32
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 2, 3), rtol=0, atol=1e-6)
 
@@ -130,7 +130,7 @@ def test_the_weights_for_pictures_are_those_that_gather(settings: dict[str, obje
     inputs = (
         x,
         context,
-        Mask(torch.rand(2, 1, 3, 5) < 0.7),
+        torch.rand(2, 1, 3, 5) < 0.7,
         rotation._replace(sines=rotation.sines[:1], cosines=rotation.cosines[:1]),
     )
     weights = attention.weights(*inputs)
@@ -144,8 +144,8 @@ def test_the_weights_for_pictures_are_those_that_gather(settings: dict[str, obje
 def test_dropout_acts_on_the_weights() -> None:
     torch.manual_seed(1)
     queries, keys, values = heads(2, 3), heads(2, 5), heads(2, 5)
-    for attend in (attend_explicitly, attend_fused):
-        dropout = Dropout(0.5)
+    for attend in (scaled_dot_product_attention, attend_fused):
+        dropout = nn.Dropout(0.5)
         kept = attend(queries, keys, values, None, dropout.eval())
         assert torch.equal(kept, attend(queries, keys, values, None, dropout.eval()))
         draws = torch.stack(

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.loss import sum_loss
+from transformer_cli.model.loss import SmoothedLabels, sum_loss
 from transformer_cli.model.transformer import Transformer
 
 CHANCE = math.log(16)
@@ -93,7 +93,7 @@ def losses_of_a_deep_stack(init: str, norm_placement: str, num_steps: int = 50) 
         ids = torch.randint(4, 20, (16, 6))
         decoder_input_ids = torch.cat([torch.full((16, 1), 2), ids[:, :-1]], dim=1)
         logits = model(ids, torch.ones_like(ids, dtype=torch.bool), decoder_input_ids)
-        loss = sum_loss(logits, ids, pad_id=1, label_smoothing=0.0).objective / ids.numel()
+        loss = sum_loss(logits, ids, SmoothedLabels(1)).objective / ids.numel()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

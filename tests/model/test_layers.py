@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from transformer_cli.config import ModelConfig
+from transformer_cli.model.attention import causal_mask
 from transformer_cli.model.layers import DecoderLayer, EncoderLayer
-from transformer_cli.model.masks import Mask, causal_mask
 from transformer_cli.model.positions import rotation_at
 
 from .samples import SMALL, assert_same, results, sample, small_model
@@ -25,7 +25,7 @@ def test_a_layer_compiles_to_one_graph(settings: dict[str, object], share: float
     shares = dict.fromkeys(("dropout", "attention_dropout", "ff_dropout"), share)
     config = ModelConfig(**{**SMALL, **settings, **shares})
     encoder, decoder = EncoderLayer(config), DecoderLayer(config)
-    x, mask = torch.randn(2, 5, 12), Mask(torch.rand(2, 1, 1, 5) < 0.7)
+    x, mask = torch.randn(2, 5, 12), torch.rand(2, 1, 1, 5) < 0.7
     rotation = rotation_at(0, 5, config.head_width, x) if config.positions == "rotary" else None
     torch.compiler.reset()
     for layer, inputs in (
@@ -52,7 +52,7 @@ def test_compiled_layers_leave_logits_gradients_and_names_as_they_are() -> None:
 
 
 def test_a_position_sees_itself_and_the_past() -> None:
-    mask = causal_mask(4, torch.device("cpu")).visible
+    mask = causal_mask(4)
     assert mask.dtype == torch.bool
     for asking in range(4):
         for asked in range(4):

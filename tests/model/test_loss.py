@@ -1,21 +1,34 @@
 """The loss equals those of PyTorch and of a tutorial, and padding does not change it."""
 
 import math
-from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from transformer_cli.acceleration import losses_in_parts
+from transformer_cli.acceleration.losses_in_parts import sum_loss_in_parts
 from transformer_cli.config.training import SmoothedOver
-from transformer_cli.model.loss import sum_loss
+from transformer_cli.model.loss import LossSums, SmoothedLabels, SumLoss, sum_loss
 
 PAD_ID = 1
+FORMS = pytest.mark.parametrize("form", [sum_loss, sum_loss_in_parts], ids=["plain", "in parts"])
 
 
+def summed(
+    form: SumLoss,
+    logits: torch.Tensor,
+    target_ids: torch.Tensor,
+    label_smoothing: float = 0.1,
+    smoothed_over: SmoothedOver = "vocabulary",
+) -> LossSums:
+    labels = SmoothedLabels.of(logits.size(-1), PAD_ID, label_smoothing, smoothed_over)
+    return form(logits, target_ids, labels)
+
+
+@FORMS
 @settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**31),
@@ -23,12 +36,12 @@ PAD_ID = 1
     label_smoothing=st.sampled_from([0.0, 0.1, 0.5, 0.99]),
 )
 def test_the_loss_is_pytorchs_cross_entropy_in_value_and_gradient(
-    seed: int, shape: tuple[int, int, int], label_smoothing: float
+    form: SumLoss, seed: int, shape: tuple[int, int, int], label_smoothing: float
 ) -> None:
     torch.manual_seed(seed)
     logits = (5 * torch.randn(shape, dtype=torch.float64)).requires_grad_()
     target_ids = torch.randint(shape[-1], shape[:2])
-    sums = sum_loss(logits, target_ids, pad_id=PAD_ID, label_smoothing=label_smoothing)
+    sums = summed(form, logits, target_ids, label_smoothing=label_smoothing)
     expected, likelihood = (
         F.cross_entropy(
             logits.flatten(0, 1),
@@ -49,60 +62,64 @@ def test_the_loss_is_pytorchs_cross_entropy_in_value_and_gradient(
     )
 
 
-def test_without_smoothing_the_objective_is_the_likelihood() -> None:
-    sums = sum_loss(
-        torch.randn(2, 3, 5), torch.tensor([[2, 3, 1], [4, 1, 1]]), pad_id=1, label_smoothing=0.0
+@FORMS
+def test_without_smoothing_the_objective_is_the_likelihood(form: SumLoss) -> None:
+    sums = summed(
+        form, torch.randn(2, 3, 5), torch.tensor([[2, 3, 1], [4, 1, 1]]), label_smoothing=0.0
     )
     assert torch.equal(sums.objective, sums.negative_log_likelihood)
 
 
-def test_padding_does_not_change_the_loss() -> None:
+@FORMS
+def test_padding_does_not_change_the_loss(form: SumLoss) -> None:
     torch.manual_seed(1)
     logits, target_ids = torch.randn(2, 5, 7, dtype=torch.float64), torch.randint(2, 7, (2, 5))
     target_ids[:, 3:] = PAD_ID
     logits[:, 3:] = 1e3 * torch.randn(2, 2, 7)
-    padded = sum_loss(logits, target_ids, pad_id=PAD_ID, label_smoothing=0.1)
-    cut = sum_loss(logits[:, :3], target_ids[:, :3], pad_id=PAD_ID, label_smoothing=0.1)
+    padded = summed(form, logits, target_ids, label_smoothing=0.1)
+    cut = summed(form, logits[:, :3], target_ids[:, :3], label_smoothing=0.1)
     torch.testing.assert_close(padded, cut, rtol=1e-12, atol=0)
 
 
-def test_sums_over_parts_of_a_batch_add_up() -> None:
+@FORMS
+def test_sums_over_parts_of_a_batch_add_up(form: SumLoss) -> None:
     torch.manual_seed(1)
     logits, target_ids = torch.randn(4, 3, 7, dtype=torch.float64), torch.randint(0, 7, (4, 3))
-    whole = sum_loss(logits, target_ids, pad_id=PAD_ID, label_smoothing=0.1)
+    whole = summed(form, logits, target_ids, label_smoothing=0.1)
     parts = [
-        sum_loss(logits[i : i + 1], target_ids[i : i + 1], pad_id=PAD_ID, label_smoothing=0.1)
+        summed(form, logits[i : i + 1], target_ids[i : i + 1], label_smoothing=0.1)
         for i in range(4)
     ]
     torch.testing.assert_close(whole.objective, sum(part.objective for part in parts))
 
 
+@FORMS
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
-def test_no_tokens_cost_nothing(label_smoothing: float) -> None:
+def test_no_tokens_cost_nothing(form: SumLoss, label_smoothing: float) -> None:
     logits = torch.randn(2, 3, 5, requires_grad=True)
-    sums = sum_loss(
-        logits, torch.full((2, 3), PAD_ID), pad_id=PAD_ID, label_smoothing=label_smoothing
-    )
+    sums = summed(form, logits, torch.full((2, 3), PAD_ID), label_smoothing=label_smoothing)
     sums.objective.backward()
     assert sums.objective.item() == sums.negative_log_likelihood.item() == 0.0
     assert torch.equal(logits.grad, torch.zeros(2, 3, 5))
 
 
-def test_bfloat16_logits_are_summed_in_float32() -> None:
+@FORMS
+def test_bfloat16_logits_are_summed_in_float32(form: SumLoss) -> None:
     torch.manual_seed(1)
     logits = torch.randn(8, 16, 1000).bfloat16()
     target_ids = torch.randint(2, 1000, (8, 16))
-    found = sum_loss(logits, target_ids, pad_id=PAD_ID, label_smoothing=0.1)
-    exact = sum_loss(logits.double(), target_ids, pad_id=PAD_ID, label_smoothing=0.1)
+    found = summed(form, logits, target_ids, label_smoothing=0.1)
+    exact = summed(form, logits.double(), target_ids, label_smoothing=0.1)
     assert found.objective.dtype == torch.float32
     assert found.objective.item() == pytest.approx(exact.objective.item(), rel=1e-6)
 
 
-def test_only_the_objective_has_a_gradient() -> None:
-    sums = sum_loss(
+@FORMS
+def test_only_the_objective_has_a_gradient(form: SumLoss) -> None:
+    sums = summed(
+        form,
         torch.randn(1, 2, 5, requires_grad=True),
         torch.tensor([[2, 3]]),
-        pad_id=1,
         label_smoothing=0.1,
     )
     assert sums.objective.requires_grad
@@ -121,6 +138,7 @@ def smoothed_as_in_the_walk_through(
     return F.kl_div(logits.log_softmax(-1), labels, reduction="sum")
 
 
+@FORMS
 @settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**31),
@@ -128,15 +146,15 @@ def smoothed_as_in_the_walk_through(
     label_smoothing=st.sampled_from([0.1, 0.4]),
 )
 def test_smoothing_over_others_equals_the_walk_throughs_divergence_up_to_a_constant(
-    seed: int, shape: tuple[int, int, int], label_smoothing: float
+    form: SumLoss, seed: int, shape: tuple[int, int, int], label_smoothing: float
 ) -> None:
     torch.manual_seed(seed)
     logits = (5 * torch.randn(shape, dtype=torch.float64)).requires_grad_()
     target_ids = torch.randint(shape[-1], shape[:2])
-    found = sum_loss(
+    found = summed(
+        form,
         logits,
         target_ids,
-        pad_id=PAD_ID,
         label_smoothing=label_smoothing,
         smoothed_over="others",
     ).objective
@@ -152,17 +170,18 @@ def test_smoothing_over_others_equals_the_walk_throughs_divergence_up_to_a_const
     torch.testing.assert_close(*gradients, rtol=1e-12, atol=1e-12)
 
 
-def test_both_ways_of_smoothing_agree_where_padding_is_no_choice() -> None:
+@FORMS
+def test_both_ways_of_smoothing_agree_where_padding_is_no_choice(form: SumLoss) -> None:
     """Over V - 1 symbols, mass e on the V - 2 others is mass e (V - 1) / (V - 2) on all of them."""
     torch.manual_seed(1)
     vocab_size, label_smoothing = 9, 0.1
     logits = torch.randn(4, 5, vocab_size, dtype=torch.float64)
     target_ids = torch.randint(2, vocab_size, (4, 5))
     logits[..., PAD_ID] = -1e4  # probability 0, but a finite term in the sum
-    found = sum_loss(
+    found = summed(
+        form,
         logits,
         target_ids,
-        pad_id=PAD_ID,
         label_smoothing=label_smoothing,
         smoothed_over="others",
     )
@@ -176,15 +195,16 @@ def test_both_ways_of_smoothing_agree_where_padding_is_no_choice() -> None:
     torch.testing.assert_close(found.objective, expected, rtol=1e-12, atol=1e-9)
 
 
-def test_both_ways_of_smoothing_differ_elsewhere_and_agree_without_smoothing() -> None:
+@FORMS
+def test_both_ways_of_smoothing_differ_elsewhere_and_agree_without_smoothing(form: SumLoss) -> None:
     torch.manual_seed(1)
     logits, target_ids = torch.randn(4, 5, 9), torch.randint(2, 9, (4, 5))
     for label_smoothing in (0.1, 0.0):
         of_all, of_others = (
-            sum_loss(
+            summed(
+                form,
                 logits,
                 target_ids,
-                pad_id=PAD_ID,
                 label_smoothing=label_smoothing,
                 smoothed_over=over,
             )
@@ -194,19 +214,21 @@ def test_both_ways_of_smoothing_differ_elsewhere_and_agree_without_smoothing() -
         assert torch.equal(of_all.negative_log_likelihood, of_others.negative_log_likelihood)
 
 
+@FORMS
 @pytest.mark.parametrize("smoothed_over", ["vocabulary", "others"])
 @pytest.mark.parametrize("numbers_per_part", [1, 5 * 37, 2**20])
 def test_in_parts_of_any_size_value_and_gradient_are_those_of_autograd(
-    numbers_per_part: int, smoothed_over: SmoothedOver, monkeypatch: pytest.MonkeyPatch
+    form: SumLoss,
+    numbers_per_part: int,
+    smoothed_over: SmoothedOver,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     torch.manual_seed(1)
-    monkeypatch.setattr("transformer_cli.model.loss.MAX_PER_THREAD", numbers_per_part)
+    monkeypatch.setattr(losses_in_parts, "MAX_PER_THREAD", numbers_per_part)
     logits, target_ids = 5 * torch.randn(3, 11, 37).double(), torch.randint(2, 37, (3, 11))
     target_ids[1:, 7:] = PAD_ID
     logits.requires_grad_()
-    sums = sum_loss(
-        logits, target_ids, pad_id=PAD_ID, label_smoothing=0.1, smoothed_over=smoothed_over
-    )
+    sums = summed(form, logits, target_ids, label_smoothing=0.1, smoothed_over=smoothed_over)
     log_probabilities = logits.log_softmax(-1)
     is_real = target_ids != PAD_ID
     of_truth = log_probabilities.gather(-1, target_ids.unsqueeze(-1)).squeeze(-1)
@@ -225,26 +247,30 @@ def test_in_parts_of_any_size_value_and_gradient_are_those_of_autograd(
     torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-15)
 
 
+@FORMS
 @pytest.mark.parametrize("smoothed_over", ["vocabulary", "others"])
-def test_the_gradient_is_that_of_finite_differences(smoothed_over: SmoothedOver) -> None:
+def test_the_gradient_is_that_of_finite_differences(
+    form: SumLoss, smoothed_over: SmoothedOver
+) -> None:
     torch.manual_seed(1)
     logits, target_ids = torch.randn(2, 3, 5).double(), torch.tensor([[2, 0, 1], [4, 1, 1]])
 
     def objective(logits: torch.Tensor) -> torch.Tensor:
-        return sum_loss(
-            logits, target_ids, pad_id=PAD_ID, label_smoothing=0.1, smoothed_over=smoothed_over
+        return summed(
+            form, logits, target_ids, label_smoothing=0.1, smoothed_over=smoothed_over
         ).objective
 
     assert torch.autograd.gradcheck(objective, logits.requires_grad_())
 
 
-def test_the_gradient_of_bfloat16_logits_is_rounded_once() -> None:
+@FORMS
+def test_the_gradient_of_bfloat16_logits_is_rounded_once(form: SumLoss) -> None:
     torch.manual_seed(1)
     logits = (5 * torch.randn(3, 11, 37)).bfloat16()
     target_ids = torch.randint(2, 37, (3, 11))
     found, exact = (
         torch.autograd.grad(
-            sum_loss(given, target_ids, pad_id=PAD_ID, label_smoothing=0.1).objective / 29, given
+            summed(form, given, target_ids, label_smoothing=0.1).objective / 29, given
         )[0]
         for given in (logits.requires_grad_(), logits.detach().double().requires_grad_())
     )
@@ -252,38 +278,9 @@ def test_the_gradient_of_bfloat16_logits_is_rounded_once() -> None:
     torch.testing.assert_close(found.double(), exact, rtol=2**-8, atol=1e-8)
 
 
-def test_logits_stay_as_they_are() -> None:
+@FORMS
+def test_logits_stay_as_they_are(form: SumLoss) -> None:
     logits = torch.randn(2, 3, 5, requires_grad=True)
     before = logits.detach().clone()
-    sum_loss(logits, torch.tensor([[2, 3, 1], [4, 1, 1]]), pad_id=1, label_smoothing=0.1)[
-        0
-    ].backward()
+    summed(form, logits, torch.tensor([[2, 3, 1], [4, 1, 1]]), label_smoothing=0.1)[0].backward()
     assert torch.equal(logits, before)
-
-
-def test_no_tensor_beside_the_gradient_is_as_large_as_the_logits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Log-probabilities and their gradients of the whole batch took most of the memory of a step."""
-    monkeypatch.setattr("transformer_cli.model.loss.MAX_PER_THREAD", 300)
-    logits = torch.randn(4, 10, 30, requires_grad=True)
-    with Sizes() as sizes:
-        sum_loss(
-            logits, torch.randint(30, (4, 10)), pad_id=1, label_smoothing=0.1
-        ).objective.backward()
-    assert sum(size >= logits.numel() for size in sizes.of_new) == 1
-
-
-class Sizes(TorchDispatchMode):
-    """Notes how many numbers each new tensor has; a view of another tensor is not new."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.of_new: list[int] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        known = {a.untyped_storage().data_ptr() for a in args if isinstance(a, torch.Tensor)}
-        if isinstance(result, torch.Tensor) and result.untyped_storage().data_ptr() not in known:
-            self.of_new.append(result.untyped_storage().nbytes() // result.element_size())
-        return result

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from transformer_cli.config import ModelConfig
+from transformer_cli.model.dropout import WordDropout
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.model.word_dropout import WordDropout
 
 IDS = torch.randint(0, 12, (40, 50), generator=torch.Generator().manual_seed(1))
 EMBEDDED = torch.randn(40, 50, 6, generator=torch.Generator().manual_seed(2))

@@ -39,7 +39,7 @@ STAGED = {
     "porting/exporting/hugging_face_format.py",
     "porting/exporting/onnx_format.py",
     "porting/importing/exported_package.py",
-    "training/callbacks/recorders.py",
+    "training/recorders.py",
 }
 
 

@@ -22,10 +22,10 @@ from transformer_cli.errors import ConfigError, DataError, MissingInputError, St
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.text import train_tokenizer
 from transformer_cli.text.extension.added_entries import with_added_entries
-from transformer_cli.training.frozen_parts import frozen_names
 from transformer_cli.training.initial_weights import (
     checked_origin,
     compositions,
+    frozen_names,
     load_initial_model,
     new_model,
     with_new_rows,

@@ -11,19 +11,19 @@ import pytest
 import torch
 from torch.optim import optimizer as optimizer_module
 
+from transformer_cli.acceleration import accelerate
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.batches.batch import Batch
+from transformer_cli.model.dropout import WordDropout
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.model.word_dropout import WordDropout
 from transformer_cli.runtime import Machine, seed_everything
-from transformer_cli.training.fitting import DeviceMemory
+from transformer_cli.training import optimizers
 from transformer_cli.training.meter import Meter
+from transformer_cli.training.moving_average import MovingAverage
 from transformer_cli.training.objectives import build_objective
-from transformer_cli.training.optimization import optimizers
-from transformer_cli.training.optimization.moving_average import MovingAverage
-from transformer_cli.training.optimization.optimizers import Optimizer
-from transformer_cli.training.processes.worker import Worker
+from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.step import train_step
+from transformer_cli.training.worker import Worker
 
 META = torch.device("meta")
 SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 32, "encoder_layers": 2, "decoder_layers": 2}
@@ -65,7 +65,7 @@ def update(
     monkeypatch.setattr(optimizer_module, "_get_fused_kernels_supported_devices", lambda: ["meta"])
     training = TrainingConfig.model_validate({"max_steps": 1, "batch_sentences": 7} | settings)
     config = ModelConfig.model_validate(SIZES | (model_settings or {}))
-    model = Transformer(config, 19, 19).to(META)
+    model = accelerate(Transformer(config, 19, 19), META).to(META)
     model.source_word_dropout = model.target_word_dropout = WordDropout(0.1, 4)
     spoil(model)
     optimizer = Optimizer(model, training, precision)
@@ -74,9 +74,9 @@ def update(
     report = train_step(
         model.train(),
         optimizer,
-        build_objective(training, Machine(META, torch.float32)),
+        build_objective(training, 19, META),
         [batch(42), batch(30)],
-        worker=Worker(DeviceMemory(META)),
+        worker=Worker.of(model, Machine(META, torch.float32)),
         clip_norm=training.clip_norm,
     )
     if average is not None:

@@ -10,20 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from transformer_cli.acceleration.gpu_attention import attend_fused
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.batches.batch import Batch, collate
 from transformer_cli.data.batches.encoded import TokenPair
-from transformer_cli.model.attention import attend_explicitly, attend_fused
-from transformer_cli.model.dropout import Dropout
+from transformer_cli.model.attention import scaled_dot_product_attention
 from transformer_cli.model.loss import sum_loss
-from transformer_cli.model.masks import fused_mask
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
-from transformer_cli.training.fitting import DeviceMemory
 from transformer_cli.training.objectives import build_objective
-from transformer_cli.training.optimization.optimizers import Optimizer
-from transformer_cli.training.processes.worker import Worker
+from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.step import StepReport, train_step
+from transformer_cli.training.worker import Worker
 
 PAD, SOS, EOS = 1, 2, 3
 VOCAB_SIZE = 9
@@ -51,9 +49,9 @@ def step(
     return train_step(
         model,
         optimizer,
-        build_objective(TRAINING, machine),
+        build_objective(TRAINING, VOCAB_SIZE, machine.device),
         batches,
-        worker=Worker(DeviceMemory(machine.device)),
+        worker=Worker.of(model, machine),
         clip_norm=None,
     ), optimizer
 
@@ -114,9 +112,9 @@ def test_a_loss_that_is_not_a_number_changes_neither_weights_nor_moments() -> No
     report = train_step(
         model,
         optimizer,
-        build_objective(TRAINING, machine),
+        build_objective(TRAINING, VOCAB_SIZE, machine.device),
         [batch],
-        worker=Worker(DeviceMemory(machine.device)),
+        worker=Worker.of(model, machine),
         clip_norm=None,
     )
     assert math.isnan(float(report.objective))
@@ -157,7 +155,7 @@ def test_in_low_precision_no_mask_makes_a_number_overflow(
 
 
 @pytest.mark.parametrize("precision", LOW, ids=str)
-@pytest.mark.parametrize("attend", [attend_explicitly, attend_fused])
+@pytest.mark.parametrize("attend", [scaled_dot_product_attention, attend_fused])
 def test_attention_over_nothing_and_over_large_scores_is_finite_in_low_precision(
     attend: Any, precision: torch.dtype
 ) -> None:
@@ -166,9 +164,7 @@ def test_attention_over_nothing_and_over_large_scores_is_finite_in_low_precision
     queries, keys = (40 * torch.randn(1, 2, 3, 8).to(precision) for _ in range(2))
     values = torch.randn(1, 2, 3, 8).to(precision)
     visible = torch.tensor([[True, False, False], [True, True, False], [False] * 3])
-    found = attend(
-        queries, keys, values, fused_mask(visible[None, None], queries.dtype), Dropout(0.0)
-    )
+    found = attend(queries, keys, values, visible[None, None], nn.Dropout(0.0))
     assert torch.isfinite(found).all()
     torch.testing.assert_close(found[:, :, 0], values[:, :, 0], rtol=0.02, atol=0.02)
     assert (found[:, :, 2] == 0).all()

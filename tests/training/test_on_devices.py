@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 import torch
 
+from transformer_cli.acceleration import accelerate
 from transformer_cli.config import RuntimeConfig
 from transformer_cli.data.batches.batch import Batch
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine, prepare_machine
-from transformer_cli.training.fitting import DeviceMemory
 from transformer_cli.training.loop import Experiment
 from transformer_cli.training.meter import Meter
+from transformer_cli.training.moving_average import MovingAverage
 from transformer_cli.training.objectives import build_objective
-from transformer_cli.training.optimization.moving_average import MovingAverage
-from transformer_cli.training.optimization.optimizers import Optimizer
-from transformer_cli.training.processes.worker import Worker
+from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.progress import Progress
 from transformer_cli.training.step import train_step
+from transformer_cli.training.worker import Worker
 
 from .tiny_world import MODEL, World, assert_equal, experiment, settings, tensors_of, train
 
@@ -37,10 +37,10 @@ def on(machine: Machine, **changes: Any) -> tuple[Experiment, Meter]:
     training = settings(log_every=1, **changes)
     one = experiment(training)
     torch.manual_seed(0)
-    model = Transformer(MODEL, 9, 9).to(machine.device)
-    worker, average = Worker(DeviceMemory(machine.device)), MovingAverage.of(model, training)
+    model = accelerate(Transformer(MODEL, 9, 9), machine.device).to(machine.device)
+    worker, average = Worker.of(model, machine), MovingAverage.of(model, training)
     optimizer = Optimizer(model, training, machine.precision)
-    objective = build_objective(training, machine)
+    objective = build_objective(training, 9, machine.device)
     return (
         Experiment(model, optimizer, objective, one.updates, training, machine, worker, 7, average),
         Meter(machine.device),

@@ -8,14 +8,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 from transformer_cli.checkpoint import Checkpoint
 from transformer_cli.checkpoint.stored import RAW
 from transformer_cli.config import TrainingConfig
 from transformer_cli.data.batches import updates
-from transformer_cli.model.dropout import Dropout
 from transformer_cli.training.meter import Meter
-from transformer_cli.training.optimization.moving_average import restore_tensors, tensors_to_save
+from transformer_cli.training.moving_average import restore_tensors, tensors_to_save
 from transformer_cli.training.progress import Progress
 
 from .tiny_world import MACHINE, World, assert_equal, experiment, train
@@ -169,7 +169,7 @@ def test_compiled_and_plain_layers_continue_each_other(halves: tuple[bool, bool]
         for cut, is_compiled in zip((3, 6), plan, strict=True):
             one = experiment(training, tuple(progress.position))
             for module in one.model.modules():
-                if isinstance(module, Dropout):
+                if isinstance(module, nn.Dropout):
                     module.p = 0.0
             if tensors:
                 one.model.load_state_dict(tensors)

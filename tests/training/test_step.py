@@ -1,23 +1,24 @@
 """One update: sums are divided once, and NaN or infinity never reaches the weights."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
+from transformer_cli.acceleration import accelerate
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.batches.batch import Batch, collate
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.errors import TryAgainError
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
-from transformer_cli.training.fitting import DeviceMemory
 from transformer_cli.training.objectives import build_objective
-from transformer_cli.training.optimization.optimizers import Optimizer
-from transformer_cli.training.processes.worker import Worker
+from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.step import StepReport, train_step
+from transformer_cli.training.worker import DeviceMemory, Worker
 
 MACHINE = Machine(torch.device("cpu"), torch.float32)
 PAD, SOS, EOS = 1, 2, 3
@@ -34,7 +35,7 @@ def model_and_optimizer(dropout: float = 0.0) -> tuple[Transformer, Optimizer]:
     config = ModelConfig(
         d_model=16, num_heads=2, d_ff=32, encoder_layers=1, decoder_layers=1, dropout=dropout
     )
-    model = Transformer(config, 9, 9).double()
+    model = accelerate(Transformer(config, 9, 9), MACHINE.device).double()
     training = TrainingConfig(max_steps=1, batch_sentences=4)
     optimizer = Optimizer(model, training)
     optimizer.learning_rate = 0.01
@@ -46,7 +47,7 @@ def batch(pairs: list[TokenPair]) -> Batch:
 
 
 def step(
-    model: nn.Module,
+    model: Transformer,
     optimizer: Optimizer,
     batches: list[Batch],
     memory: DeviceMemory | None = None,
@@ -57,9 +58,9 @@ def step(
     return train_step(
         model,
         optimizer,
-        build_objective(training, MACHINE),
+        build_objective(training, 9, MACHINE.device),
         batches,
-        worker=Worker(memory or DeviceMemory(MACHINE.device)),
+        worker=replace(Worker.of(model, MACHINE), memory=memory or DeviceMemory()),
         clip_norm=training.clip_norm,
     )
 
@@ -150,7 +151,7 @@ KINDS_OF_EXHAUSTION = {
 }  # fmt: skip
 
 
-def with_memory_for(model: nn.Module, max_sentences: int, error: Exception) -> list[int]:
+def with_memory_for(model: Transformer, max_sentences: int, error: Exception) -> list[int]:
     """Let the model run out of memory for larger batches; returns the sizes of all its calls."""
     sizes: list[int] = []
 
@@ -159,7 +160,7 @@ def with_memory_for(model: nn.Module, max_sentences: int, error: Exception) -> l
         if len(arguments[0]) > max_sentences:
             raise error
 
-    model.register_forward_pre_hook(refuse)
+    model.encoder.register_forward_pre_hook(refuse)
     return sizes
 
 
@@ -198,7 +199,7 @@ def test_gradients_of_the_attempt_that_failed_are_forgotten() -> None:
 
 def test_the_size_that_fits_is_remembered_so_no_later_update_fails_first() -> None:
     model, optimizer = model_and_optimizer()
-    memory = DeviceMemory(MACHINE.device)
+    memory = DeviceMemory()
     sizes = with_memory_for(model, 2, MemoryError())
     halvings = [step(model, optimizer, [batch(PAIRS)], memory).num_halvings for _ in range(3)]
     assert sizes == [4, 2, 2, 2, 2, 2, 2]
@@ -210,7 +211,7 @@ def test_the_size_that_fits_is_remembered_so_no_later_update_fails_first() -> No
 
 def test_a_long_sentence_that_fitted_alone_does_not_stop_later_updates() -> None:
     model, optimizer = model_and_optimizer()
-    memory = DeviceMemory(MACHINE.device, max_cells=3)
+    memory = DeviceMemory(max_cells=3)
     sizes = with_memory_for(model, 4, MemoryError())
     assert step(model, optimizer, [batch(PAIRS)], memory).num_halvings == 2
     assert sizes == [1, 1, 1, 1]
@@ -225,7 +226,7 @@ def test_an_update_in_parts_is_the_whole_one_unless_there_is_dropout(
     for max_cells in (None, 10):
         model, optimizer = model_and_optimizer(dropout)
         torch.manual_seed(5)
-        memory = DeviceMemory(MACHINE.device, max_cells=max_cells)
+        memory = DeviceMemory(max_cells=max_cells)
         norms.append(float(step(model, optimizer, [batch(PAIRS)], memory).gradient_norm))
     assert (norms[1] == pytest.approx(norms[0], rel=1e-12)) == is_the_same
 

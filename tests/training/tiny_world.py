@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from transformer_cli.acceleration import accelerate
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.data.batches.grouping import UpdateSize
@@ -13,17 +14,16 @@ from transformer_cli.data.batches.order import Budget, EpochOrder
 from transformer_cli.data.batches.updates import Updates
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.runtime import Machine
+from transformer_cli.training.advice import Alarms
 from transformer_cli.training.callbacks import Callback, Callbacks
-from transformer_cli.training.callbacks.alarms import Alarms
-from transformer_cli.training.fitting import DeviceMemory
 from transformer_cli.training.loop import Experiment, run_loop
 from transformer_cli.training.meter import Meter, TrainingReport
+from transformer_cli.training.moving_average import MovingAverage
 from transformer_cli.training.objectives import build_objective
-from transformer_cli.training.optimization.moving_average import MovingAverage
-from transformer_cli.training.optimization.optimizers import Optimizer
-from transformer_cli.training.processes.worker import Worker
+from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.progress import Progress, Validated
 from transformer_cli.training.step import StepReport
+from transformer_cli.training.worker import Worker
 
 from ..data.pair_list import PairList
 
@@ -50,14 +50,14 @@ def experiment(
     machine: Machine = MACHINE,
 ) -> Experiment:
     torch.manual_seed(0)
-    model = Transformer(MODEL, 9, 9)
+    model = accelerate(Transformer(MODEL, 9, 9), machine.device)
     known = PairList(pairs)
     budget = Budget(sentences=training.batch_sentences)
     order = EpochOrder(known.lengths, known.corpus_sizes, [1.0], budget, 7)
     updates = Updates(known, order, size=UpdateSize.of(training), position=position)
     optimizer = Optimizer(model, training, machine.precision)
-    objective = build_objective(training, machine)
-    worker, average = Worker(DeviceMemory(machine.device)), MovingAverage.of(model, training)
+    objective = build_objective(training, 9, machine.device)
+    worker, average = Worker.of(model, machine), MovingAverage.of(model, training)
     return Experiment(model, optimizer, objective, updates, training, machine, worker, 7, average)
 
 

@@ -60,7 +60,7 @@ ATTENTION = (
         "position ahead, and it does not need the source. When it generates, there is no next position yet, and it has learned "
         "nothing else. A loss near 0 on real text is a sign of this error: a sentence has several good translations, so nobody can "
         "know each word before it is written.",
-        read_on="model/masks.py: causal_mask; Vaswani et al. 2017, section 3.2.3",
+        read_on="model/attention.py: causal_mask; Vaswani et al. 2017, section 3.2.3",
         cpu_seconds=92,
     ),
     Ablation(

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from transformer_cli.model import layers
+from transformer_cli.model import Transformer, layers
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.layers import DecoderLayer, Function
-from transformer_cli.model.masks import Mask
 from transformer_cli.model.positions import Rotation
 
 
@@ -26,17 +25,8 @@ class Replacement(NamedTuple):
     value: Any
 
 
-def nothing_hidden(
-    attention: MultiHeadAttention,
-    x: Tensor,
-    context: Tensor,
-    mask: Mask | None,
-    rotation: Rotation | None = None,
-) -> Tensor:
-    """Attention without the causal mask: each position of the target reads all others, later ones too."""
-    is_causal = mask is not None and mask.is_causal
-    found: Tensor = _forward(attention, x, context, None if is_causal else mask, rotation)
-    return found
+def nothing_hidden(model: Transformer, x: Tensor) -> None:
+    """No causal mask: each position of the target reads all others, later ones too."""
 
 
 def queries_without_scaling(
@@ -64,12 +54,11 @@ def sublayers_without_source(
     return found
 
 
-_forward: Callable[..., Any] = MultiHeadAttention.forward
 _queries: Callable[..., Any] = MultiHeadAttention._queries
 _apply_sublayers: Callable[..., Any] = DecoderLayer._apply_sublayers
 
 REPLACEMENTS = {
-    "causal mask": Replacement(MultiHeadAttention, "forward", nothing_hidden),
+    "causal mask": Replacement(Transformer, "target_mask", nothing_hidden),
     "scaling": Replacement(MultiHeadAttention, "_queries", queries_without_scaling),
     "residual connections": Replacement(layers, "_PLACEMENTS", {"pre": without_residual}),
     "cross-attention": Replacement(DecoderLayer, "_apply_sublayers", sublayers_without_source),

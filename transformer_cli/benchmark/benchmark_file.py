@@ -5,6 +5,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from transformer_cli.acceleration.native_kernels import kernel_level
 from transformer_cli.benchmark.decoding.decoding_benchmark import DecodingReport
 from transformer_cli.benchmark.measuring.processor import processor_name
 from transformer_cli.benchmark.measuring.spread import Spread
@@ -25,7 +26,7 @@ def as_json(config: Config, report: TrainingReport | DecodingReport) -> dict[str
             del corpus[name]
     conditions = {
         "processor": processor_name(),
-        "environment": environment(),
+        "environment": environment(kernel_level()),
         "settings": settings,
     }
     about = {"tfm_benchmark": FORMAT, "kind": kind, "name": config.name}

@@ -34,7 +34,7 @@ class Exercise(NamedTuple):
 
 
 EXERCISES = (
-    Exercise(1, "causal_mask", ("causal_mask",), "3.2.3", "model/masks.py",
+    Exercise(1, "causal_mask", ("causal_mask",), "3.2.3", "model/attention.py",
              "write the mask for T = 3 on paper first; torch.ones, torch.tril, or a comparison of two torch.arange can build it"),
     Exercise(2, "scaled_attention", ("attention",), "3.2.1", "model/attention.py",
              "four steps: scores = queries @ keys.transpose(-2, -1), the scale, the mask (masked_fill with -inf), "
@@ -46,7 +46,7 @@ EXERCISES = (
     Exercise(5, "label_smoothing", ("smoothed_loss",), "5.4", "model/loss.py",
              "compute log_softmax once; the loss of a token is (1 - epsilon) times the loss of the true token, plus "
              "epsilon times the mean loss of all V tokens"),
-    Exercise(6, "warmup", ("learning_rate",), "5.3", "training/optimization/schedules.py",
+    Exercise(6, "warmup", ("learning_rate",), "5.3", "training/schedules.py",
              "the smaller one of two curves is taken; draw both for warmup_steps = 10: which one is smaller before step 10?"),
     Exercise(7, "greedy_search", ("greedy_search",), "3.1", "decoding/search/greedy.py",
              "a loop of at most max_length steps; each step asks the model with [bos_id, *ids], and appends one id or ends"),

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
+from transformer_cli.acceleration import plain_class
+from transformer_cli.acceleration.masks import Mask, visible_of
 from transformer_cli.explaining.explanation import TensorShapes
 from transformer_cli.model import Transformer
 from transformer_cli.model.attention import MultiHeadAttention
-from transformer_cli.model.masks import Mask
 from transformer_cli.model.precision import at_least_float32
 
 FORWARD = "forward"
@@ -123,12 +124,12 @@ def _attention_hook(name: str, original: nn.Module, trace: ForwardTrace) -> Call
     return note
 
 
-def _visible(mask: Mask | None, weights: Tensor) -> Tensor:
+def _visible(mask: Tensor | Mask | None, weights: Tensor) -> Tensor:
     """(Q, C) bool: what the mask of the only sentence allows to all heads."""
     shape = weights.shape[1:]
-    if mask is None:
+    visible = visible_of(mask)
+    if visible is None:
         return torch.ones(shape, dtype=torch.bool)
-    visible = mask.visible
     return visible.reshape(visible.shape[-2:]).expand(shape)
 
 
@@ -142,7 +143,7 @@ def _positions_hook(name: str, trace: ForwardTrace) -> Callable[..., None]:
 def _shape_hooks(name: str, module: nn.Module, trace: ForwardTrace) -> list[Any]:
     """Two hooks: the first one keeps the place in the order, the second one knows the output."""
     places: list[int] = []
-    kind, parameters = type(module).__name__, _parameter_shapes(module)
+    kind, parameters = plain_class(module).__name__, _parameter_shapes(module)
 
     def begin(module: nn.Module, args: Any) -> None:
         places.append(len(trace.shapes))
@@ -181,7 +182,7 @@ class _UsesOfWeights(TorchFunctionMode):
             is_called = operation == "linear" and shapes and shapes[-1].name == name
             if not is_called:
                 inputs = _shapes_of(one for one in args if one is not weight)
-                kind, parameters = type(module).__name__, _parameter_shapes(module)
+                kind, parameters = plain_class(module).__name__, _parameter_shapes(module)
                 shapes.append(TensorShapes(name, kind, operation, inputs[:1], shape, parameters))
 
 

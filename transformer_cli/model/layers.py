@@ -6,13 +6,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.attention import MultiHeadAttention
-from transformer_cli.model.cache import LayerCache
-from transformer_cli.model.dropout import Dropout
-from transformer_cli.model.masks import Mask
+from transformer_cli.model.attention import KeysValues, LayerCache, MultiHeadAttention
 from transformer_cli.model.norms import build_norm
 from transformer_cli.model.positions import Rotation
-from transformer_cli.model.projection import Projection
 
 Function = Callable[[Tensor], Tensor]
 
@@ -35,11 +31,11 @@ class FeedForward(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         width, has_bias = config.d_model, config.feed_forward_bias
-        self.up = Projection(width, config.d_ff, bias=has_bias)
-        self.gate = Projection(width, config.d_ff, bias=has_bias) if config.is_gated else None
-        self.down = Projection(config.d_ff, width, bias=has_bias)
+        self.up = nn.Linear(width, config.d_ff, bias=has_bias)
+        self.gate = nn.Linear(width, config.d_ff, bias=has_bias) if config.is_gated else None
+        self.down = nn.Linear(config.d_ff, width, bias=has_bias)
         self.activation = _ACTIVATIONS[config.activation]
-        self.dropout = Dropout(config.ff_dropout)
+        self.dropout = nn.Dropout(config.ff_dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) to the same shape."""
@@ -75,10 +71,10 @@ class EncoderLayer(nn.Module):
         self.self_attention_norm = build_norm(config)
         self.feed_forward = FeedForward(config)
         self.feed_forward_norm = build_norm(config)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
         self.residual = _PLACEMENTS[config.norm_placement]
 
-    def forward(self, x: Tensor, mask: Mask | None, rotation: Rotation | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None, rotation: Rotation | None = None) -> Tensor:
         """(B, S, D) to the same shape; the mask is of shape (B, H, S, S)."""
 
         def attend(x: Tensor) -> Tensor:
@@ -99,92 +95,44 @@ class DecoderLayer(nn.Module):
         self.cross_attention_norm = build_norm(config)
         self.feed_forward = FeedForward(config)
         self.feed_forward_norm = build_norm(config)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
         self.residual = _PLACEMENTS[config.norm_placement]
 
     def forward(
         self,
         x: Tensor,
-        memory: Tensor,
-        target_mask: Mask,
-        source_mask: Mask | None,
+        memory: Tensor | KeysValues,
+        target_mask: Tensor | None,
+        source_mask: Tensor | None,
         rotation: Rotation | None = None,
+        *,
+        cache: LayerCache | None = None,
+        observe: Callable[[Tensor], None] | None = None,
     ) -> Tensor:
-        """(B, T, D) to the same shape, for all target positions at once.
+        """(B, T, D) to the same shape, for all target positions at once, or for the newest one with a cache.
 
         Args:
             x: (B, T, D).
-            memory: (B, S, D), the output of the encoder.
-            target_mask: of self-attention, (B, H, T, T).
+            memory: (B, S, D), the output of the encoder; or the keys and values of it.
+            target_mask: of self-attention, (B, H, T, T); None: each position reads all that there are.
             source_mask: of cross-attention, (B, H, T, S); None: the source has no padding.
             rotation: the T positions, if they are rotary.
+            cache: keys and values of earlier target positions; those of x are appended.
+            observe: gets the weights of cross-attention before dropout, (B, H, T, S).
         """
 
         def attend_to_target(x: Tensor) -> Tensor:
-            return self.self_attention(x, x, target_mask, rotation)
+            if cache is None:
+                return self.self_attention(x, x, target_mask, rotation)
+            newest = self.self_attention.keys_and_values(x, rotation)
+            return self.self_attention(x, cache.extend_target(newest), target_mask, rotation)
 
         def attend_to_source(x: Tensor) -> Tensor:
+            if observe is not None:
+                observe(self.cross_attention.weights(x, memory, source_mask))
             return self.cross_attention(x, memory, source_mask)
 
         return self._apply_sublayers(x, attend_to_target, attend_to_source)
-
-    def forward_with_weights(
-        self,
-        x: Tensor,
-        memory: Tensor,
-        target_mask: Mask,
-        source_mask: Mask | None,
-        rotation: Rotation | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """The output of `forward`, and the weights of cross-attention before dropout, (B, H, T, S)."""
-        weights: list[Tensor] = []
-
-        def attend_to_target(x: Tensor) -> Tensor:
-            return self.self_attention(x, x, target_mask, rotation)
-
-        def attend_to_source(x: Tensor) -> Tensor:
-            weights.append(self.cross_attention.weights(x, memory, source_mask))
-            return self.cross_attention(x, memory, source_mask)
-
-        return self._apply_sublayers(x, attend_to_target, attend_to_source), weights[0]
-
-    def advance(
-        self,
-        x: Tensor,
-        cache: LayerCache,
-        source_mask: Mask | None,
-        rotation: Rotation | None = None,
-    ) -> Tensor:
-        """(R, 1, D) to the same shape: decode one new target position; the cache holds the earlier ones."""
-
-        def attend_to_target(x: Tensor) -> Tensor:
-            newest = self.self_attention.keys_and_values(x, rotation)
-            return self.self_attention.attend(x, cache.extend_target(newest), None, rotation)
-
-        def attend_to_source(x: Tensor) -> Tensor:
-            return self.cross_attention.attend(x, cache.source, source_mask)
-
-        return self._apply_sublayers(x, attend_to_target, attend_to_source)
-
-    def advance_with_weights(
-        self,
-        x: Tensor,
-        cache: LayerCache,
-        source_mask: Mask | None,
-        rotation: Rotation | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """The output of `advance`, and the weights of cross-attention before dropout, (R, H, 1, S)."""
-        weights: list[Tensor] = []
-
-        def attend_to_target(x: Tensor) -> Tensor:
-            newest = self.self_attention.keys_and_values(x, rotation)
-            return self.self_attention.attend(x, cache.extend_target(newest), None, rotation)
-
-        def attend_to_source(x: Tensor) -> Tensor:
-            weights.append(self.cross_attention.weights_over(x, cache.source, source_mask))
-            return self.cross_attention.attend(x, cache.source, source_mask)
-
-        return self._apply_sublayers(x, attend_to_target, attend_to_source), weights[0]
 
     def _apply_sublayers(
         self, x: Tensor, attend_to_target: Function, attend_to_source: Function

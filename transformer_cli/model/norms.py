@@ -4,20 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.model.cpu import trains_on_cpu
 from transformer_cli.model.precision import at_least_float32
-
-
-class LayerNorm(nn.LayerNorm):
-    """g (x - mean) / sqrt(var + eps) + b (Ba et al. 2016)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(..., D) to the same."""
-        if not trains_on_cpu(x):
-            return super().forward(x)
-        # Autocast would widen x; the kernel of a CPU reads bfloat16, and computes in float32 all the same.
-        with torch.autocast("cpu", enabled=False):
-            return super().forward(x)
 
 
 class RMSNorm(nn.Module):
@@ -62,7 +49,7 @@ def build_norm(config: ModelConfig) -> nn.Module:
     """The norm that the config names."""
     match config.norm:
         case "layernorm":
-            return LayerNorm(config.d_model, config.norm_eps)
+            return nn.LayerNorm(config.d_model, config.norm_eps)
         case "rmsnorm":
             return RMSNorm(config.d_model, config.norm_eps)
         case "std_layernorm" | "scalar_std_layernorm":

@@ -1,14 +1,7 @@
-"""The precision of a computation: that of matrix products, and float32 where numbers are summed."""
+"""The precision in which numbers are summed: float32 at least."""
 
 import torch
 from torch import Tensor
-
-
-def product_dtype(x: Tensor) -> torch.dtype:
-    """The dtype in which matrix products with x are computed: that of autocast, else that of x."""
-    kind = x.device.type
-    is_autocast = kind != "meta" and x.dtype != torch.float64 and torch.is_autocast_enabled(kind)
-    return torch.get_autocast_dtype(kind) if is_autocast else x.dtype
 
 
 def at_least_float32(x: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The Transformer: an encoder reads the source, a decoder predicts the target token by token."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -9,19 +9,13 @@ from torch.nn import functional as F
 
 from transformer_cli.config import ModelConfig
 from transformer_cli.errors import ConfigError
-from transformer_cli.model.cpu import trains_on_cpu
-from transformer_cli.model.decoder_state import DecoderState
-from transformer_cli.model.dropout import Dropout
+from transformer_cli.model.attention import LayerCache, causal_mask, padding_mask
+from transformer_cli.model.dropout import WordDropout, applied
 from transformer_cli.model.initialization import Embedding, initialize
-from transformer_cli.model.layer_dropout import applied
 from transformer_cli.model.layers import DecoderLayer, EncoderLayer
-from transformer_cli.model.masks import Mask, causal_mask, padding_mask
 from transformer_cli.model.norms import build_norm
 from transformer_cli.model.positions import Rotation, build_positions, rotation_at
-from transformer_cli.model.precision import product_dtype
-from transformer_cli.model.prediction import Head, logits
-from transformer_cli.model.projection import Projection
-from transformer_cli.model.word_dropout import WordDropout
+from transformer_cli.model.precision import at_least_float32
 
 
 class Encoder(nn.Module):
@@ -33,7 +27,7 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
         self.norm = build_norm(config) if config.has_final_norm else nn.Identity()
 
-    def forward(self, x: Tensor, mask: Mask | None, rotation: Rotation | None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None, rotation: Rotation | None) -> Tensor:
         """(B, S, D) to the same shape."""
         for layer in self.layers:
             x = applied(layer, x, mask, rotation, share=self.layer_dropout)
@@ -53,8 +47,8 @@ class Decoder(nn.Module):
         self,
         x: Tensor,
         memory: Tensor,
-        target_mask: Mask,
-        source_mask: Mask | None,
+        target_mask: Tensor | None,
+        source_mask: Tensor | None,
         rotation: Rotation | None,
     ) -> Tensor:
         """(B, T, D) to the same shape; arguments as in `DecoderLayer.forward`."""
@@ -87,37 +81,35 @@ class Transformer(nn.Module):
         has_norm = config.embedding_norm
         self.source_embedding_norm = build_norm(config) if has_norm else nn.Identity()
         self.target_embedding_norm = build_norm(config) if has_norm else nn.Identity()
-        # Training sets these two.
+        # Training sets these two, with `training.word_dropout`.
         self.source_word_dropout: WordDropout | None = None
         self.target_word_dropout: WordDropout | None = None
-        self.embedding_dropout = Dropout(config.embedding_dropout_share)
+        self.embedding_dropout = nn.Dropout(config.embedding_dropout_share)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self.output = Projection(width, target_vocab_size, bias=config.output_bias)
+        self.output = nn.Linear(width, target_vocab_size, bias=config.output_bias)
         initialize(self, config)
         nn.Module.register_load_state_dict_pre_hook(self, _drop_copies_of_tied_tables)
 
     def forward(
-        self,
-        source_ids: Tensor,
-        source_mask: Tensor | None,
-        decoder_input_ids: Tensor,
-        head: Head = logits,
-    ) -> Any:
-        """The logits of the next token at each target position, or what else `head` makes.
+        self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
+    ) -> Tensor:
+        """The logits of the next token at each target position, (B, T, V), in the precision of matrix products.
 
         Args:
             source_ids: (B, S) int64.
             source_mask: (B, S) bool, True where there is a token; None: there is no padding, and a GPU may use
                 a faster kernel.
             decoder_input_ids: (B, T) int64, [SOS] and then the target; padding, if any, on the right.
-            head: what it computes is returned.
-
-        Returns:
-            Logits: (B, T, V), in the precision of matrix products; `sum_loss` widens them to float32.
         """
+        return self.decode(decoder_input_ids, self.encode(source_ids, source_mask), source_mask)
+
+    def decoded(
+        self, source_ids: Tensor, source_mask: Tensor | None, decoder_input_ids: Tensor
+    ) -> Tensor:
+        """(B, T, D): what `output` reads in `forward`. A loss may compute only the logits that it needs."""
         memory = self.encode(source_ids, source_mask)
-        return head(self.output, self._decoded(decoder_input_ids, memory, source_mask))
+        return self._decoded(decoder_input_ids, memory, source_mask)
 
     def parameters_by_gradient(self) -> list[nn.Parameter]:
         """All parameters, in the order in which a backward pass completes their gradients.
@@ -147,7 +139,7 @@ class Transformer(nn.Module):
     def encode(self, source_ids: Tensor, source_mask: Tensor | None) -> Tensor:
         """Source ids (B, S) int64 and their mask (B, S) bool, or None, to the encoder output (B, S, D)."""
         x = self.embed_source(source_ids)
-        return self.encoder(x, padding_mask(source_mask, x), self.rotation(x))
+        return self.encoder(x, self.source_mask(source_mask, x), self.rotation(x))
 
     def decode(
         self, decoder_input_ids: Tensor, memory: Tensor, source_mask: Tensor | None
@@ -156,11 +148,11 @@ class Transformer(nn.Module):
 
         The causal mask is enough: padding is on the right, so no token can see it, and the loss leaves it out.
         """
-        return logits(self.output, self._decoded(decoder_input_ids, memory, source_mask))
+        return self.output(self._decoded(decoder_input_ids, memory, source_mask))
 
     def start_decoding(
         self, memory: Tensor, source_mask: Tensor | None, *, attended_layer: int | None = None
-    ) -> DecoderState:
+    ) -> "DecoderState":
         """The state of decoding before the first token, with one row for each sentence.
 
         Args:
@@ -181,6 +173,14 @@ class Transformer(nn.Module):
         x = self._looked_up(decoder_input_ids, self.target_embedding, self.target_word_dropout)
         return self._prepared(self.target_positions(x, start), self.target_embedding_norm)
 
+    def source_mask(self, source_mask: Tensor | None, x: Tensor) -> Tensor | None:
+        """The mask of attention to the source, for layers that read x."""
+        return padding_mask(source_mask)
+
+    def target_mask(self, x: Tensor) -> Tensor | None:
+        """The mask of attention of the target to itself, for layers that read x."""
+        return causal_mask(x.size(1), x.device)
+
     def rotation(self, x: Tensor, start: int = 0) -> Rotation | None:
         """The rotation of the positions of x (B, T, D); None unless positions are rotary."""
         if self.config.positions != "rotary":
@@ -192,9 +192,8 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """What the output layer reads, (B, T, D); arguments as in `decode`."""
         x = self.embed_target(decoder_input_ids)
-        masks = causal_mask(x.size(1), x.device), padding_mask(source_mask, x)
-        decoded: Tensor = self.decoder(x, memory, *masks, self.rotation(x))
-        return decoded
+        masks = self.target_mask(x), self.source_mask(source_mask, x)
+        return self.decoder(x, memory, *masks, self.rotation(x))
 
     def _looked_up(
         self, ids: Tensor, embedding: nn.Embedding | None, word_dropout: WordDropout | None
@@ -206,11 +205,83 @@ class Transformer(nn.Module):
 
     def _prepared(self, x: Tensor, norm: nn.Module) -> Tensor:
         """What the first layer reads, from the sum of embedding and position."""
-        x = norm(x)
-        if trains_on_cpu(x):
-            # Activations in the precision of matrix products: half the memory to read, and nothing to convert.
-            x = x.to(product_dtype(x))
-        return self.embedding_dropout(x)
+        return self.embedding_dropout(norm(x))
+
+
+class DecoderState:
+    """Decoding one token at a time, for R partial targets, one per row. A search uses this as its `Scorer`.
+
+    Keys and values are computed once: those of the source at the start, those of a target position when its
+    token is appended.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        memory: Tensor,
+        source_mask: Tensor | None,
+        *,
+        attended_layer: int | None = None,
+    ) -> None:
+        self._model = model
+        self._attended_layer = attended_layer
+        self._attention: Tensor | None = None
+        self._layers = cast("list[DecoderLayer]", list(model.decoder.layers))
+        sources = (layer.cross_attention.keys_and_values(memory) for layer in self._layers)
+        self._caches = [LayerCache(source) for source in sources]
+        self._like = memory[:0]
+        self._is_source = source_mask  # (R, S) bool
+        self._source_mask = model.source_mask(source_mask, memory)
+        self._length = 0
+
+    def advance(self, last_ids: Tensor) -> Tensor:
+        """Append one token, (R,) int64, to each row; returns (R, V) log-probabilities of the next token."""
+        model = self._model
+        x = model.embed_target(last_ids[:, None], self._length)  # (R, 1, D)
+        rotation = model.rotation(x, self._length)
+        for number, (layer, cache) in enumerate(zip(self._layers, self._caches, strict=True)):
+            is_attended = number == self._attended_layer
+            # Not `layer(...)`: torch.compile compiles layers for training, without a cache.
+            x = layer.forward(
+                x,
+                cache.source,
+                None,
+                self._source_mask,
+                rotation,
+                cache=cache,
+                observe=self._note_attention if is_attended else None,
+            )
+        self._length += 1
+        logits = model.output(model.decoder.norm(x[:, 0]))
+        return at_least_float32(logits).log_softmax(-1)
+
+    def attention(self) -> Tensor:
+        """(R, S): the weights with which the newest position of each row reads the source, as a mean over the heads.
+
+        They are those of the last call of `advance`, in the order of its rows.
+        """
+        assert self._attention is not None, (
+            "start_decoding was not told a layer, or nothing was decoded"
+        )
+        return self._attention
+
+    def _note_attention(self, weights: Tensor) -> None:
+        """(R, H, 1, S) of the attended layer."""
+        self._attention = weights[:, :, 0].mean(1)
+
+    def select(self, rows: Tensor, *, keeps_sources: bool = False) -> None:
+        """New row i is old row `rows[i]`; `rows` is int64 and may be of any length.
+
+        If `keeps_sources`, each new row has the source sentence of the old row in its place, so the keys and values
+        of the source are not copied. The caller must say so: reading `rows` here would make the CPU wait for a GPU.
+        """
+        for cache in self._caches:
+            cache.select_target(rows)
+            if not keeps_sources:
+                cache.select_source(rows)
+        if self._is_source is not None and not keeps_sources:
+            self._is_source = self._is_source[rows]
+            self._source_mask = self._model.source_mask(self._is_source, self._like)
 
 
 def _drop_copies_of_tied_tables(

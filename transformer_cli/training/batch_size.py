@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from transformer_cli.acceleration import accelerate
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.data.batches.batch import Batch
 from transformer_cli.data.batches.order import EpochOrder
@@ -31,7 +32,7 @@ from transformer_cli.runtime import Machine
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.word_split import SPECIALS
 from transformer_cli.training.objectives import build_objective
-from transformer_cli.training.optimization.optimizers import Optimizer
+from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.processes.process_group import ALONE, Processes
 
 logger = logging.getLogger(__name__)
@@ -197,8 +198,9 @@ class _Trial:
             return tensor
 
         self.optimizer.zero_grad()
-        objective = build_objective(self.config.training, self.machine)
-        with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
+        objective = build_objective(self.config.training, self.vocab_sizes[1], self.machine.device)
+        counting = torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor)
+        with counting, self.machine.autocast():
             sums = objective(self.model, batch)
         (sums.objective / batch.num_target_tokens).backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -217,7 +219,8 @@ def _trial(config: Config, data: PreparedData, machine: Machine) -> Iterator[_Tr
     vocab_sizes = data.source_tokenizer.vocab_size, data.target_tokenizer.vocab_size
     devices = [machine.device] if machine.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
-        model = Transformer(config.model, *vocab_sizes).to(machine.device)
+        model = accelerate(Transformer(config.model, *vocab_sizes), machine.device)
+        model.to(machine.device)
         model.train()
         optimizer = Optimizer(model, config.training)
         length = _longest_side(config.model, data, config)

@@ -1,110 +1,18 @@
-"""Training in the available memory: batches are cut in parts, and a model that is too large is refused."""
+"""A model whose training cannot fit into memory is refused before anything is allocated."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
 
 import torch
 
 from transformer_cli.config import Config
-from transformer_cli.data.batches.batch import Batch
-from transformer_cli.errors import TryAgainError, is_out_of_memory
 from transformer_cli.memory import require_memory
 from transformer_cli.model import Transformer
 from transformer_cli.torchrun import read_launch
-from transformer_cli.training.optimization.optimizers import Optimizer
-
-Result = TypeVar("Result")
+from transformer_cli.training.optimizers import Optimizer
 
 _LOWER = "lower model.d_model, model.d_ff, the number of layers or tokenizer.vocab_size, or use a machine with more memory"
 _PARTS = "if a GPU can hold the weights alone, share the training among several: start a process for each with torchrun, and --set runtime.sharding=full"
 _MORE_PARTS = "if a GPU can hold the weights alone, start more processes with torchrun, each with a GPU of its own"
-
-
-@dataclass(slots=True)
-class DeviceMemory:
-    """The memory of the device on which a session trains.
-
-    An update in parts has the tokens, the losses and the gradient of the whole update, except for rounding,
-    because sums are divided by the tokens of all parts. With dropout it is another update: each part draws
-    masks of its own.
-
-    The size that fits is remembered for one session and is not saved: a resumed run may have more memory. So a
-    run whose memory was too small cannot be repeated bit for bit.
-    """
-
-    device: torch.device
-    may_cut: bool = True
-    """False if the processes exchange weights during an update: then all must run the same number of batches."""
-    max_cells: int | None = None
-    """The largest batch that fitted after a larger one did not, as `Batch.num_cells`; None: all batches fitted."""
-
-    def in_parts_that_fit(
-        self, work: Callable[[Sequence[Batch]], Result], batches: Sequence[Batch]
-    ) -> tuple[Result, int]:
-        """Do the work; when memory is too small, start again with each batch cut in two halves.
-
-        Batches that are larger than `max_cells` are cut before the first attempt.
-
-        Returns:
-            The result of the work, and how often batches were cut in two.
-
-        Raises:
-            TryAgainError: memory cannot hold a single sentence.
-        """
-        batches, num_halvings = self._cut_beforehand(batches)
-        has_failed = False
-        while True:
-            try:
-                result = work(batches)
-            except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                if not self.may_cut:
-                    raise _out_of_memory(
-                        "and with runtime.sharding: full, batches cannot be cut in halves"
-                    ) from error
-                batches = _halves_of_all(batches, error)
-                num_halvings += 1
-                has_failed = True
-            else:
-                if has_failed:
-                    self.max_cells = max(batch.num_cells for batch in batches)
-                return result, num_halvings
-            # After the `except` block the exception is gone, and with it the last reference to the tensors.
-            torch.cuda.empty_cache()
-
-    def _cut_beforehand(self, batches: Sequence[Batch]) -> tuple[Sequence[Batch], int]:
-        num_halvings = 0
-        while any(self._is_too_large(batch) for batch in batches):
-            batches = [
-                part
-                for batch in batches
-                for part in (batch.halves() if self._is_too_large(batch) else [batch])
-            ]
-            num_halvings += 1
-        return batches, num_halvings
-
-    def _is_too_large(self, batch: Batch) -> bool:
-        is_one_sentence = len(batch.target_ids) <= 1
-        return (
-            self.max_cells is not None and batch.num_cells > self.max_cells and not is_one_sentence
-        )
-
-
-def _halves_of_all(batches: Sequence[Batch], error: Exception) -> list[Batch]:
-    halves = [half for batch in batches for half in batch.halves()]
-    if len(halves) == len(batches):
-        raise _out_of_memory("even with a single sentence at a time") from error
-    return halves
-
-
-def _out_of_memory(when: str) -> TryAgainError:
-    return TryAgainError(
-        f"out of memory, {when}",
-        hint="lower training.batch_tokens or model.max_length, or close other programs",
-    )
 
 
 def require_memory_for_training(

@@ -9,11 +9,11 @@ One update, in the order in which it happens:
 3.  `Updates` hands over the micro-batches of the update: sentence pairs as padded token ids. A thread
     has prepared them ahead of time (data/batches/updates.py).
 4.  For each micro-batch: its tensors go to the device; the objective runs the model forward and sums
-    the loss over the target tokens (objectives/, model/transformer.py, model/loss.py); the sum is divided
+    the loss over the target tokens (objectives.py, model/transformer.py, model/loss.py); the sum is divided
     by the number of target tokens of the whole update; the backward pass adds to the gradients (step.py). With
-    `runtime.cuda_graphs`, a recording of all this is replayed (cuda_graphs/).
+    `runtime.cuda_graphs`, a recording of all this is replayed (acceleration/recorded_passes.py).
 5.  Several processes sum their gradients and losses (processes/gradients.py). In float16 the losses were multiplied
-    by a scale, and the gradients are now divided by it (gradient_scale.py). The gradient norm is measured, then
+    by a scale, and the gradients are now divided by it (optimizers.py). The gradient norm is measured, then
     clipped to `training.clip_norm`.
 6.  The optimizer changes the weights, unless the gradient has a NaN or an infinity (optimizers.py). With
     `training.ema_decay`, the moving average of the weights follows (moving_average.py).
@@ -21,7 +21,7 @@ One update, in the order in which it happens:
     the device, and the CPU does not wait (progress.py, meter.py).
 8.  Every `log_every` steps the sums are read and reported; every `save_every` steps a checkpoint is written;
     every `validate_every` steps the model is validated, and for each new best score a checkpoint is written
-    (session.py). Each of these calls the callbacks (callbacks/callback.py).
+    (session.py). Each of these calls the callbacks (callbacks.py).
 
 If a save and a validation are due at the same step, the save comes first: a validation may take long, and a
 process that is killed during it has lost nothing. The resumed run then does the validation again, with the same
@@ -40,12 +40,10 @@ from transformer_cli.model import Transformer
 from transformer_cli.runtime import Machine, seed_everything
 from transformer_cli.training.callbacks import Callbacks
 from transformer_cli.training.meter import Meter, TrainingReport
+from transformer_cli.training.moving_average import MovingAverage
 from transformer_cli.training.objectives import Objective
-from transformer_cli.training.optimization.moving_average import MovingAverage
-from transformer_cli.training.optimization.optimizers import Optimizer
-from transformer_cli.training.optimization.schedules import learning_rate
+from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.processes.process_group import Processes
-from transformer_cli.training.processes.worker import Worker
 from transformer_cli.training.progress import (
     Progress,
     Validated,
@@ -53,7 +51,9 @@ from transformer_cli.training.progress import (
     is_validation_due,
     reaches_limit,
 )
+from transformer_cli.training.schedules import learning_rate
 from transformer_cli.training.step import StepReport, train_step
+from transformer_cli.training.worker import Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def run_loop(
     Raises:
         TrainingStoppedError: too many updates in a row had a gradient that is not finite.
     """
-    training = experiment.training
+    training, model, optimizer = experiment.training, experiment.model, experiment.optimizer
     state = _State(
         progress, meter, training, validate, save, callbacks, experiment.worker.processes
     )
@@ -115,7 +115,21 @@ def run_loop(
         if state.is_saved and state.ends_here():
             return state.progress
         step = state.progress.step + 1
-        report = _update(experiment, step, num_drops=state.progress.plateau_drops)
+        model.train()
+        optimizer.learning_rate = learning_rate(
+            step, training, d_model=model.config.d_model, num_drops=state.progress.plateau_drops
+        )
+        seed_everything(experiment.seed, "step", step)
+        report = train_step(
+            model,
+            optimizer,
+            experiment.objective,
+            next(experiment.updates),
+            worker=experiment.worker,
+            clip_norm=training.clip_norm,
+        )
+        if experiment.average is not None:
+            experiment.average.update(step, report.is_finite)
         state.after_step(experiment.updates.position)
         meter.add(report)
         callbacks.on_step(step, report)
@@ -182,26 +196,6 @@ class _State:
 
     def ends_here(self) -> bool:
         return is_finished(self.progress, self.training) or self.is_stopped or self.must_stop()
-
-
-def _update(experiment: Experiment, step: int, *, num_drops: int) -> StepReport:
-    training = experiment.training
-    experiment.model.train()
-    experiment.optimizer.learning_rate = learning_rate(
-        step, training, d_model=experiment.model.config.d_model, num_drops=num_drops
-    )
-    seed_everything(experiment.seed, "step", step)
-    report = train_step(
-        experiment.model,
-        experiment.optimizer,
-        experiment.objective,
-        next(experiment.updates),
-        worker=experiment.worker,
-        clip_norm=training.clip_norm,
-    )
-    if experiment.average is not None:
-        experiment.average.update(step, report.is_finite)
-    return report
 
 
 def _training_report(

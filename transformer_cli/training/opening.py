@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from transformer_cli.acceleration.native_kernels import kernel_level
 from transformer_cli.checkpoint import Checkpoint, Checkpoints, load_tokenizers
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RunFolder
 from transformer_cli.checkpoint.stored import IMPORTED
@@ -31,8 +32,7 @@ from transformer_cli.training.initial_weights import (
     load_initial_model,
 )
 from transformer_cli.training.processes.process_group import Processes
-from transformer_cli.training.processes.same_settings import require_same_settings
-from transformer_cli.training.processes.sharing import data_of_main
+from transformer_cli.training.processes.sharing import data_of_main, require_same_settings
 from transformer_cli.training.progress import Progress, is_finished
 from transformer_cli.training.session import TrainingSession
 
@@ -191,7 +191,7 @@ def _describe(
     num_processes: int,
     origin: Mapping[str, Any],
 ) -> None:
-    described = environment() | {
+    described = environment(kernel_level()) | {
         "device": machine.describe(),
         "processes": num_processes,
         "data": dict(data.fingerprint),

@@ -30,13 +30,9 @@ from transformer_cli.runtime import (
 from transformer_cli.signals import SignalRequests, signals_as_requests
 from transformer_cli.storage import RunLock
 from transformer_cli.torchrun import Launch, read_launch
+from transformer_cli.training.advice import Alarms, Announcer, TimeLimit, Watchdog
 from transformer_cli.training.averaging import average_at_end
 from transformer_cli.training.callbacks import Callback, Callbacks
-from transformer_cli.training.callbacks.alarms import Alarms
-from transformer_cli.training.callbacks.announcer import Announcer
-from transformer_cli.training.callbacks.recorders import Recorder
-from transformer_cli.training.callbacks.time_limit import TimeLimit
-from transformer_cli.training.callbacks.watchdog import Watchdog
 from transformer_cli.training.fitting import require_memory_for_training
 from transformer_cli.training.opening import open_run, record_run
 from transformer_cli.training.processes.joining import joined, place_on_device
@@ -45,6 +41,7 @@ from transformer_cli.training.processes.sharing import (
     with_accumulated,
 )
 from transformer_cli.training.progress import is_finished, limits_reached
+from transformer_cli.training.recorders import Recorder
 from transformer_cli.training.session import TrainingSession
 
 logger = logging.getLogger(__name__)

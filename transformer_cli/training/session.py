@@ -10,42 +10,48 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from transformer_cli.acceleration import accelerate
+from transformer_cli.acceleration.compiled_layers import (
+    compilation_errors_explained,
+    compile_layers,
+)
 from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, Snapshot, portable_files
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.trained_files import seen_lengths_of
 from transformer_cli.config import Config
+from transformer_cli.data.batches.grouping import UpdateSize
+from transformer_cli.data.batches.resampled import training_pairs
+from transformer_cli.data.batches.updates import Share, Updates
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.data.seen_lengths import lengths_seen_in
+from transformer_cli.data.selection.held_out import pairs_to_validate
+from transformer_cli.data.streaming.resumable import is_streaming
+from transformer_cli.data.streaming.streamed import StreamedUpdates
 from transformer_cli.decoding import Translator
 from transformer_cli.evaluation import validate
 from transformer_cli.inference import build_translator
 from transformer_cli.memory import return_freed_memory
 from transformer_cli.model import Transformer
 from transformer_cli.runtime import Machine
+from transformer_cli.text import SequenceFormat
 from transformer_cli.text.seen_lengths import SEEN_LENGTHS, UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.training.callbacks import Callbacks
-from transformer_cli.training.compiled_layers import compilation_errors_explained, compile_layers
-from transformer_cli.training.fitting import (
-    require_memory_for_training,
-    state_bytes,
-)
+from transformer_cli.training.fitting import require_memory_for_training, state_bytes
 from transformer_cli.training.initial_weights import INIT_FROM, InitialModel, new_model
 from transformer_cli.training.loop import Experiment, run_loop
 from transformer_cli.training.meter import Meter
-from transformer_cli.training.objectives import build_objective
-from transformer_cli.training.optimization.gradient_scale import GRADIENT_SCALE
-from transformer_cli.training.optimization.moving_average import (
+from transformer_cli.training.moving_average import (
     MovingAverage,
     restore_tensors,
     tensors_to_save,
 )
-from transformer_cli.training.optimization.optimizers import Optimizer
+from transformer_cli.training.objectives import build_objective
+from transformer_cli.training.optimizers import GRADIENT_SCALE, Optimizer
 from transformer_cli.training.processes.process_group import Processes
 from transformer_cli.training.processes.sharded_model import gathered, shard, whole_copy
 from transformer_cli.training.processes.shared_engine import SharedEngine, StoppedError
 from transformer_cli.training.processes.sharing import micro_batches_of_an_update
-from transformer_cli.training.processes.worker import worker_of
 from transformer_cli.training.progress import (
     Progress,
     Validated,
@@ -53,7 +59,7 @@ from transformer_cli.training.progress import (
     goodness,
     is_finished,
 )
-from transformer_cli.training.session_data import updates_of, validation_pairs
+from transformer_cli.training.worker import worker_of
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +127,9 @@ class TrainingSession:
         progress = replace(progress, num_micro_batches=num_micro)
         if config.runtime.compile:
             compile_layers(model)
-        objective = build_objective(config.training, machine, is_compiled=config.runtime.compile)
+        objective = build_objective(
+            config.training, vocab_sizes[1], machine.device, is_compiled=config.runtime.compile
+        )
         experiment = Experiment(
             model=model,
             optimizer=optimizer,
@@ -129,7 +137,7 @@ class TrainingSession:
             updates=updates_of(config, data, progress, machine, processes),
             training=config.training,
             machine=machine,
-            worker=worker_of(config, model, objective, machine, processes),
+            worker=worker_of(config, model, optimizer, objective, machine, processes),
             seed=config.seed,
             average=average,
         )
@@ -260,10 +268,11 @@ class TrainingSession:
 def _on_device(
     model: Transformer, config: Config, device: torch.device, processes: Processes
 ) -> tuple[Transformer, MovingAverage | None]:
-    """A model and its moving average, on a device; if they are sharded, the device gets a part of each.
+    """A model and its moving average, accelerated, on a device; if they are sharded, the device gets a part of each.
 
     Sharding moves a model from the CPU to the device layer by layer, so the device never holds all of it.
     """
+    accelerate(model, device)
     if config.runtime.sharding == "none":
         model.to(device)
         return model, MovingAverage.of(model, config.training)
@@ -317,3 +326,42 @@ def _between_batches(model: Transformer, must_stop_now: Callable[[], bool]) -> I
         yield
     finally:
         handle.remove()
+
+
+def updates_of(
+    config: Config,
+    data: PreparedData,
+    progress: Progress,
+    machine: Machine,
+    processes: Processes,
+) -> Updates:
+    """The updates of a run from its position on; of several processes, the share of this one."""
+    pairs, order = training_pairs(data.train, data.tokenizers, config)
+    num_batches = progress.num_micro_batches or config.training.accumulate
+    size = UpdateSize(num_batches, config.training.update_tokens)
+    share = Share(processes.rank, processes.size)
+    position, pin_memory = progress.position, machine.device.type == "cuda"
+    if is_streaming(config.data):
+        return StreamedUpdates(
+            config, data.tokenizers, order, size=size, position=position, pin_memory=pin_memory
+        ).shared(share)
+    return Updates(
+        pairs,
+        order,
+        size=size,
+        position=position,
+        sequence_format=SequenceFormat.of(config.data),
+        pin_memory=pin_memory,
+    ).shared(share)
+
+
+def validation_pairs(config: Config, data: PreparedData) -> list[SentencePair]:
+    """The validation pairs that a run uses; if these are not all, the log says so."""
+    pairs = pairs_to_validate(config, data.validation)
+    if config.validation.max_sentences is None and len(pairs) < len(data.validation):
+        logger.info(
+            "validating on %s of the %s validation pairs; --set validation.max_sentences=... sets another "
+            "number, and tfm validate scores all",
+            f"{len(pairs):,}", f"{len(data.validation):,}",
+        )  # fmt: skip
+    return pairs

@@ -16,8 +16,8 @@ from transformer_cli.benchmark.measuring.training_flop import backward_flop, tra
 from transformer_cli.config import ModelConfig
 from transformer_cli.data.batches.batch import Batch, collate
 from transformer_cli.data.batches.encoded import TokenPair
-from transformer_cli.model import Transformer, attention, projection
-from transformer_cli.training.frozen_parts import freeze
+from transformer_cli.model import Transformer
+from transformer_cli.training.initial_weights import freeze
 
 SOURCE_SIZE, TARGET_SIZE = 11, 13
 SIZES: dict[str, Any] = {
@@ -54,13 +54,6 @@ def batch() -> Batch:
     return collate(pairs, sos_id=2, pad_id=1)
 
 
-@pytest.fixture
-def _products_that_pytorch_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The kernels for CPUs write products into given tensors, and these PyTorch does not count.
-    for module in (attention, projection):
-        monkeypatch.setattr(module, "trains_on_cpu", lambda x: False)
-
-
 def counted_by_pytorch(model: Transformer, padded: Batch) -> tuple[int, int]:
     """The FLOP of the forward and of the backward pass."""
     arguments = padded.source_ids, padded.source_mask, padded.decoder_input_ids
@@ -72,7 +65,6 @@ def counted_by_pytorch(model: Transformer, padded: Batch) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("changes", CONFIGS.values(), ids=CONFIGS)
-@pytest.mark.usefixtures("_products_that_pytorch_counts")
 def test_the_formula_equals_the_count_of_pytorch(changes: dict[str, Any]) -> None:
     config = ModelConfig.model_validate(SIZES | changes)
     model, padded = Transformer(config, SOURCE_SIZE, TARGET_SIZE), batch()
@@ -85,7 +77,6 @@ def test_the_formula_equals_the_count_of_pytorch(changes: dict[str, Any]) -> Non
 @pytest.mark.parametrize("placement", ["pre", "post"])
 @pytest.mark.parametrize("changes", [{}, {"tie_embeddings": "none"}, CONFIGS["all"]])
 @pytest.mark.parametrize("frozen", FROZEN)
-@pytest.mark.usefixtures("_products_that_pytorch_counts")
 def test_frozen_parts_need_no_products_in_the_backward_pass(
     frozen: tuple[str, ...], changes: dict[str, Any], placement: str
 ) -> None:

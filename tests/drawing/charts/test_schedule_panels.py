@@ -8,7 +8,7 @@ from transformer_cli.config import load_config
 from transformer_cli.config.training import ScheduleName
 from transformer_cli.drawing.pictures import draw_picture
 from transformer_cli.drawing.theme import LIGHT
-from transformer_cli.training.optimization.schedules import learning_rate
+from transformer_cli.training.schedules import learning_rate
 
 KINDS = get_args(ScheduleName)
 PEAK, LAST = 7e-4, 20_000

@@ -13,7 +13,7 @@ from transformer_cli.drawing.charts.smoothed_targets import (
     smoothed_probabilities,
 )
 from transformer_cli.drawing.pictures import draw_picture
-from transformer_cli.model.loss import sum_loss
+from transformer_cli.model.loss import SmoothedLabels, sum_loss
 
 TRUE, PAD = SYMBOLS.index(TRUE_SYMBOL), SYMBOLS.index("[PAD]")
 
@@ -42,7 +42,8 @@ def test_the_true_token_and_padding_get_what_each_kind_gives_them() -> None:
 def test_the_loss_is_the_cross_entropy_with_the_drawn_labels(smoothed_over: SmoothedOver) -> None:
     logits = torch.randn(1, 1, len(SYMBOLS), dtype=torch.float64)
     ids = torch.tensor([[TRUE]])
-    sums = sum_loss(logits, ids, pad_id=PAD, label_smoothing=0.3, smoothed_over=smoothed_over)
+    labels = SmoothedLabels.of(logits.size(-1), PAD, 0.3, smoothed_over)
+    sums = sum_loss(logits, ids, labels)
     labels = smoothed_probabilities(0.3, smoothed_over)
     assert sums.objective.item() == pytest.approx(F.cross_entropy(logits[0], labels[None]).item())
 

@@ -63,9 +63,9 @@ def plain(model: nn.Module, *seeds: int) -> list[Tensor]:
 def test_gradients_and_losses_are_sums() -> None:
     model = model_of()
     sums = GradientSums(list(model.parameters())[::-1], Doubles())
-    sums.begin()
-    sums.backward(loss_of(model, 1), is_last=False)
-    sums.backward(loss_of(model, 2), is_last=True)
+    sums.begin(2)
+    loss_of(model, 1).backward()
+    loss_of(model, 2).backward()
     losses = sums.finish([torch.tensor(3.0), torch.tensor(0.5)])
     for found, expected in zip(gradients_of(model), plain(model, 1, 2), strict=True):
         torch.testing.assert_close(found, 2 * expected)
@@ -81,11 +81,11 @@ def test_buckets_leave_while_the_last_backward_pass_runs() -> None:
         layer.bias.register_hook(
             lambda _, number=number: processes.events.append(f"layer {number}")
         )
-    sums.begin()
-    sums.backward(loss_of(model, 1), is_last=False)
+    sums.begin(2)
+    loss_of(model, 1).backward()
     assert "sent" not in processes.events
     processes.events.clear()
-    sums.backward(loss_of(model, 2), is_last=True)
+    loss_of(model, 2).backward()
     during = processes.events.copy()
     assert during.count("sent") == 2  # the last bucket waits for the losses
     assert during.index("sent") < during.index("layer 0")
@@ -99,16 +99,16 @@ def test_gradients_that_were_computed_again_are_sent_again(who: str) -> None:
     processes = Doubles(is_other_outdated=who == "another one")
     sums = GradientSums(list(model.parameters())[::-1], processes)
     if who == "this process":
-        sums.begin()
+        sums.begin(1)
         out_of_memory = model[0].register_full_backward_pre_hook(_raise)
         with pytest.raises(MemoryError):
-            sums.backward(loss_of(model, 1), is_last=True)
+            loss_of(model, 1).backward()
         assert "sent" in processes.events
         out_of_memory.remove()
         model.zero_grad()
-    sums.begin()
-    for seed, is_last in ((2, False), (3, True)):
-        sums.backward(loss_of(model, seed), is_last=is_last)
+    sums.begin(2)
+    for seed in (2, 3):
+        loss_of(model, seed).backward()
     [loss] = sums.finish([torch.tensor(5.0)])
     assert processes.events[-4:] == ["agreed", "sent", "sent", "sent"]
     for found, expected in zip(gradients_of(model), plain(model, 2, 3), strict=True):
@@ -128,8 +128,8 @@ def test_a_parameter_that_no_process_used_keeps_no_gradient() -> None:
         parameters.insert(place, extra)
         model.zero_grad()
         sums = GradientSums(parameters, Doubles())
-        sums.begin()
-        sums.backward(loss_of(model, 1), is_last=True)
+        sums.begin(1)
+        loss_of(model, 1).backward()
         sums.finish([])
         assert extra.grad is None
         for found, expected in zip(gradients_of(model), plain(model, 1), strict=True):
@@ -144,18 +144,33 @@ def test_a_parameter_that_only_another_process_used_gets_its_gradient() -> None:
 
     model, extra = model_of(), nn.Parameter(torch.ones(3))
     sums = GradientSums([*list(model.parameters())[::-1], extra], Uses())
-    sums.begin()
-    sums.backward(loss_of(model, 1), is_last=True)
+    sums.begin(1)
+    loss_of(model, 1).backward()
     sums.finish([])
     assert extra.grad is not None
     assert extra.grad.tolist() == [0, 0, 0]  # this process sent zeros, and so did the other one
 
 
+def test_the_second_update_is_summed_like_the_first() -> None:
+    model, processes = model_of(), Doubles()
+    sums = GradientSums(list(model.parameters())[::-1], processes)
+    for seeds in ((1, 2), (3,)):
+        model.zero_grad()
+        processes.events.clear()
+        sums.begin(len(seeds))
+        for seed in seeds:
+            loss_of(model, seed).backward()
+        sums.finish([])
+        assert processes.events == ["sent", "sent", "sent", "agreed"]
+        for found, expected in zip(gradients_of(model), plain(model, *seeds), strict=True):
+            torch.testing.assert_close(found, 2 * expected)
+
+
 def test_a_process_that_is_alone_sends_nothing() -> None:
     model = model_of()
     sums = GradientSums(list(model.parameters())[::-1], ALONE)
-    sums.begin()
-    sums.backward(loss_of(model, 1), is_last=True)
+    sums.begin(1)
+    loss_of(model, 1).backward()
     [loss] = sums.finish([torch.tensor(3.0)])
     assert loss.item() == 3.0
     for found, expected in zip(gradients_of(model), plain(model, 1), strict=True):

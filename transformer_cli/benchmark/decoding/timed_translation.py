@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from torch import Tensor
 
+from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
 from transformer_cli.benchmark.measuring.model_flop import Work
 from transformer_cli.benchmark.measuring.stopwatch import Stopwatch, wait_for
 from transformer_cli.config import DecodingConfig
@@ -15,7 +16,6 @@ from transformer_cli.decoding.engine import Engine, Hypothesis, Request
 from transformer_cli.decoding.engines import PyTorchEngine
 from transformer_cli.decoding.search import Scorer
 from transformer_cli.model import Transformer
-from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer
 
 PHASES = ("text", "encoder", "decoder steps", "search")
 """Text: tokenising and joining. Encoder: with the keys and values that the decoder reads. Search: what is left."""

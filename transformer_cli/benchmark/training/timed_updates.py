@@ -1,16 +1,20 @@
 """Timed training updates: the loop and the batches of `tfm train`, with wrappers and hooks that measure them."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import torch
-from torch import Tensor
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from transformer_cli.acceleration.compiled_layers import (
+    compilation_errors_explained,
+    num_compiled_graphs,
+)
+from transformer_cli.acceleration.recorded_passes import RecordedPasses
 from transformer_cli.benchmark.measuring.model_flop import Work, work_of
 from transformer_cli.benchmark.measuring.stopwatch import Stopwatch
 from transformer_cli.checkpoint.run_folder import RunFolder
@@ -22,12 +26,8 @@ from transformer_cli.model import LossSums, Transformer
 from transformer_cli.runtime import prepare_machine
 from transformer_cli.training.batch_size import with_fitting_batches
 from transformer_cli.training.callbacks import Callback, Callbacks
-from transformer_cli.training.compiled_layers import (
-    compilation_errors_explained,
-    num_compiled_graphs,
-)
-from transformer_cli.training.cuda_graphs.recorded_passes import RecordedPasses
 from transformer_cli.training.loop import run_loop
+from transformer_cli.training.objectives import Objective
 from transformer_cli.training.processes.process_group import ALONE
 from transformer_cli.training.session import TrainingSession
 from transformer_cli.training.step import StepReport
@@ -146,6 +146,9 @@ class Trainee:
         watched = replace(experiment, updates=cast(Updates, updates))
         names: tuple[str, ...] = PHASES
         marked = _phases_marked(experiment.model, stopwatch) if phases else nullcontext()
+        if phases:
+            objective = WatchedObjective(experiment.objective, stopwatch.mark)
+            watched = replace(watched, objective=objective)
         if recorded is not None:
             names = PHASES_OF_REPLAYS
             # No hook runs in a replay, and one that runs while a pass is recorded would be recorded too.
@@ -209,6 +212,21 @@ class WatchedUpdates:
         return getattr(self._updates, name)
 
 
+@dataclass(frozen=True, slots=True)
+class WatchedObjective:
+    """An objective that notes where it begins and ends."""
+
+    objective: Objective
+    mark: Callable[[str], None]
+
+    def __call__(self, model: Transformer, batch: Batch) -> LossSums:
+        """See `Objective`."""
+        self.mark(OTHER)
+        sums = self.objective(model, batch)
+        self.mark(LOSS)
+        return sums
+
+
 class WatchedPasses:
     """As `RecordedPasses`; it notes how long they take."""
 
@@ -216,10 +234,10 @@ class WatchedPasses:
         self._passes = passes
         self._mark = mark
 
-    def add_gradients(self, batch: Batch, factor: Tensor) -> LossSums:
+    def sum_gradients(self, batches: Iterable[Batch], *, num_target_tokens: int) -> list[LossSums]:
         if self._mark is not None:
             self._mark(OTHER)
-        sums = self._passes.add_gradients(batch, factor)
+        sums = self._passes.sum_gradients(batches, num_target_tokens=num_target_tokens)
         if self._mark is not None:
             self._mark(REPLAY)
         return sums
@@ -268,9 +286,7 @@ def _phases_marked(model: Transformer, stopwatch: Stopwatch) -> Iterator[None]:
         return lambda *_: stopwatch.mark(phase)
 
     with ExitStack() as hooks:
-        hooks.callback(model.register_forward_pre_hook(marks(OTHER)).remove)
         hooks.callback(model.decoder.register_forward_hook(marks(FORWARD)).remove)
-        hooks.callback(model.register_forward_hook(marks(LOSS)).remove)
         for parameter in model.parameters():
             if parameter.requires_grad:
                 handle = parameter.register_post_accumulate_grad_hook(marks(BACKWARD))

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from torch import Tensor
 
 from transformer_cli.model.layers import DecoderLayer
-from transformer_cli.model.masks import causal_mask, padding_mask
 from transformer_cli.model.transformer import Transformer
 
 # Garg et al. measured decoders of six layers; in shallower ones, the last layer aligned best in our measurements
@@ -37,12 +36,13 @@ def attended_layers(
     if model.training:
         raise ValueError("the model is in training mode; call model.eval() first")
     x = model.embed_target(decoder_input_ids)
-    masks = causal_mask(x.size(1), x.device), padding_mask(source_mask, x)
+    masks = model.target_mask(x), model.source_mask(source_mask, x)
     rotation = model.rotation(x)
     for layer in model.decoder.layers:
         assert isinstance(layer, DecoderLayer)
-        x, weights = layer.forward_with_weights(x, memory, *masks, rotation)
-        yield Attended(x, weights)
+        weights: list[Tensor] = []
+        x = layer.forward(x, memory, *masks, rotation, observe=weights.append)
+        yield Attended(x, weights[0])
 
 
 def aligning_layer(num_layers: int) -> int:

@@ -9,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from transformer_cli.acceleration.losses_in_parts import sum_loss_in_parts
+from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import (
     Explanation,
@@ -49,8 +51,7 @@ from transformer_cli.decoding.search.hypotheses import Hypotheses
 from transformer_cli.decoding.search.repetition import NoRepeatedNgrams
 from transformer_cli.decoding.search.unwanted_sentences import UnwantedSentences
 from transformer_cli.memory import to_device
-from transformer_cli.model import Transformer, sum_loss
-from transformer_cli.model.cpu.prepared_transformer import PreparedTransformer
+from transformer_cli.model import SmoothedLabels, Transformer
 from transformer_cli.model.precision import at_least_float32
 from transformer_cli.runtime import Machine
 from transformer_cli.text import SequenceFormat
@@ -151,7 +152,7 @@ class PyTorchEngine:
                 )
                 logits = self._logits(source_ids, source_mask, self._on_device(inputs))
                 ids = self._on_device(target_ids)
-                sums = sum_loss(logits, ids, pad_id=pad_id, label_smoothing=0.0)
+                sums = sum_loss_in_parts(logits, ids, SmoothedLabels(pad_id))
                 total += sums.negative_log_likelihood.item()
         return total
 

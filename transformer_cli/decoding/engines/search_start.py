@@ -3,8 +3,7 @@
 from torch import Tensor
 
 from transformer_cli.decoding.engines.cross_attention import aligning_layer
-from transformer_cli.model import Transformer
-from transformer_cli.model.decoder_state import DecoderState
+from transformer_cli.model.transformer import DecoderState, Transformer
 
 
 def started_search(

@@ -9,8 +9,7 @@ A compiled kernel finds the same in one pass over float32 scores on a CPU, if th
 import torch
 from torch import Tensor
 
-from transformer_cli.kernels.kernel_library import Kernels, find_kernels
-from transformer_cli.kernels.native_scores import native_top_k
+from transformer_cli.acceleration.native_kernels import Kernels, find_kernels, native_top_k
 
 BLOCK_WIDTH = 64
 

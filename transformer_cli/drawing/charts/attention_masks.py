@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.drawing.theme import SMALL, Theme, new_figure, style, without_frame
-from transformer_cli.model.masks import causal_mask, padding_mask
+from transformer_cli.model.attention import causal_mask, padding_mask
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,9 +54,9 @@ def draw_masks(theme: Theme) -> "Figure":
 def grids_of_masks() -> list[Grid]:
     """The causal mask, then for self-attention of the encoder and for cross-attention the mask of each sentence."""
     first = DECODER_INPUTS[0]
-    causal = causal_mask(len(first), torch.device("cpu")).visible
+    causal = causal_mask(len(first))
     source_mask = torch.tensor([[piece != "[PAD]" for piece in source] for source in SOURCES])
-    mask = padding_mask(source_mask, torch.zeros(1))
+    mask = padding_mask(source_mask)
     assert mask is not None
     grids = [Grid("causal_mask\nself-attention of the decoder", causal, first, first)]
     for title, readers in (
@@ -64,7 +64,7 @@ def grids_of_masks() -> list[Grid]:
         ("cross-attention", DECODER_INPUTS),
     ):
         for number, (rows, columns) in enumerate(zip(readers, SOURCES, strict=True)):
-            visible = mask.visible[number, 0].expand(len(rows), len(columns))
+            visible = mask[number, 0].expand(len(rows), len(columns))
             name = f"padding_mask, sentence {number + 1}\n{title}"
             grids.append(Grid(name, visible, rows, columns))
     return grids

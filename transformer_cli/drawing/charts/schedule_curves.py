@@ -6,7 +6,7 @@ import numpy as np
 
 from transformer_cli.config import Config, TrainingConfig
 from transformer_cli.drawing.theme import SMALL, TEXT, Theme, grid, new_figure, style
-from transformer_cli.training.optimization.schedules import learning_rate
+from transformer_cli.training.schedules import learning_rate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from transformer_cli.config.training import DEFAULT_LEARNING_RATES, ScheduleName
 from transformer_cli.drawing.charts.schedule_curves import in_words, last_step, set_limits, steps_of
 from transformer_cli.drawing.theme import SMALL, Theme, grid, new_figure, style
 from transformer_cli.errors import ConfigError
-from transformer_cli.training.optimization.schedules import learning_rate
+from transformer_cli.training.schedules import learning_rate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

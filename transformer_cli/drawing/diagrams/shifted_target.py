@@ -3,11 +3,10 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from transformer_cli.drawing.diagrams.blocks import Diagram
 from transformer_cli.drawing.theme import SMALL, WIDTH, Theme
-from transformer_cli.model.masks import causal_mask
+from transformer_cli.model.attention import causal_mask
 from transformer_cli.text.sequence_format import SequenceFormat
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def draw_shifted_target(theme: Theme) -> "Figure":
     for place, x in enumerate(middles, start=1):
         diagram.text((x, _READS - 0.25), str(place), size=SMALL, color=theme.muted)
     shown = 2  # place 3
-    visible = causal_mask(len(TARGET), torch.device("cpu")).visible[shown]
+    visible = causal_mask(len(TARGET))[shown]
     end = (middles[shown], _PREDICTS - 0.04)
     for place in visible.nonzero().flatten().tolist():
         start = (middles[place], _READS + _HEIGHT)

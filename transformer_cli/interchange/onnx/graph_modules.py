@@ -16,7 +16,6 @@ from transformer_cli.interchange.position_tables import position_table
 from transformer_cli.model import Transformer
 from transformer_cli.model.attention import KeysValues
 from transformer_cli.model.layers import DecoderLayer
-from transformer_cli.model.masks import Mask
 from transformer_cli.model.positions import Rotation, rotation_at
 from transformer_cli.text import Tokenizer
 
@@ -133,7 +132,7 @@ def _advance(
     x: Tensor,
     new_rows: Tensor,
     cache: Sequence[Tensor],
-    masks: tuple[Mask, Mask],
+    masks: tuple[Tensor, Tensor],
     rotation: Rotation | None,
 ) -> tuple[Tensor, list[Tensor]]:
     """One layer: (B, T, D) to the same shape, and its longer cache."""
@@ -147,12 +146,12 @@ def _advance(
     def attend_to_target(x: Tensor) -> Tensor:
         attention = layer.self_attention
         keys_values = extended(attention.keys_and_values(x, rotation), cache[:2])
-        return attention.attend(x, keys_values, masks[0], rotation)
+        return attention(x, keys_values, masks[0], rotation)
 
     def attend_to_source(x: Tensor) -> Tensor:
         attention = layer.cross_attention
         keys_values = extended(attention.keys_and_values(new_rows), cache[2:])
-        return attention.attend(x, keys_values, masks[1])
+        return attention(x, keys_values, masks[1])
 
     x = layer.residual(x, attend_to_target, layer.self_attention_norm, layer.dropout)
     x = layer.residual(x, attend_to_source, layer.cross_attention_norm, layer.dropout)
@@ -160,15 +159,15 @@ def _advance(
     return x, present
 
 
-def _visible(attention_mask: Tensor) -> Mask:
+def _visible(attention_mask: Tensor) -> Tensor:
     """(B, S) int64, 1 where there is a token."""
-    return Mask(attention_mask.bool()[:, None, None, :])
+    return attention_mask.bool()[:, None, None, :]
 
 
-def _causal(num_past: int, num_new: int, device: torch.device) -> Mask:
+def _causal(num_past: int, num_new: int, device: torch.device) -> Tensor:
     """Each new position reads the earlier ones and itself."""
     context = torch.arange(num_past + num_new, device=device)
-    return Mask(context[None, :] <= context[num_past:, None])
+    return context[None, :] <= context[num_past:, None]
 
 
 def _scale(config: ModelConfig) -> float:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 
 from transformer_cli import __version__
+from transformer_cli.acceleration.native_kernels import kernel_level
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.checkpoint.stored import IMPORTED
@@ -64,7 +65,7 @@ def write_run(imported: ImportedModel, runs_folder: Path = RUNS) -> ImportedRun:
         Checkpoints(partial).save(snapshot)
         folder = RunFolder(partial)
         replace_file(folder.config_file, (_heading(imported) + to_yaml(config)).encode())
-        described = environment() | {IMPORTED: record}
+        described = environment(kernel_level()) | {IMPORTED: record}
         replace_file(folder.environment_file, json.dumps(described, indent=1).encode())
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     return ImportedRun(path, num_parameters, compared)

@@ -17,11 +17,11 @@ NUM_BUCKETS = 8
 
 
 class GradientSums:
-    """The sums of one update over all processes; each bucket of gradients is sent as soon as it is complete.
+    """Sums over all processes, update by update; each bucket of gradients is sent as soon as it is complete.
 
     A backward pass computes the gradients of the last layers first; the buckets of these travel while those of earlier layers are
     computed. All processes send the buckets in the same order, in every update and after a resume, so that sums are
-    rounded in the same way (decision 0011).
+    rounded in the same way (decision 0011). A process that trains alone sends nothing.
 
     Args:
         parameters: in the order in which a backward pass completes their gradients. Frozen ones are left out, and those
@@ -36,39 +36,30 @@ class GradientSums:
         self._dtype = parameters[-1].dtype
         self._sent: list[_Sent] = []
         self._is_outdated = False
+        # How many gradients of each bucket the backward passes of this update will still change.
+        self._num_missing = [0 for _ in self.buckets]
+        if not processes.is_alone:
+            for number, bucket in enumerate(self.buckets):
+                for parameter in bucket:
+                    parameter.register_post_accumulate_grad_hook(partial(self._note, number))
 
-    def begin(self) -> None:
-        """Begin to compute the gradients; again if memory was too small for the attempt before."""
-        self._is_outdated |= bool(self._sent)
-
-    def backward(self, objective: Tensor, *, is_last: bool) -> None:
-        """The backward pass of a micro-batch; that of the last one completes the gradients.
+    def begin(self, num_batches: int) -> None:
+        """Begin to compute the gradients; again if memory was too small for the attempt before.
 
         Args:
-            objective: () of the micro-batch.
-            is_last: whether this process has no further micro-batch in this update.
+            num_batches: the backward passes to come; that of the last one completes the gradients.
         """
-        if self.processes.is_alone or self._is_outdated or not is_last:
-            objective.backward()
+        self._is_outdated |= bool(self._sent)
+        self._num_missing = [num_batches * len(bucket) for bucket in self.buckets]
+
+    def _note(self, number: int, _: Tensor) -> None:
+        """A backward pass has added to the gradient of a parameter of bucket `number`."""
+        self._num_missing[number] -= 1
+        if self._is_outdated:
             return
-        num_missing = [len(bucket) for bucket in self.buckets]
-
-        def note(number: int, _: Tensor) -> None:
-            num_missing[number] -= 1
-            # The last bucket waits for the losses.
-            while len(self._sent) < len(self.buckets) - 1 and not num_missing[len(self._sent)]:
-                self._send_next()
-
-        hooks = [
-            parameter.register_post_accumulate_grad_hook(partial(note, number))
-            for number, bucket in enumerate(self.buckets)
-            for parameter in bucket
-        ]
-        try:
-            objective.backward()
-        finally:
-            for hook in hooks:
-                hook.remove()
+        # The last bucket waits for the losses.
+        while len(self._sent) < len(self.buckets) - 1 and not self._num_missing[len(self._sent)]:
+            self._send_next()
 
     def finish(self, losses: Sequence[Tensor]) -> list[Tensor]:
         """Replace each gradient by its sum, and return the sums of the losses.
@@ -91,8 +82,9 @@ class GradientSums:
                 sent.wait()
             self._sent = []
             self._send_rest(losses)
+        sent_buckets, self._sent, self._is_outdated = self._sent, [], False
         used = iter(are_used)
-        for bucket, sent in zip(self.buckets, self._sent, strict=True):
+        for bucket, sent in zip(self.buckets, sent_buckets, strict=True):
             parts = sent.wait()
             for parameter, part in zip(bucket, parts, strict=False):
                 if next(used):

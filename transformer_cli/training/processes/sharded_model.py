@@ -30,13 +30,18 @@ def shard(model: Transformer, device: torch.device, processes: Processes) -> Non
         processes: all of them take a part.
     """
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import FSDPModule, fully_shard
+    from torch.distributed.fsdp import (
+        FSDPModule,
+        fully_shard,
+        register_fsdp_forward_method,
+    )
 
     # The logits are such a view. The warning is about changes in place, and no objective changes logits in place.
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view", UserWarning)
     mesh = init_device_mesh(device.type, (processes.size,))
     for part in (*model.encoder.layers, *model.decoder.layers, model):
         fully_shard(part, mesh=mesh)
+    register_fsdp_forward_method(model, "decoded")  # what objectives call
     for module in model.modules():
         if isinstance(module, FSDPModule):
             # A sum: the objective is divided already.

@@ -1,15 +1,54 @@
-"""The prepared data, which rank 0 makes for all processes, and the micro-batches of an update, which all share."""
+"""What several processes agree on and share: the settings, the prepared data, and the micro-batches of an update."""
 
 import time
 from collections.abc import Callable
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config, TrainingConfig
+from transformer_cli.config.section import flat_settings
 from transformer_cli.data.preparation import PreparedData, open_shared
 from transformer_cli.errors import ConfigError
 from transformer_cli.storage.lock import read_holder
+from transformer_cli.training.config_changes import as_written
 from transformer_cli.training.processes.process_group import Processes
 from transformer_cli.training.progress import Progress, is_finished
+
+OF_ONE_MACHINE = ("data.root", "runtime.threads", "runtime.workers")
+"""These may differ between machines: they change no result."""
+_MOST_SHOWN = 5
+
+
+def require_same_settings(config: Config, processes: Processes, *, from_scratch: bool) -> None:
+    """Compare the settings of all processes, before the first of them reads data or trains.
+
+    With different settings the processes would compute with different models, or wait for each other for ever.
+
+    Raises:
+        ConfigError: a setting differs between rank 0 and another rank; all processes raise it.
+    """
+    own = flat_settings(config.model_dump(mode="json")) | {"--from-scratch": from_scratch}
+    for name in OF_ONE_MACHINE:
+        own.pop(name, None)
+    of_main, *others = processes.gathered(own)
+    for rank, of_other in enumerate(others, start=1):
+        names = sorted(
+            name
+            for name in of_main.keys() | of_other.keys()
+            if of_main.get(name) != of_other.get(name)
+        )
+        if names:
+            lines = [
+                f"\n    {name}: {as_written(of_main.get(name))} in rank 0, {as_written(of_other.get(name))} in rank {rank}"
+                for name in names[:_MOST_SHOWN]
+            ]
+            if len(names) > _MOST_SHOWN:
+                lines.append(f"\n    and {len(names) - _MOST_SHOWN} more")
+            raise ConfigError(
+                f"the processes were started with different settings:{''.join(lines)}",
+                hint="start all processes with the same command and the same config file; on several machines, copy the "
+                f"file to each of them. Only {', '.join(OF_ONE_MACHINE)} may differ",
+            )
+
 
 MAX_DELAY_SECONDS = 10.0
 """A network file system may show a new file to other machines only after some seconds."""

@@ -1,0 +1,258 @@
+"""Twins for training on a CPU: same results as the plain modules, fewer passes over memory, gradients by hand.
+
+Evaluation and compiled layers use the plain forms, which are also the oracles of the tests.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from transformer_cli.acceleration.masks import Mask, added_mask, product_dtype, visible_of
+from transformer_cli.model.attention import MultiHeadAttention
+from transformer_cli.model.positions import Rotation
+from transformer_cli.model.precision import at_least_float32
+from transformer_cli.model.transformer import Transformer
+
+
+def trains_on_cpu(x: Tensor) -> bool:
+    """Whether the twins of this file compute by themselves for this tensor."""
+    return x.device.type == "cpu" and torch.is_grad_enabled() and not torch.compiler.is_compiling()
+
+
+class TransformerOnCpu(Transformer):
+    """Makes the masks for `attend_on_cpu`, and activations in the precision of matrix products."""
+
+    def source_mask(self, source_mask: Tensor | None, x: Tensor) -> Any:
+        """See `Transformer.source_mask`."""
+        visible = super().source_mask(source_mask, x)
+        return visible if visible is None or not trains_on_cpu(x) else added_mask(visible)
+
+    def target_mask(self, x: Tensor) -> Any:
+        """See `Transformer.target_mask`."""
+        visible = super().target_mask(x)
+        return visible if visible is None or not trains_on_cpu(x) else added_mask(visible)
+
+    def _prepared(self, x: Tensor, norm: nn.Module) -> Tensor:
+        if not trains_on_cpu(x):
+            return super()._prepared(x, norm)
+        x = norm(x)
+        # Half the memory to read, and nothing to convert.
+        return self.embedding_dropout(x.to(product_dtype(x)))
+
+
+class AttentionOnCpu(MultiHeadAttention):
+    """All projections of one input in one function, and attention in another."""
+
+    def forward(
+        self, x: Tensor, context: Any, mask: Any, rotation: Rotation | None = None
+    ) -> Tensor:
+        """See `MultiHeadAttention.forward`."""
+        if x is not context or not trains_on_cpu(x):
+            return super().forward(x, context, mask, rotation)
+        queries, keys, values = project_on_cpu(x, (self.query, self.key, self.value))
+        keys_values = self._keys_and_values(keys, values, rotation)
+        keys, values = (self._repeat_for_groups(heads) for heads in keys_values)
+        heads = self.attend(self._queries(queries, rotation), keys, values, mask)
+        return self.output(heads.transpose(1, 2).flatten(2))
+
+    def keys_and_values(
+        self, context: Tensor, rotation: Rotation | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """See `MultiHeadAttention.keys_and_values`."""
+        if not trains_on_cpu(context):
+            return super().keys_and_values(context, rotation)
+        return self._keys_and_values(*project_on_cpu(context, (self.key, self.value)), rotation)
+
+    def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Any) -> Tensor:
+        """See `attend_on_cpu`."""
+        if trains_on_cpu(queries):
+            return attend_on_cpu(queries, keys, values, mask, self.dropout)
+        return super().attend(queries, keys, values, visible_of(mask))
+
+
+class LinearOnCpu(nn.Linear):
+    """x W^T + b; see `project_on_cpu`."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) to (..., outputs)."""
+        return project_on_cpu(x, (self,))[0] if trains_on_cpu(x) else super().forward(x)
+
+
+class LayerNormOnCpu(nn.LayerNorm):
+    """The kernel of a CPU reads bfloat16 and computes in float32 all the same; autocast would widen x before."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) to the same."""
+        if not trains_on_cpu(x):
+            return super().forward(x)
+        with torch.autocast("cpu", enabled=False):
+            return super().forward(x)
+
+
+class DropoutOnCpu(nn.Dropout):
+    """Dropout with 16 random bits for each value; PyTorch draws a float, which takes 7 times as long."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """A tensor of any shape to the same shape."""
+        if self.p == 0.0 or not self.training or torch.compiler.is_compiling():
+            return super().forward(x)
+        return x * random_factors(x.shape, self.p, x.dtype)
+
+
+def attend_on_cpu(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | Mask | None, dropout: nn.Dropout
+) -> Tensor:
+    """The same as `scaled_dot_product_attention` of the model, in one autograd function, with both products as batches of matrices.
+
+    Each tensor is copied once, to lie as the products read it; the mask is added, not chosen by; and the result,
+    (B, H, Q, K), lies in memory as (B, Q, H, K), so that joining the heads costs nothing.
+    """
+    apply: Any = _Attention.apply
+    if mask is not None and not isinstance(mask, Mask):
+        mask = added_mask(mask)
+    factors = None
+    if dropout.training and dropout.p > 0.0:
+        factors = random_factors((*queries.shape[:3], keys.size(2)), dropout.p, values.dtype)
+    return apply(queries, keys, values, mask, factors)
+
+
+class _Attention(torch.autograd.Function):
+    """dropout(softmax(Q K^T / sqrt(K) + bias)) V."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Mask | None,
+        factors: Tensor | None,
+    ) -> Tensor:
+        shape = queries.shape[:2]
+        q, k, v = (heads.flatten(0, 1) for heads in (queries, keys, values))  # (B H, Q or C, K)
+        scores = at_least_float32(q @ k.mT).mul_(1 / math.sqrt(q.size(-1))).unflatten(0, shape)
+        if mask is not None and mask.bias is not None:
+            scores += mask.bias
+        weights = _softmax_(scores)  # (B, H, Q, C)
+        if mask is not None and mask.reads_any is not None:
+            weights *= mask.reads_any
+        kept = weights.to(v.dtype)
+        if factors is not None:
+            kept = kept * factors
+        ctx.save_for_backward(q, k, v, weights, kept, factors)
+        return _heads_last(kept.flatten(0, 1) @ v, shape)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, weights, kept, factors = ctx.saved_tensors
+        shape = weights.shape[:2]
+        g = gradient.flatten(0, 1)
+        of_values = kept.flatten(0, 1).mT @ g
+        of_kept = (g @ v.mT).view_as(kept)
+        if factors is not None:
+            of_kept = of_kept * factors
+        of_scores = _gradient_of_softmax(at_least_float32(of_kept), weights)
+        of_scores = of_scores.mul_(1 / math.sqrt(q.size(-1))).to(q.dtype).flatten(0, 1)
+        found = of_scores @ k, of_scores.mT @ q, of_values
+        return *(one.unflatten(0, shape) for one in found), None, None
+
+
+def _heads_last(heads: Tensor, shape: torch.Size) -> Tensor:
+    """(B H, Q, K) to (B, H, Q, K), with all heads of a position side by side in memory."""
+    return heads.unflatten(0, shape).transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def _softmax_(scores: Tensor) -> Tensor:
+    """The softmax over the last dimension, in place: PyTorch's takes several times as long if rows are short."""
+    if not scores.numel():  # nothing to attend to
+        return scores
+    exponentials = scores.sub_(scores.amax(-1, keepdim=True)).exp_()
+    return exponentials.div_(exponentials.sum(-1, keepdim=True))
+
+
+def _gradient_of_softmax(gradient: Tensor, weights: Tensor) -> Tensor:
+    """The gradient of scores from that of their softmax, `weights`."""
+    products = gradient * weights
+    return products.sub_(weights * products.sum(-1, keepdim=True))
+
+
+def project_on_cpu(x: Tensor, layers: tuple[nn.Linear, ...]) -> tuple[Tensor, ...]:
+    """What each layer makes of x, (..., D) to (..., D of the layer), in the precision of matrix products.
+
+    Autocast would narrow `x` once for each layer, and would widen and add up as many gradients of its size.
+    """
+    weights = [layer.weight for layer in layers]
+    biases = [layer.bias for layer in layers]
+    apply: Any = _Projections.apply
+    return apply(x, *weights, *biases)
+
+
+class _Projections(torch.autograd.Function):
+    """x W^T + b for several W and b."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, *weights_and_biases: Tensor | None) -> tuple[Tensor, ...]:
+        dtype = product_dtype(x)
+        rows = x.to(dtype).flatten(0, -2)
+        narrow = [None if one is None else one.to(dtype) for one in weights_and_biases]
+        weights, biases = narrow[: len(narrow) // 2], narrow[len(narrow) // 2 :]
+        ctx.save_for_backward(rows, *weights)
+        ctx.shape = x.shape
+        return tuple(
+            F.linear(rows, weight, bias).unflatten(0, x.shape[:-1])  # type: ignore[arg-type]
+            for weight, bias in zip(weights, biases, strict=True)
+        )
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        rows, *weights = ctx.saved_tensors
+        needs_x, *needs = ctx.needs_input_grad
+        needs_weights, needs_biases = needs[: len(weights)], needs[len(weights) :]
+        flat = [gradient.flatten(0, -2) for gradient in gradients]
+        of_x = _sum_of_products(flat, weights).view(ctx.shape) if needs_x else None
+        of_weights = [
+            g.T @ rows if is_used else None for g, is_used in zip(flat, needs_weights, strict=True)
+        ]
+        of_biases = [
+            g.sum(0) if is_used else None for g, is_used in zip(flat, needs_biases, strict=True)
+        ]
+        return of_x, *of_weights, *of_biases
+
+
+def _sum_of_products(gradients: list[Tensor], weights: list[Tensor]) -> Tensor:
+    total = gradients[0] @ weights[0]
+    for gradient, weight in zip(gradients[1:], weights[1:], strict=True):
+        total.addmm_(gradient, weight)
+    return total
+
+
+def random_factors(shape: Sequence[int], probability: float, dtype: torch.dtype) -> Tensor:
+    """0 or 1 / (1 - p) for each value, from 16 random bits."""
+    num_dropped = min(round(probability * 2**16), 2**16 - 1)  # out of 65,536 values of 16 bits
+    if num_dropped == 0:
+        return torch.ones(shape, dtype=dtype)
+    num_values = math.prod(shape)
+    words = torch.empty(-(-num_values // 4), dtype=torch.int64).random_(-(2**63), None)
+    bits = words.view(torch.int16)[:num_values].view(shape)
+    last_dropped = num_dropped - 2**15 - 1
+    is_kept = bits.clamp_(last_dropped, last_dropped + 1).sub_(last_dropped)  # 0 or 1
+    return _scaled(is_kept, 2**16 / (2**16 - num_dropped), dtype)
+
+
+def _scaled(is_kept: Tensor, scale: float, dtype: torch.dtype) -> Tensor:
+    """0 or `scale` in a dtype, from int16 values 0 or 1."""
+    if dtype in (torch.bfloat16, torch.float16):
+        # Multiply the bits of the scale: converting integers to these dtypes takes several times as long.
+        return is_kept.mul_(_bits(scale, dtype)).view(dtype)
+    return is_kept.to(dtype).mul_(scale)
+
+
+@functools.cache
+def _bits(value: float, dtype: torch.dtype) -> int:
+    """The 16 bits of a number in bfloat16 or float16, as an integer."""
+    return int(torch.tensor(value, dtype=dtype).view(torch.int16).item())

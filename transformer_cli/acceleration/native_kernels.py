@@ -1,0 +1,372 @@
+"""The kernels in C (kernels/), if this installation has them and this processor can run them, as functions of tensors.
+
+They are compiled when the package is installed; without them PyTorch computes the same.
+"""
+
+import ctypes
+import functools
+import logging
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+logger = logging.getLogger(__name__)
+
+SWITCH = "TFM_NATIVE"
+"""An environment variable: 0, false, no or off turns the kernels off, so that PyTorch computes everything."""
+_OFF = {"0", "false", "no", "off"}
+
+_VERSION = 3  # of the functions; the same as tfm_version in processor.c
+_LEVELS = {1: "avx2", 2: "avx512"}
+_POINTER, _SIZE, _FLAG = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
+# name: the arguments, then the result
+_FUNCTIONS: dict[str, tuple[tuple[Any, ...], Any]] = {
+    "linear": (
+        (_POINTER, _SIZE, _SIZE, *[_POINTER] * 3, _SIZE, _SIZE, _SIZE, _FLAG, _POINTER),
+        _FLAG,
+    ),
+    "attend": (
+        (_POINTER, *[_SIZE] * 5, *[_POINTER, _SIZE] * 3, _POINTER, _POINTER, _POINTER),
+        _FLAG,
+    ),
+    "layer_norm": (
+        (_POINTER, _SIZE, _SIZE, _POINTER, _POINTER, ctypes.c_float, _POINTER),
+        None,
+    ),
+    "log_softmax": ((_POINTER, _SIZE, _SIZE), None),
+    "loss": (
+        (
+            _POINTER,
+            _FLAG,
+            _SIZE,
+            _SIZE,
+            *[_POINTER] * 3,
+            _SIZE,
+            *[ctypes.c_float] * 3,
+            *[_POINTER] * 3,
+        ),
+        None,
+    ),
+    "twin_loss": (
+        (
+            *[_POINTER] * 2,
+            _FLAG,
+            _SIZE,
+            _SIZE,
+            *[_POINTER] * 3,
+            _SIZE,
+            *[ctypes.c_float] * 4,
+            *[_POINTER] * 3,
+        ),
+        None,
+    ),
+    "top_k": ((_POINTER, *[_SIZE] * 3, _POINTER, _SIZE, _POINTER, _POINTER), None),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The functions of one level of instructions. A call releases the lock of the interpreter."""
+
+    level: str
+    """avx2, or avx512, which includes VNNI."""
+    weight_offset: int
+    """What is added to each weight of 8 bits when weights are packed."""
+    linear: Any
+    """See tfm_linear in linear.c."""
+    attend: Any
+    """See tfm_attend in attention.c."""
+    layer_norm: Any
+    """See tfm_layer_norm in rows.c."""
+    log_softmax: Any
+    """See tfm_log_softmax in rows.c."""
+    loss: Any
+    """See tfm_loss in losses.c."""
+    twin_loss: Any
+    """See tfm_twin_loss in losses.c."""
+    top_k: Any
+    """See tfm_top_k in top_k.c."""
+
+
+def find_kernels() -> Kernels | None:
+    """The kernels for this processor; None: there are none, or the environment variable TFM_NATIVE turns them off."""
+    if os.environ.get(SWITCH, "").lower() in _OFF:
+        return None
+    return load_kernels(Path(__file__).parent / "kernels" / "kernels.bin")
+
+
+def kernel_level() -> str | None:
+    """The instructions that the kernels use, avx2 or avx512; None: there are no kernels."""
+    kernels = find_kernels()
+    return kernels.level if kernels else None
+
+
+@functools.cache
+def load_kernels(path: Path) -> Kernels | None:
+    """The kernels of a library; None if this processor or this version cannot use it: the log says why."""
+    if not path.exists():
+        logger.debug("no compiled kernels: no C compiler was found when the package was installed")
+        return None
+    try:
+        library = ctypes.CDLL(str(path))
+        if library.tfm_version() != _VERSION:
+            logger.debug("no compiled kernels: %s is of another version; install again", path)
+            return None
+        level = _LEVELS.get(library.tfm_level())
+        if level is None:
+            logger.debug("no compiled kernels: this processor has no AVX2")
+            return None
+        kernels = kernels_of(library, level)
+    except (OSError, AttributeError) as error:  # built for another system, or damaged
+        logger.debug("no compiled kernels: %s cannot be used: %s", path, error)
+        return None
+    logger.debug("compiled kernels: %s", level)
+    return kernels
+
+
+def kernels_of(library: ctypes.CDLL, level: str) -> Kernels:
+    """The functions of one level; the processor must have its instructions."""
+    functions = {}
+    for name, (arguments, result) in _FUNCTIONS.items():
+        function = functions[name] = getattr(library, f"tfm_{name}_{level}")
+        function.argtypes, function.restype = arguments, result
+    return Kernels(level, getattr(library, f"tfm_weight_offset_{level}")(), **functions)
+
+
+# Multiplications of a part: waking a thread costs about as much time as a fifth of them.
+_SMALLEST_PART = 10_000_000
+
+
+def in_parts(size: int, work: int, compute: Callable[[int, int], int]) -> None:
+    """Call `compute(first, end)` for parts of range(size), in as many threads as PyTorch uses, if they are worth it.
+
+    Args:
+        size: the number of rows, or of other things that are computed independently of each other.
+        work: the number of multiplications of all of them.
+        compute: calls a kernel, which lets other threads run, and returns 0, or 1 if there was no memory.
+
+    Raises:
+        MemoryError: there was no memory.
+    """
+    num_parts = work // _SMALLEST_PART
+    if num_parts > 1:
+        num_parts = min(num_parts, size, torch.get_num_threads())
+    if num_parts < 2:
+        codes = [compute(0, size)]
+    else:
+        ends = [part * size // num_parts for part in range(num_parts + 1)]
+        others = [
+            _threads(num_parts - 1).submit(compute, first, end) for first, end in pairwise(ends[1:])
+        ]
+        codes = [compute(0, ends[1]), *(one.result() for one in others)]
+    if any(codes):
+        raise MemoryError("no memory for a translation")
+
+
+@functools.cache
+def _threads(num_threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(num_threads, thread_name_prefix="tfm-kernels")
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has no threads but its own
+    os.register_at_fork(after_in_child=_threads.cache_clear)
+
+
+_PANEL, _SIDE_BY_SIDE = 64, 4  # as in linear.c
+_ROWS_OF_PARTS = 64  # from which on threads share the rows; else they share the outputs
+
+
+class NativeLinear:
+    """(N, D) float32 to (N, outputs) float32; see `prepare_quantised`, which gives the same bits without a kernel."""
+
+    def __init__(
+        self, kernels: Kernels, integers: Tensor, scales: Tensor, bias: Tensor, *, has_relu: bool
+    ) -> None:
+        """
+        Args:
+            kernels: of this processor.
+            integers: (outputs, D) int8, from -127 to 127: the weights.
+            scales: (outputs,) of the weights.
+            bias: (outputs,).
+            has_relu: whether negative results become zero.
+        """
+        self._kernels = kernels
+        self._num_outputs, self._width = integers.shape
+        missing = -self._num_outputs % _PANEL
+        self._weights = pack_weights(integers, kernels.weight_offset)
+        self._scales, self._bias = (F.pad(one, (0, missing)).contiguous() for one in (scales, bias))
+        self._has_relu = has_relu
+        self._num_panels = len(self._weights)
+        tensors = self._weights, self._scales, self._bias
+        self._addresses = [one.data_ptr() for one in tensors]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Multiply and scale the rows of x; a row of the result depends on its own row only."""
+        rows = x.float().contiguous()
+        num_rows, width = rows.shape
+        assert width == self._width
+        found = torch.empty(num_rows, self._num_outputs)
+        inputs, results = rows.data_ptr(), found.data_ptr()
+
+        def compute(first_row: int, end_row: int, first_panel: int, end_panel: int) -> int:
+            return self._kernels.linear(
+                inputs + first_row * width * 4, end_row - first_row, width, *self._addresses, self._num_outputs,
+                first_panel, end_panel, self._has_relu, results + first_row * self._num_outputs * 4,
+            )  # fmt: skip
+
+        work = num_rows * self._num_outputs * width
+        if num_rows >= _ROWS_OF_PARTS:
+            in_parts(num_rows, work, lambda first, end: compute(first, end, 0, self._num_panels))
+        else:
+            in_parts(self._num_panels, work, lambda first, end: compute(0, num_rows, first, end))
+        return found
+
+
+def pack_weights(integers: Tensor, offset: int) -> Tensor:
+    """(outputs, D) int8 to the bytes that linear.c reads: (panels, D / 4, 64, 4) uint8, with zeros added to both sizes."""
+    num_outputs, width = integers.shape
+    room = (0, -width % _SIDE_BY_SIDE, 0, -num_outputs % _PANEL)
+    padded = F.pad(integers, room).to(torch.int16) + offset
+    panels = padded.remainder_(256).to(torch.uint8).view(-1, _PANEL, padded.size(1) // 4, 4)
+    return panels.transpose(1, 2).contiguous()
+
+
+_LANES = 16  # as in lanes.h
+_WORK_OF_LOGIT = 32  # an exponential and what else a logit costs, in multiplications
+
+Call = Callable[[int, int, Tensor, Tensor | None], None]
+"""Computes the rows from one number to another, with a row of a workspace and the gradients of a bias."""
+
+
+class Labels(NamedTuple):
+    """What the model shall learn: the true ids, and the probabilities of `SmoothedLabels`."""
+
+    ids: Tensor  # (N,) int64, contiguous
+    pad_id: int
+    of_truth: float
+    of_each: float
+    of_pad: float
+
+
+def can_read(logits: Tensor) -> bool:
+    """Whether the kernels can read these logits, and write gradients in their place."""
+    return logits.dtype in (torch.float32, torch.bfloat16) and logits.is_contiguous()
+
+
+def native_loss(
+    kernels: Kernels, logits: Tensor, bias: Tensor | None, of_bias: Tensor | None, labels: Labels
+) -> tuple[Tensor, Tensor]:
+    """Replace logits (N, V) by the gradients of their losses; the losses and negative log-likelihoods, (N,) each.
+
+    Args:
+        kernels: of this processor.
+        logits: see `can_read`; those of the labels, and perhaps more rows, which stay as they are.
+        bias: (V,), added to the logits.
+        of_bias: (V,) float32; the sum of the gradients is added to it.
+        labels: of the first rows.
+    """
+    ids, *probabilities = labels
+    offsets = None if bias is None else bias.float().contiguous()
+    results = torch.empty(2, len(ids))
+    size = logits.element_size() * logits.size(1)
+
+    def compute(first: int, end: int, workspace: Tensor, sums: Tensor | None) -> None:
+        kernels.loss(
+            logits.data_ptr() + first * size, logits.dtype == torch.bfloat16, end - first, logits.size(1),
+            _address(offsets), _address(sums), ids[first:end].data_ptr(), *probabilities,
+            workspace.data_ptr(), results[0, first:end].data_ptr(), results[1, first:end].data_ptr(),
+        )  # fmt: skip
+
+    _compute_rows(len(ids), logits.size(1), of_bias, compute, num_workspaces=1)
+    return results[0], results[1]
+
+
+def native_twin_loss(
+    kernels: Kernels,
+    predictions: tuple[Tensor, Tensor],
+    bias: Tensor | None,
+    of_bias: Tensor | None,
+    labels: Labels,
+    factor: float,
+) -> tuple[Tensor, Tensor]:
+    """Replace the logits of two predictions, (N, V) each, by the gradients of the objective of R-Drop.
+
+    Returns:
+        For each pair of rows, the objective and the mean of both negative log-likelihoods, (N,) each. The objective is
+        the sum of both cross-entropies and of `factor` times both KL divergences.
+
+    Source: Liang et al. 2021, section 2.1.
+    """
+    one, other = predictions
+    ids, *probabilities = labels
+    offsets = None if bias is None else bias.float().contiguous()
+    results = torch.empty(2, len(ids))
+    size = one.element_size() * one.size(1)
+
+    def compute(first: int, end: int, workspace: Tensor, sums: Tensor | None) -> None:
+        kernels.twin_loss(
+            one.data_ptr() + first * size, other.data_ptr() + first * size, one.dtype == torch.bfloat16,
+            end - first, one.size(1), _address(offsets), _address(sums), ids[first:end].data_ptr(), *probabilities,
+            factor, workspace.data_ptr(), results[0, first:end].data_ptr(), results[1, first:end].data_ptr(),
+        )  # fmt: skip
+
+    _compute_rows(len(ids), one.size(1), of_bias, compute, num_workspaces=4)
+    return results[0], results[1]
+
+
+def _compute_rows(
+    num_rows: int, width: int, of_bias: Tensor | None, compute: Call, *, num_workspaces: int
+) -> None:
+    """Each part of the rows has its own workspace and its own sums, which are then added in the order of the parts."""
+    sums_of_parts: dict[int, Tensor] = {}
+
+    def compute_part(first: int, end: int) -> int:
+        workspace = torch.empty(num_workspaces, -(-width // _LANES) * _LANES)
+        sums = None if of_bias is None else sums_of_parts.setdefault(first, torch.zeros(width))
+        compute(first, end, workspace, sums)
+        return 0
+
+    in_parts(num_rows, num_workspaces * num_rows * width * _WORK_OF_LOGIT, compute_part)
+    for _, sums in sorted(sums_of_parts.items(), key=lambda item: item[0]):
+        assert of_bias is not None
+        of_bias += sums
+
+
+def _address(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
+
+
+def log_softmax_(kernels: Kernels, logits: Tensor) -> Tensor:
+    """Replace each row of (R, V) float32 by its log-softmax; returns the same tensor."""
+    assert logits.is_contiguous()
+    kernels.log_softmax(logits.data_ptr(), *logits.shape)
+    return logits
+
+
+def native_top_k(
+    kernels: Kernels, scores: Tensor, offsets: Tensor | None, k: int
+) -> tuple[Tensor, Tensor]:
+    """See `decoding.search.top_k.top_k`; without offsets, nothing is added.
+
+    Args:
+        kernels: of this processor.
+        scores: (B, W, V) float32, contiguous.
+        offsets: (B, W) float32.
+        k: at most W * V.
+    """
+    of_rows = None if offsets is None else offsets.contiguous()
+    values = torch.empty(len(scores), k)
+    positions = torch.empty(len(scores), k, dtype=torch.int64)
+    kernels.top_k(
+        scores.data_ptr(), *scores.shape, None if of_rows is None else of_rows.data_ptr(), k,
+        values.data_ptr(), positions.data_ptr(),
+    )  # fmt: skip
+    return values, positions

@@ -1,0 +1,596 @@
+"""What a training tells its user: the plan and its warnings, slow settings, alarms, the time left; and what ends it: a time limit, a watchdog.
+
+All are callbacks, or texts that callbacks write to the log.
+"""
+
+import faulthandler
+import logging
+import math
+import os
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from transformer_cli.config import (
+    Config,
+    FilesData,
+    HubData,
+    RuntimeConfig,
+    SequencesData,
+    TrainingConfig,
+)
+from transformer_cli.data.batches.grouping import UpdateSize, estimated_updates
+from transformer_cli.data.batches.resampled import training_pairs
+from transformer_cli.data.preparation import PreparedData
+from transformer_cli.data.selection.held_out import pairs_to_validate
+from transformer_cli.decoding.translator import Translator
+from transformer_cli.errors import TrainingStoppedError, TryAgainError
+from transformer_cli.evaluation import ValidationReport
+from transformer_cli.runtime import Machine, num_usable_cpus
+from transformer_cli.text.vocabulary import NUM_FIXED_ENTRIES, SUBWORD_VOCAB_SIZE
+from transformer_cli.training.callbacks import Callback
+from transformer_cli.training.meter import TrainingReport
+from transformer_cli.training.schedules import learning_rate
+from transformer_cli.training.step import StepReport
+
+logger = logging.getLogger(__name__)
+
+# The drop-first exercise spends two thirds of its updates on the warm-up, and learns.
+MAX_WARMUP_SHARE = 0.75
+# With fewer tokens for each entry, most entries of a vocabulary occur too rarely to be learned.
+MIN_OCCURRENCES = 10
+MIN_VALIDATION_SENTENCES = 20
+MIN_UPDATES_PER_EPOCH = 5
+# The advice is never to take less than this: a smaller vocabulary has hardly an entry beside the bytes, and a
+# smaller batch holds no longer sentence.
+MIN_SUBWORD_VOCABULARY = NUM_FIXED_ENTRIES + 20
+MIN_BATCH_TOKENS = 64
+# With a larger share for validation, too little is left for training.
+_LARGEST_SHARE = 0.4
+_MORE_PAIRS = "add more pairs: the corpus is too small"
+
+
+class Vocabulary(NamedTuple):
+    """One vocabulary, and how often its entries occur in an epoch."""
+
+    side: str
+    size: int
+    num_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The size of a run."""
+
+    num_pairs: int
+    """Pairs that the model reads in an epoch."""
+    num_target_tokens: int
+    """Target tokens of an epoch, [EOS] included."""
+    updates_per_epoch: int
+    num_steps: int
+    """The last step of the run, unless `training.patience` ends it earlier."""
+    num_validation_sentences: int
+    vocabularies: tuple[Vocabulary, ...]
+    """One for each language, or the shared one."""
+    num_held_out: int | None = None
+    """All pairs of the validation split, of which each validation may use a part; None: not counted."""
+
+    @classmethod
+    def of(cls, config: Config, data: PreparedData, num_steps: int) -> "Plan":
+        """The plan for prepared data; an epoch is measured on its first 200,000 pairs."""
+        _, order = training_pairs(data.train, data.tokenizers, config)
+        num_pairs, report = order.num_pairs(), data.report
+        visits = num_pairs / max(1, sum(data.train.corpus_sizes))
+        target = report.target.train
+        has_end = not isinstance(config.data, SequencesData) or config.data.end_symbol
+        num_target_tokens = target.num_tokens + has_end * target.num_sentences
+        sides = {"source": report.source, "target": report.target}
+        vocabularies = [
+            Vocabulary(name, side.vocab_size, side.train.num_tokens) for name, side in sides.items()
+        ]
+        if config.tokenizer.shared:
+            num_tokens = sum(one.num_tokens for one in vocabularies)
+            vocabularies = [Vocabulary("shared", report.source.vocab_size, num_tokens)]
+        return cls(
+            num_pairs=num_pairs,
+            num_target_tokens=round(visits * num_target_tokens * order.growth()),
+            updates_per_epoch=estimated_updates(order, UpdateSize.of(config.training)),
+            num_steps=num_steps,
+            num_validation_sentences=len(pairs_to_validate(config, data.validation)),
+            vocabularies=tuple(vocabularies),
+            num_held_out=len(data.validation),
+        )
+
+    def times(self, interval: int) -> int:
+        """How often a task runs that is due every `interval` steps and at the end."""
+        return -(-self.num_steps // interval)
+
+    def lines(self, config: Config) -> list[str]:
+        """The plan as lines of text."""
+        training, d_model = config.training, config.model.d_model
+        top = min(max(training.warmup_steps, 1), self.num_steps)
+        highest, last = (learning_rate(n, training, d_model=d_model) for n in (top, self.num_steps))
+        after = f" after {top:,} update{'s' * (top > 1)}" if training.warmup_steps else ""
+        at_end = f"{last:.2g} at the end"
+        if training.schedule == "plateau":
+            at_end = f"then less whenever {training.best_metric} stops improving"
+        return [
+            f"plan: {self.num_pairs:,} training pairs, {self.num_steps:,} updates of about "
+            f"{self.num_target_tokens / self.updates_per_epoch:,.0f} target tokens, "
+            f"{self.num_steps / self.updates_per_epoch:,.1f} epochs of "
+            f"{self.updates_per_epoch:,} updates",
+            f"plan: validations: {self.times(training.validate_every):,}, of "
+            f"{_counted(self.num_validation_sentences, 'sentence')}; saves: {self.times(training.save_every):,}, "
+            f"and each new best; learning rate: {highest:.2g}{after}, {at_end}",
+        ]
+
+
+def warnings(plan: Plan, config: Config) -> list[str]:
+    """One text for each problem of a plan: its numbers, and a setting with a value that fits."""
+    found = [
+        *_of_the_schedule(plan, config),
+        *_of_the_intervals(plan, config),
+        *_of_the_plateau(plan, config.training),
+        *_of_the_average(plan, config.training),
+        *_of_the_update(plan, config.training),
+        *_of_the_batch(plan, config.training),
+    ]
+    if not isinstance(config.data, SequencesData):  # the exercises are small on purpose
+        # The vocabularies of init_from were learned from another corpus.
+        is_new = config.training.init_from is None
+        found += [*(_of_the_vocabularies(plan, config) if is_new else []), *_of_the_corpus(plan, config)]  # fmt: skip
+    return found
+
+
+def _of_the_schedule(plan: Plan, config: Config) -> list[str]:
+    warmup_steps, num_steps = config.training.warmup_steps, plan.num_steps
+    if warmup_steps <= MAX_WARMUP_SHARE * num_steps:
+        return []
+    share = "all" if warmup_steps >= num_steps else f"{warmup_steps / num_steps:.0%}"
+    return [
+        f"training.warmup_steps is {warmup_steps:,} and the run has {num_steps:,} updates: the learning rate "
+        f"rises in {share} of them, so the model learns little; set training.warmup_steps to about "
+        f"{_one_or_two_digits(num_steps / 10)}, or train longer"
+    ]
+
+
+def _of_the_intervals(plan: Plan, config: Config) -> list[str]:
+    training, num_steps = config.training, plan.num_steps
+    found, fitting = [], _one_or_two_digits(num_steps / 10)
+    is_validated_once = training.validate_every >= num_steps > 20  # a shorter one is a trial
+    if is_validated_once:
+        found.append(
+            f"training.validate_every is {training.validate_every:,} and the run has {num_steps:,} updates: "
+            "there is no validation and no sample before the end, and no choice of the best checkpoint; "
+            f"set training.validate_every to about {fitting}"
+        )
+    if is_validated_once and training.save_every >= num_steps:
+        found.append(
+            f"training.save_every is {training.save_every:,} and the run has {num_steps:,} updates: nothing is "
+            "saved before the end, so a crash of the machine loses the whole run; "
+            f"set training.save_every to about {fitting}"
+        )
+    num_validations = plan.times(training.validate_every)
+    if training.patience is not None and training.patience >= num_validations:
+        found.append(
+            f"training.patience is {training.patience} and the run has {num_validations} validations, of "
+            "which the first is always a new best: patience cannot end the run; "
+            f"lower training.patience, or set training.validate_every to about {_one_or_two_digits(num_steps / (3 * training.patience))}"
+        )
+    return found
+
+
+def _of_the_update(plan: Plan, training: TrainingConfig) -> list[str]:
+    wanted, size = training.update_tokens, plan.num_target_tokens / plan.updates_per_epoch
+    # An update takes as many batches as come closest to it, so with one batch it may be too large by a half.
+    if wanted is None or size < 1.5 * wanted or not isinstance(training.batch_tokens, int):
+        return []
+    fitting = max(MIN_BATCH_TOKENS, _one_or_two_digits(training.batch_tokens * wanted / size))
+    return [
+        f"training.update_tokens is {wanted:,}, but a single batch has about {size:,.0f} target tokens, so each update is one "
+        f"batch; set training.batch_tokens to about {fitting:,}, or raise training.update_tokens"
+    ]
+
+
+def _of_the_batch(plan: Plan, training: TrainingConfig) -> list[str]:
+    size, num_batches = training.batch_tokens, plan.updates_per_epoch * training.accumulate
+    if not isinstance(size, int) or training.update_tokens is not None:
+        return []
+    if plan.num_pairs < 2 or num_batches <= 0.9 * plan.num_pairs:
+        return []
+    fitting = _one_or_two_digits(32 * plan.num_target_tokens / plan.num_pairs)
+    return [
+        f"training.batch_tokens is {size:,}, and most sentence pairs are longer, so nearly every batch is a single pair; "
+        f"set training.batch_tokens to {max(MIN_BATCH_TOKENS, fitting):,} or more"
+    ]
+
+
+def _of_the_plateau(plan: Plan, training: TrainingConfig) -> list[str]:
+    patience, num_validations = training.patience_of_plateau, plan.times(training.validate_every)
+    if patience is None or patience < num_validations:
+        return []
+    return [
+        f"training.plateau_patience is {patience} and the run has {_counted(num_validations, 'validation')}, of "
+        "which the first is always a new best: the learning rate cannot fall; lower training.plateau_patience, or "
+        f"set training.validate_every to about {_one_or_two_digits(plan.num_steps / (3 * patience))}"
+    ]
+
+
+def _of_the_average(plan: Plan, training: TrainingConfig) -> list[str]:
+    wanted = training.average_last
+    interval, noun = ("save_every", "save")
+    if training.average_of == "best":
+        interval, noun = ("validate_every", "validation")
+    number = plan.times(getattr(training, interval))
+    if wanted is None or wanted <= number:
+        return []
+    result = "there is no average" if number < 2 else f"the average has only {number:,} checkpoints"
+    advice = [] if number < 2 else ["lower training.average_last"]
+    if wanted <= plan.num_steps:
+        fitting = plan.num_steps // wanted
+        advice += [f"set training.{interval} to {fitting:,}{' or less' if fitting > 1 else ''}"]
+    return [
+        f"training.average_last is {wanted:,} and the run has {_counted(number, noun)}: {result}; {', or '.join(advice) or 'train longer'}"
+    ]
+
+
+def _of_the_vocabularies(plan: Plan, config: Config) -> list[str]:
+    settings, found = config.tokenizer, list[str]()
+    if settings.kind == "sentencepiece":
+        return found
+    has_subwords = settings.kind != "wordlevel"
+    asked = settings.vocab_size or SUBWORD_VOCAB_SIZE
+    for side, size, num_tokens in plan.vocabularies:
+        num_learned = size - (NUM_FIXED_ENTRIES if has_subwords else 0)
+        fitting = max(400, _one_or_two_digits(num_tokens / 30))
+        wanted = min(fitting, _one_or_two_digits(0.7 * size))
+        advice = f"set tokenizer.vocab_size to about {wanted:,}"
+        # A vocabulary of bytes alone is refused, or learns nothing.
+        if wanted < MIN_SUBWORD_VOCABULARY:
+            advice = _MORE_PAIRS
+        if not has_subwords:
+            advice = f"take subwords: tokenizer.kind: bpe, tokenizer.vocab_size: {fitting}"
+        if num_tokens < MIN_OCCURRENCES * num_learned:
+            found.append(
+                f"the {side} vocabulary has {size:,} entries, and the corpus only {num_tokens:,} tokens: an entry "
+                f"occurs {num_tokens / num_learned:.1f} times on average, too rarely to be learned; {advice}"
+            )
+        elif settings.kind == "bpe" and settings.min_frequency == 1 and size < asked:
+            found.append(
+                f"tokenizer.vocab_size is {asked:,}, and the corpus gives only {size:,} entries for the {side} "
+                "vocabulary: every word is an entry of its own, so nothing is learned about parts of words; "
+                + advice
+            )
+    return found
+
+
+def _of_the_corpus(plan: Plan, config: Config) -> list[str]:
+    found, training = [], config.training
+    num_sentences = plan.num_validation_sentences
+    if num_sentences < MIN_VALIDATION_SENTENCES:
+        found.append(
+            f"validation uses {_counted(num_sentences, 'sentence')}: scores of so few are mostly chance; "
+            + _advice_on_validation(plan, config)
+        )
+    if plan.updates_per_epoch < MIN_UPDATES_PER_EPOCH:
+        name, size = _size_of_an_update(training)
+        wanted = _one_or_two_digits(
+            size * training.accumulate * plan.updates_per_epoch / (4 * MIN_UPDATES_PER_EPOCH)
+        )
+        also = " and training.accumulate to 1" if training.accumulate > 1 else ""
+        advice = f"set training.{name} to about {wanted}{also}"
+        if wanted < (2 if name == "batch_sentences" else MIN_BATCH_TOKENS):
+            advice = _MORE_PAIRS
+        found.append(
+            f"training.{name} is {size:,}: an epoch has only {_counted(plan.updates_per_epoch, 'update')}, "
+            f"so the model learns slowly from each pair; {advice}"
+        )
+    return found
+
+
+def _size_of_an_update(training: TrainingConfig) -> tuple[str, int]:
+    """The setting under `training` that decides how large an update is, and its value."""
+    sizes = {
+        name: getattr(training, name)
+        for name in ("update_tokens", "batch_sentences", "batch_tokens")
+    }
+    return next((name, size) for name, size in sizes.items() if isinstance(size, int))
+
+
+def _advice_on_validation(plan: Plan, config: Config) -> str:
+    """How validation gets enough sentences."""
+    limit, num_sentences = config.validation.max_sentences, plan.num_validation_sentences
+    has_more = plan.num_held_out is None or plan.num_held_out >= MIN_VALIDATION_SENTENCES
+    if limit is not None and num_sentences == limit and has_more:
+        return "set validation.max_sentences to 200"
+    is_drawn = isinstance(config.data, FilesData | HubData) and any(
+        corpus.split is None for corpus in config.data.corpora
+    )
+    if not is_drawn:
+        return "use more pairs for the validation split"
+    share = 2 * MIN_VALIDATION_SENTENCES / max(1, plan.num_pairs + num_sentences)
+    if share > _LARGEST_SHARE:
+        return _MORE_PAIRS
+    return f"set data.validation_share to about {max(0.05, share):.2g}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _one_or_two_digits(number: float) -> int:
+    """A whole number, 1 or more, with one or two significant digits."""
+    return max(1, int(float(f"{number:.1g}" if number < 1000 else f"{number:.2g}")))
+
+
+def slow_settings(runtime: RuntimeConfig, machine: Machine) -> list[str]:
+    """One text for each setting that slows this machine down: what happens, and what to set instead."""
+    found, num_cpus = list[str](), num_usable_cpus()
+    if machine.device.type != "cpu":
+        return found
+    if (runtime.threads or 0) > num_cpus:
+        found.append(
+            f"runtime.threads is {runtime.threads}, and this process may use {num_cpus} CPU{'s' * (num_cpus > 1)}: threads that wait for a "
+            f"CPU make each update slower; set runtime.threads to at most {num_cpus}, or leave it out"
+        )
+    if machine.precision == torch.float16:
+        found.append(
+            "runtime.precision is float16, which CPUs compute several times slower than float32; "
+            "set runtime.precision to auto"
+        )
+    if runtime.compile:
+        found.append(
+            "runtime.compile on a CPU: the first updates take minutes, because layers are compiled, and later ones "
+            "are not faster; set runtime.compile to false"
+        )
+    return found
+
+
+# The speed of fewer updates than this says little about the whole run.
+MIN_UPDATES_FOR_SPEED = 20
+
+
+class Announcer(Callback):
+    """Logs the plan and its warnings before the first step, and once the time that is left."""
+
+    def __init__(self, config: Config, data: PreparedData, machine: Machine) -> None:
+        self.config, self.data, self.machine = config, data, machine
+        self.num_steps = 0
+        self.step = 0
+        self.num_updates = self.num_tokens = 0
+        self.seconds = 0.0
+        self.has_told_time = False
+
+    def on_start(self, first_step: int, num_steps: int | None) -> None:
+        if num_steps is None:
+            return
+        self.num_steps = num_steps
+        plan = Plan.of(self.config, self.data, num_steps)
+        for line in plan.lines(self.config):
+            logger.info("%s", line)
+        # At the level of the plan, INFO: a script that hides these messages hides the warnings too.
+        of_machine = slow_settings(self.config.runtime, self.machine)
+        for warning in (*warnings(plan, self.config), *of_machine):
+            logger.info("warning: %s", warning)
+
+    def on_step(self, step: int, report: StepReport) -> None:
+        self.num_updates += 1
+        self.num_tokens += report.num_target_tokens
+
+    def on_report(self, report: TrainingReport) -> None:
+        """The speed of a report leaves out validations and saves, and so does the time."""
+        self.seconds += self.num_tokens / max(report.target_tokens_per_second, 1e-9)
+        self.num_tokens = 0
+        left = self.num_steps - report.step
+        if self.has_told_time or left < 1 or self.num_updates < MIN_UPDATES_FOR_SPEED:
+            return
+        self.has_told_time = True
+        logger.info(
+            "about %s left for %s updates, at the speed of the first %d; validations take further time%s",
+            _duration(left * self.seconds / self.num_updates), f"{left:,}", self.num_updates, self._limit(),
+        )  # fmt: skip
+
+    def _limit(self) -> str:
+        minutes = self.config.training.max_minutes
+        return "" if minutes is None else f"; training.max_minutes={minutes:g} may stop it before"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1.5:
+        return "a second"
+    if seconds < 90:
+        return f"{round(seconds)} seconds"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} minutes"
+    hours = seconds / 3600
+    return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:.1f} days"
+
+
+# A warning is given when the loss rises above both limits since the last report. The usual noise stays
+# below them; a training that diverges does not.
+JUMP_FACTOR = 1.5
+JUMP_NATS = 1.0
+
+
+ADVICE = "lower training.learning_rate, or raise training.warmup_steps"
+
+
+class Alarms(Callback):
+    """Writes warnings; it changes nothing.
+
+    Args:
+        vocab_size: entries of the target vocabulary. The loss of a model that guesses among them is its
+            logarithm, and a loss far above this and above the first loss means that the training has diverged.
+    """
+
+    def __init__(self, vocab_size: int) -> None:
+        self.guessing_loss = math.log(vocab_size)
+        self.first_loss: tuple[Tensor, int] | None = None  # its sum, and the number of tokens
+        self.divergence = ""  # why the training has diverged, at the last report; empty if not
+        self.last_loss: float | None = None
+        self.num_skipped = 0
+        self.num_halved_steps = 0
+
+    def on_step(self, step: int, report: StepReport) -> None:
+        """Warn the first time that batches had to be cut in two."""
+        if self.first_loss is None:  # its value is read later: here, the CPU would wait for a GPU
+            self.first_loss = report.negative_log_likelihood, report.num_target_tokens
+        if report.num_halvings == 0:
+            return
+        self.num_halved_steps += 1
+        if self.num_halved_steps == 1:
+            logger.warning(
+                "step %d: out of memory, so its batches were cut in parts; from now on, batches of this "
+                "size are cut beforehand. Such an update takes longer and draws other dropout masks; lower "
+                "training.batch_tokens to avoid it",
+                step,
+            )
+
+    def on_report(self, report: TrainingReport) -> None:
+        """Warn when the loss per token is far above that of the last report, or that of guessing."""
+        before, is_whole = self.last_loss, report.num_skipped == self.num_skipped
+        if is_whole or not math.isnan(report.loss):  # NaN: every update was skipped
+            self._note_divergence(report.step, "training", report.loss)
+        # Skipped updates add no loss, so a report with some of them is not compared.
+        self.last_loss, self.num_skipped = report.loss if is_whole else None, report.num_skipped
+        if before is None or not report.loss > max(JUMP_FACTOR * before, before + JUMP_NATS):
+            return  # a loss of NaN is no jump either
+        logger.warning(
+            "step %d: the training loss has jumped from %.2f to %.2f; if it stays there, lower "
+            "training.learning_rate, raise training.warmup_steps or set training.clip_norm",
+            report.step,
+            before,
+            report.loss,
+        )
+
+    def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
+        """Warn when the loss is not finite; overfitting alone can make a finite one large."""
+        if not math.isfinite(report.perplexity):
+            self._note_divergence(step, "validation", report.loss)
+
+    def require_convergence(self, step: int) -> None:
+        """Raise an error if the training has diverged at the end.
+
+        Raises:
+            TrainingStoppedError: the last report or the last validation says so.
+        """
+        if self.divergence:
+            raise TrainingStoppedError(
+                f"diverged: after {step:,} steps, {self.divergence}; the model is useless",
+                hint=f"{ADVICE}, then start again, with another name or with --from-scratch",
+            )
+
+    def _note_divergence(self, step: int, kind: str, loss: float) -> None:
+        total, num_tokens = self.first_loss or (0.0, 1)
+        limit = max(self.guessing_loss, float(total) / max(1, num_tokens)) + JUMP_NATS
+        is_told, self.divergence = bool(self.divergence), ""
+        if not loss <= limit:  # NaN too
+            self.divergence = (
+                f"the {kind} loss is {loss:.4g}, and guessing gives {self.guessing_loss:.2f}"
+            )
+            if not is_told:
+                logger.warning("step %d: diverged: %s; %s", step, self.divergence, ADVICE)
+
+    def on_end(self) -> None:
+        """Report how many updates were cut in parts."""
+        if self.num_halved_steps > 1:
+            logger.warning("updates whose batches were cut in parts: %d", self.num_halved_steps)
+
+
+class TimeLimit(Callback):
+    """Ends the training when the time limit is reached; the time starts when this object is made.
+
+    After each start of the command at least one update is made, so a run that is continued again and again
+    comes to its end, however short the limit is.
+
+    Args:
+        max_minutes: the limit, or None.
+        is_decisive: whether this process decides; of several, only rank 0, which also says why the training ended.
+    """
+
+    def __init__(self, max_minutes: float | None, *, is_decisive: bool = True) -> None:
+        self.max_minutes = max_minutes if is_decisive else None
+        self.has_updated = False
+        self._started_at = time.monotonic()
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the time limit is reached."""
+        if self.max_minutes is None or not self.has_updated:
+            return False
+        return time.monotonic() - self._started_at >= 60.0 * self.max_minutes
+
+    def on_step(self, step: int, report: StepReport) -> None:
+        self.has_updated = True
+
+    def should_stop(self) -> bool:
+        """True between two updates after the limit; a validation is never cut short."""
+        return self.is_reached
+
+
+CHECKS_PER_LIMIT = 8
+
+
+class Watchdog(Callback):
+    """Ends the process when no step, no batch of a validation and no save has ended for too long.
+
+    A thread looks at the clock. It can run whenever the main thread waits for a disk or a device, because
+    Python's GIL is free then. Nothing is saved: a run goes on from its last checkpoint.
+
+    Args:
+        limit_seconds: longest time without a step, a batch of a validation, or a save; or None.
+    """
+
+    def __init__(self, limit_seconds: float | None) -> None:
+        self.limit_seconds = limit_seconds
+        self._alive_at = time.monotonic()
+        self._is_over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def on_start(self, first_step: int, num_steps: int | None) -> None:
+        if self.limit_seconds is not None:
+            self._alive_at = time.monotonic()
+            self._thread = threading.Thread(
+                target=self._watch, args=(self.limit_seconds,), name="watchdog", daemon=True
+            )
+            self._thread.start()
+
+    def on_step(self, *_: Any, **__: Any) -> None:
+        """A sign of life: a step, a validation or a save has ended."""
+        self._alive_at = time.monotonic()
+
+    on_validation = on_save = on_step
+
+    def should_stop_now(self) -> bool:
+        """Note that the training is alive: this is called between the batches of a validation."""
+        self._alive_at = time.monotonic()
+        return False
+
+    def on_end(self) -> None:
+        self._is_over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _watch(self, limit_seconds: float) -> None:
+        while not self._is_over.wait(limit_seconds / CHECKS_PER_LIMIT):
+            if time.monotonic() - self._alive_at > limit_seconds:
+                _end(limit_seconds)
+
+
+def _end(limit_seconds: float) -> None:
+    """End the process at once: the thread that hangs would never see an exception."""
+    error = TryAgainError(
+        f"nothing has happened for more than {limit_seconds:g} s (runtime.stuck_after_seconds); "
+        "see the stacks of threads above",
+        hint="the same command goes on from the last checkpoint; if it was only slow, raise the limit",
+    )
+    with suppress(OSError, ValueError):  # standard error may be closed
+        faulthandler.dump_traceback(sys.stderr)
+        os.write(2, f"tfm: {error}\n".encode())
+    os._exit(error.exit_code)

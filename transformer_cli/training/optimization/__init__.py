@@ -1,1 +1,0 @@
-"""From gradients to new weights: optimizers and learning-rate schedules."""

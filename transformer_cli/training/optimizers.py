@@ -1,0 +1,290 @@
+"""Optimizers behind one adapter: build, step only on a finite gradient, save and restore the state; and the scale of gradients in float16."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transformer_cli.acceleration.optimizers import MOMENTUM, BatchedMuon, step, without_tracer
+from transformer_cli.checkpoint.state_values import StateValues
+from transformer_cli.config import TrainingConfig
+from transformer_cli.errors import DataError
+
+GRADIENT_SCALE = "gradient_scale"
+"""Its part of `state.json`."""
+LEAST = 1.0
+"""While the scale is above this, a gradient that is not finite may be the fault of the scale."""
+_SCALE, _TRACKER = "scale", "_growth_tracker"
+
+
+class GradientScale:
+    """A factor of the loss, and so of all gradients in float16; before an update they are divided by it again.
+
+    The scale begins at 65,536. If a gradient is not finite, the update is skipped and the scale is halved; 2,000
+    updates in a row without that double it. In the other precisions, which have the range of float32, this object is
+    off: it does nothing and has no state. All numbers stay on the device, so the CPU does not wait for them.
+
+    Args:
+        device: of the model.
+        precision: of matrix products; only float16 needs this.
+
+    Source: Micikevicius et al. 2018, "Mixed Precision Training", section 3.2; `torch.amp.GradScaler`.
+    """
+
+    def __init__(self, device: torch.device, precision: torch.dtype) -> None:
+        self.is_on = precision == torch.float16
+        self._scaler = torch.amp.GradScaler(device.type, enabled=self.is_on)
+
+    def scaled(self, loss: Tensor) -> Tensor:
+        """The loss, (), times the scale."""
+        return self._scaler.scale(loss)
+
+    def unscale(self, optimizers: Iterable[torch.optim.Optimizer]) -> None:
+        """Divide the gradients by the scale, in place: once in an update, when they are sums over all processes."""
+        for one in optimizers:
+            self._scaler.unscale_(one)
+
+    def adapt(self, is_finite: Tensor) -> Tensor | None:
+        """Halve or raise the scale for the next update, after `unscale` has seen the gradients of this one.
+
+        Args:
+            is_finite: () bool, of the gradient of this update.
+
+        Returns:
+            () bool, whether this update is skipped, and with a smaller scale it may not be; None if this is off.
+        """
+        if not self.is_on:
+            return None
+        scale = self._scaler.scale(torch.ones((), device=is_finite.device))
+        self._scaler.update()
+        return ~is_finite & (scale > LEAST)
+
+    def value(self) -> float | None:
+        """The scale of the next update; the CPU waits for it. None if this is off."""
+        return self._scaler.get_scale() if self.is_on else None
+
+    def to_json(self) -> dict[str, float]:
+        """The numbers that a checkpoint keeps; empty if this is off."""
+        state = self._scaler.state_dict()
+        return {"scale": state[_SCALE], "growth_tracker": state[_TRACKER]} if state else {}
+
+    def restore(self, values: StateValues) -> None:
+        """Put back what `to_json` gave; nothing, if this is off, or if the run was in another precision until now.
+
+        Args:
+            values: of `state.json`. Checkpoints without this part are of runs that did not scale.
+
+        Raises:
+            DataError: a value is missing, or cannot be that of a scale.
+        """
+        if not self.is_on or GRADIENT_SCALE not in values.values:
+            return
+        part = values.part(GRADIENT_SCALE)
+        scale, tracker = part.number("scale"), part.count("growth_tracker")
+        if not 0.0 < scale < float("inf"):
+            raise part.refusal("scale", f"is {scale} instead of a positive number")
+        state = self._scaler.state_dict()
+        self._scaler.load_state_dict({**state, _SCALE: scale, _TRACKER: tracker})
+
+
+DEFAULT_WEIGHT_DECAY = {"adamw": 0.01, "adafactor": 0.0, "muon": 0.01}
+STEP, MOMENTS = "step", ("exp_avg", "exp_avg_sq")
+"""Adam's state of one parameter, in PyTorch's names: the number of updates, and two moments."""
+ROWS, COLUMNS, VARIANCE = "row_var", "col_var", "variance"
+"""Adafactor's second moments: mean squares of the rows and columns of a matrix, or of each number of a vector."""
+
+
+class Optimizer:
+    """The optimizer that a config asks for, over all parameters of a model that lies on its device already.
+
+    Training uses only these methods, so another optimizer changes only this file and the config. Parameters that
+    need no gradient stay as they are and have no state.
+
+    Args:
+        model: on its device.
+        training: names the optimizer and its settings.
+        precision: of matrix products; in float16, gradients are scaled.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        training: TrainingConfig,
+        precision: torch.dtype = torch.float32,
+    ) -> None:
+        self._parameters = {
+            name: parameter
+            for name, parameter in model.named_parameters()
+            if parameter.requires_grad
+        }
+        self.torch_optimizers = _build(self._parameters, training)
+        devices = {parameter.device for parameter in self._parameters.values()}
+        self.decides_on_device = all(
+            _heeds_found_inf(type(one), device)
+            for one in self.torch_optimizers
+            for device in devices
+        )
+        self.scale = GradientScale(next(model.parameters()).device, precision)
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next update."""
+        return float(self.torch_optimizers[0].param_groups[0]["lr"])
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        for one in self.torch_optimizers:
+            for group in one.param_groups:
+                group["lr"] = value
+
+    def unscale(self) -> None:
+        """Divide all gradients by the scale of float16; in other precisions they stay as they are."""
+        self.scale.unscale(self.torch_optimizers)
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for parameter in self._parameters.values():
+            parameter.grad = None
+
+    def step_if(self, is_finite: Tensor) -> None:
+        """Update the weights, or leave weights, moments and step counts as they are.
+
+        With Adafactor the CPU waits for the device, because its kernels cannot skip an update. (It also reads norms of
+        the weights itself.)
+
+        Args:
+            is_finite: () bool, whether the gradient has neither NaN nor infinity.
+        """
+        if self.decides_on_device:
+            for one in self.torch_optimizers:
+                # These optimizers skip the update if `found_inf` is 1 (made for gradient scalers), so the CPU
+                # does not wait for the device.
+                fused: Any = one
+                fused.grad_scale = None
+                fused.found_inf = (~is_finite).to(torch.float32)
+                step(one)
+        elif bool(is_finite):
+            for one in self.torch_optimizers:
+                step(one)
+
+    def state(self) -> dict[str, Tensor]:
+        """Moments and step counts, named `<parameter>.<moment>`; empty before the first update."""
+        found = {id(p): values for one in self.torch_optimizers for p, values in one.state.items()}
+        return {
+            f"{name}.{key}": value
+            for name, parameter in self._parameters.items()
+            for key, value in found.get(id(parameter), {}).items()
+        }
+
+    def expected_state(self) -> dict[str, Tensor]:
+        """Tensors with the names, shapes and types that `state` has after the first update."""
+        owners = self._owners()
+        return {
+            f"{name}.{key}": value
+            for name, parameter in self._parameters.items()
+            for key, value in _expected(owners[name], parameter.detach()).items()
+        }
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Put back what `state` gave.
+
+        Raises:
+            DataError: a tensor does not belong to a parameter of this model.
+        """
+        expected, owners = self.expected_state(), self._owners()
+        for full_name, tensor in state.items():
+            if full_name not in expected or tensor.shape != expected[full_name].shape:
+                raise DataError(f"optimizer.safetensors: {full_name} does not belong to this model")
+            name, _, key = full_name.rpartition(".")
+            parameter, owner = self._parameters[name], owners[name]
+            # Fused Adam keeps its step counts on the device of the parameters, Adafactor on the CPU.
+            is_on_cpu = key == STEP and isinstance(owner, torch.optim.Adafactor)
+            device = torch.device("cpu") if is_on_cpu else parameter.device
+            owner.state[parameter][key] = tensor.to(device, copy=True)
+
+    def _owners(self) -> dict[str, torch.optim.Optimizer]:
+        """The name of each parameter, and the optimizer that changes it."""
+        owners = {
+            id(parameter): one
+            for one in self.torch_optimizers
+            for group in one.param_groups
+            for parameter in group["params"]
+        }
+        return {name: owners[id(parameter)] for name, parameter in self._parameters.items()}
+
+
+def _expected(owner: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Tensor]:
+    """The state of one parameter: names, shapes and types are those of the optimizer, the values are arbitrary."""
+    if isinstance(owner, torch.optim.Muon):
+        return {MOMENTUM: parameter}
+    count = {STEP: torch.zeros(())}
+    if not isinstance(owner, torch.optim.Adafactor):
+        return count | dict.fromkeys(MOMENTS, parameter)
+    if parameter.ndim < 2:
+        return count | {VARIANCE: parameter}
+    return count | {ROWS: parameter[..., :1], COLUMNS: parameter[..., :1, :]}
+
+
+def _heeds_found_inf(kind: type[torch.optim.Optimizer], device: torch.device) -> bool:
+    """Whether an optimizer changes nothing if `found_inf` is 1; fused kernels of a device are tested on one number.
+
+    PyTorch's kernel for Apple GPUs accepts `found_inf` and ignores it. Adafactor has no such kernel.
+    """
+    if kind is BatchedMuon:
+        return True
+    if device.type == "meta" or not issubclass(kind, torch.optim.Adam):
+        return False
+    parameter = nn.Parameter(torch.ones(1, device=device))
+    parameter.grad = torch.ones_like(parameter)
+    optimizer: Any = kind([parameter], lr=1.0, fused=True)
+    optimizer.grad_scale, optimizer.found_inf = None, torch.ones((), device=device)
+    step(optimizer)
+    state = optimizer.state[parameter]
+    return parameter.item() == 1.0 and not any(state[name].any() for name in (STEP, *MOMENTS))
+
+
+def _build(
+    parameters: Mapping[str, nn.Parameter], training: TrainingConfig
+) -> tuple[torch.optim.Optimizer, ...]:
+    """PyTorch's optimizers, two for muon; weight decay applies to matrices only."""
+    without_tracer()
+    adams: dict[str, Any] = {
+        "lr": 0.0,
+        "betas": training.betas,
+        "eps": training.epsilon,
+        "fused": True,
+    }
+    if training.optimizer == "adam":
+        return (torch.optim.Adam(parameters.values(), **adams),)
+    decay = training.weight_decay
+    decay = DEFAULT_WEIGHT_DECAY[training.optimizer] if decay is None else decay
+    if training.optimizer == "adamw":
+        return (torch.optim.AdamW(_groups(parameters.values(), decay), **adams),)
+    if training.optimizer == "adafactor":
+        return (torch.optim.Adafactor(_groups(parameters.values(), decay), lr=0.0),)
+    hidden = [p for name, p in parameters.items() if _is_hidden_matrix(name, p)]
+    others = [p for name, p in parameters.items() if not _is_hidden_matrix(name, p)]
+    built: list[torch.optim.Optimizer] = []
+    if hidden:
+        built += [BatchedMuon(hidden, weight_decay=decay)]
+    if others:
+        built += [torch.optim.AdamW(_groups(others, decay), **adams)]
+    return tuple(built)
+
+
+def _groups(parameters: Iterable[nn.Parameter], decay: float) -> list[dict[str, Any]]:
+    """The parameter groups of matrices, with weight decay, and of vectors, without."""
+    listed = list(parameters)
+    matrices, vectors = (
+        [p for p in listed if (p.ndim >= 2) is is_matrix] for is_matrix in (True, False)
+    )
+    return [{"params": matrices, "weight_decay": decay}, {"params": vectors, "weight_decay": 0.0}]
+
+
+def _is_hidden_matrix(name: str, parameter: Tensor) -> bool:
+    """Whether a parameter is a matrix inside a layer: no embedding, no output table, no vector.
+
+    Source: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon.
+    """
+    return parameter.ndim == 2 and name.startswith(("encoder.layers.", "decoder.layers."))
