@@ -21,8 +21,8 @@ from itertools import islice
 from pathlib import Path
 
 from transformer_cli.decoding import Translation, Translator
+from transformer_cli.decoding.loading import load_run
 from transformer_cli.evaluation.metrics import score_corpus
-from transformer_cli.inference import load_run
 from transformer_cli.text.seen_lengths import SeenLengths
 
 NUM_TEXTS = 50

@@ -25,7 +25,7 @@ from transformer_cli.acceleration.recorded_passes import RecordedPasses, Work
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.batches.batch import Batch
 from transformer_cli.model import SmoothedLabels, Transformer
-from transformer_cli.runtime import Machine
+from transformer_cli.process.device import Machine
 from transformer_cli.training.objectives import build_objective
 
 META = torch.device("meta")

@@ -56,7 +56,7 @@ from transformer_cli.config import DecodingConfig, ModelConfig, RuntimeConfig
 from transformer_cli.decoding import Request, SpecialIds
 from transformer_cli.decoding.engines import PyTorchEngine
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import prepare_machine
+from transformer_cli.process.device import prepare_machine
 from transformer_cli.text import SequenceFormat
 
 PEERS = {

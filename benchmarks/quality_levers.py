@@ -10,7 +10,7 @@ training captions that no run is trained on. After an interruption, the same com
 `--set training.max_steps=1500` gives this setting to all runs.
 
 The lever `both directions` has as many updates as the others, so it sees each pair half as often in the direction that is
-scored. `tests/benchmark/test_quality_levers.py` loads the settings of every lever, without training.
+scored. `tests/extensions/benchmark/test_quality_levers.py` loads the settings of every lever, without training.
 """
 
 import argparse

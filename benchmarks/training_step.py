@@ -176,7 +176,7 @@ def _own_step(
     # Names that all commits since 71c0aba have.
     from transformer_cli.config import ModelConfig, RuntimeConfig
     from transformer_cli.model.transformer import Transformer
-    from transformer_cli.runtime import prepare_machine
+    from transformer_cli.process.device import prepare_machine
 
     machine = prepare_machine(RuntimeConfig(device="cpu", precision=precision))
     model = Transformer(ModelConfig(**task.model), task.vocab_size, task.vocab_size)

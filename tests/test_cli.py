@@ -11,10 +11,11 @@ import pytest
 import yaml
 
 import transformer_cli
-from transformer_cli import cli, errors
+from transformer_cli import cli
 from transformer_cli.commands import completion, info
 from transformer_cli.config import load_config, to_yaml
-from transformer_cli.errors import InterruptedBySignal, TfmError
+from transformer_cli.process import errors
+from transformer_cli.process.errors import InterruptedBySignal, TfmError
 
 from .experiments import write_tiny
 from .launcher import Launcher, Tfm

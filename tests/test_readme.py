@@ -14,7 +14,7 @@ import typer
 import transformer_cli
 from transformer_cli.cli import app
 from transformer_cli.config import load_config, shipped_configs
-from transformer_cli.errors import TfmError
+from transformer_cli.process.errors import TfmError
 
 PACKAGE = Path(transformer_cli.__file__).parent
 ROOT = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from markdown_it import MarkdownIt
 
-from .serving.page.browser import chromium, needs_chromium
+from .extensions.serving.page.browser import chromium, needs_chromium
 from .test_links import website
 
 ROOT = Path(__file__).parents[1]

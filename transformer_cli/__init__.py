@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 # Imported when asked for: `tfm --help` must not wait for PyTorch.
 _PUBLIC = {
-    "TfmError": "transformer_cli.errors",
-    "InterruptedBySignal": "transformer_cli.errors",
+    "TfmError": "transformer_cli.process.errors",
+    "InterruptedBySignal": "transformer_cli.process.errors",
     "Config": "transformer_cli.config",
     "DecodingConfig": "transformer_cli.config",
     "load_config": "transformer_cli.config",
     "Tokenizer": "transformer_cli.text.tokenizer",
     "Transformer": "transformer_cli.model.transformer",
     "Translator": "transformer_cli.decoding",
-    "load_translator": "transformer_cli.inference",
+    "load_translator": "transformer_cli.decoding.loading",
     "score_corpus": "transformer_cli.evaluation.metrics",
     "Callback": "transformer_cli.training.callbacks",
     "TrainedRun": "transformer_cli.training.run",

@@ -2,7 +2,7 @@
 
 import os
 
-from transformer_cli import signals  # it imports only os, signal and sys
+from transformer_cli.process import signals  # it imports only os, signal and sys
 
 
 def main() -> None:

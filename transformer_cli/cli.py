@@ -11,9 +11,9 @@ from typer.main import get_command, get_group
 
 from transformer_cli import __version__
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.sentence_arguments import CarefulCommand, SentenceCommand
-from transformer_cli.exits import run_to_exit
-from transformer_cli.torchrun import require_single_process
+from transformer_cli.commands.command_line import CarefulCommand, SentenceCommand
+from transformer_cli.process.exits import run_to_exit
+from transformer_cli.process.torchrun import require_single_process
 
 
 class Entry(NamedTuple):

@@ -52,7 +52,7 @@ def _observed(descriptions: list[str], is_wanted: bool) -> Iterator[None]:
         return
     from matplotlib.figure import Figure
 
-    from transformer_cli.drawing.description import describe_figure
+    from transformer_cli.extensions.lessons.drawing.description import describe_figure
 
     save = Figure.savefig
 

@@ -18,9 +18,9 @@ from transformer_cli.acceleration.compiled_layers import (
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.batches.batch import Batch, collate
 from transformer_cli.data.batches.encoded import TokenPair
-from transformer_cli.errors import ConfigError
 from transformer_cli.model.layers import DecoderLayer
 from transformer_cli.model.transformer import Transformer
+from transformer_cli.process.errors import ConfigError
 from transformer_cli.training.objectives import build_objective
 
 CPU = pytest.param("cpu", marks=pytest.mark.slow)

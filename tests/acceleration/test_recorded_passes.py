@@ -13,7 +13,7 @@ from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.batches.batch import Batch, collate
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import Machine, seed_everything
+from transformer_cli.process.device import Machine, seed_everything
 from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.processes.process_group import ALONE, Processes

@@ -6,7 +6,7 @@ import pytest
 
 from transformer_cli.cli import main
 from transformer_cli.config.loading import load_config
-from transformer_cli.errors import ConfigError
+from transformer_cli.process.errors import ConfigError
 
 from ..experiments import TINY, write_tiny
 

@@ -30,7 +30,7 @@ from transformer_cli.checkpoint.averages import (
     write_average,
 )
 from transformer_cli.checkpoint.listing import AVERAGE, list_averages
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 from transformer_cli.text.seen_lengths import SeenLengths
 
 from ..experiments import manifest_of

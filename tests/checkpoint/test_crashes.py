@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.checkpoint import Checkpoints, Retention
-from transformer_cli.errors import CannotCreateError, StorageError, TfmError, TryAgainError
+from transformer_cli.process.errors import CannotCreateError, StorageError, TfmError, TryAgainError
 from transformer_cli.storage import FileSystem
 
 from ..crash_states import History, Tree, build

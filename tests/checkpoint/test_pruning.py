@@ -4,7 +4,7 @@ import pytest
 
 from transformer_cli.checkpoint import Checkpoints, Retention, list_checkpoints
 from transformer_cli.checkpoint.pruning import prune
-from transformer_cli.errors import StorageError, TryAgainError
+from transformer_cli.process.errors import StorageError, TryAgainError
 from transformer_cli.storage import RunLock
 
 from .snapshots import snapshot

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from transformer_cli.checkpoint import Checkpoints, Retention, Snapshot, list_checkpoints
 from transformer_cli.checkpoint.rotation import Scored, best_first
-from transformer_cli.errors import TfmError
+from transformer_cli.process.errors import TfmError
 
 from ..faults import FailingFileSystem
 from .conftest import MEMORY

@@ -13,7 +13,7 @@ from transformer_cli.checkpoint import Checkpoints, Retention
 from transformer_cli.checkpoint.run_overview import list_runs, overview
 from transformer_cli.config import load_config, to_yaml
 from transformer_cli.config.training import TrainingConfig
-from transformer_cli.errors import MissingInputError
+from transformer_cli.process.errors import MissingInputError
 from transformer_cli.storage import RunLock
 from transformer_cli.training.progress import Progress, is_finished
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.checkpoint import find_run
-from transformer_cli.errors import MissingInputError, StorageError
+from transformer_cli.process.errors import MissingInputError, StorageError
 from transformer_cli.storage.lock import RunLock
 
 from .snapshots import saved

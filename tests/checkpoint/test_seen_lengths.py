@@ -8,7 +8,7 @@ import pytest
 from transformer_cli.checkpoint import Checkpoints, Snapshot, open_checkpoint, portable_files
 from transformer_cli.checkpoint.trained_files import read_files
 from transformer_cli.config import FilesData
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 from transformer_cli.text.seen_lengths import UNKNOWN_LENGTHS, SeenLengths
 
 from .models import parts

@@ -16,7 +16,13 @@ import torch
 
 from transformer_cli.checkpoint import TrainedModel, load_trained, open_checkpoint
 from transformer_cli.data.batches.updates import Position
-from transformer_cli.errors import ConfigError, DataError, MissingInputError, StorageError, TfmError
+from transformer_cli.process.errors import (
+    ConfigError,
+    DataError,
+    MissingInputError,
+    StorageError,
+    TfmError,
+)
 from transformer_cli.storage import MANIFEST_NAME, Content, open_sealed, write_folder
 from transformer_cli.storage.tensors import tensors_content
 from transformer_cli.training.meter import Meter

@@ -10,16 +10,16 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from transformer_cli.benchmark.decoding.decoding_benchmark import DecodingPacing
-from transformer_cli.benchmark.measuring import matrix_products
-from transformer_cli.benchmark.training.training_benchmark import Pacing
 from transformer_cli.cli import app
 from transformer_cli.commands import speed
 from transformer_cli.config import load_config
-from transformer_cli.errors import ConfigError, MissingInputError, TfmError, UsageError
+from transformer_cli.extensions.benchmark.decoding.decoding_benchmark import DecodingPacing
+from transformer_cli.extensions.benchmark.measuring import matrix_products
+from transformer_cli.extensions.benchmark.training.training_benchmark import Pacing
+from transformer_cli.process.errors import ConfigError, MissingInputError, TfmError, UsageError
 from transformer_cli.training.run import train
 
-from ..benchmark.small_benchmarks import TINY
+from ..extensions.benchmark.small_benchmarks import TINY
 
 SETTINGS = [option for setting in TINY for option in ("--set", setting)]
 

@@ -9,16 +9,16 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from transformer_cli.benchmark.measuring import matrix_products
-from transformer_cli.benchmark.training.training_benchmark import Pacing
 from transformer_cli.checkpoint import load_trained
 from transformer_cli.cli import app
 from transformer_cli.commands import speed
 from transformer_cli.config import load_config
-from transformer_cli.errors import MissingInputError
+from transformer_cli.extensions.benchmark.measuring import matrix_products
+from transformer_cli.extensions.benchmark.training.training_benchmark import Pacing
+from transformer_cli.process.errors import MissingInputError
 from transformer_cli.training.run import train
 
-from ..benchmark.small_benchmarks import TINY
+from ..extensions.benchmark.small_benchmarks import TINY
 
 # Sequences of fewer symbols: a vocabulary that is learned from them is smaller.
 TUNED = "name=tuned", "data.num_symbols=4", "training.init_from=copy"

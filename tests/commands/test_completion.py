@@ -13,7 +13,7 @@ from transformer_cli.commands import completion
 from transformer_cli.config import load_config
 from transformer_cli.config.finding import shipped_configs
 from transformer_cli.config.refusal import setting_paths
-from transformer_cli.errors import ConfigError
+from transformer_cli.process.errors import ConfigError
 from transformer_cli.storage import MANIFEST_NAME
 
 from ..checkpoint.snapshots import saved

@@ -14,7 +14,7 @@ from transformer_cli.config import load_config
 from transformer_cli.data import preparation
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.sources import corpus
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 from transformer_cli.storage import RunLock
 from transformer_cli.text import SequenceFormat
 

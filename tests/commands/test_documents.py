@@ -10,8 +10,8 @@ from transformer_cli.cli import app
 from transformer_cli.commands.documents.chosen_document import chosen_document
 from transformer_cli.commands.documents.whole_document import run_document_translation
 from transformer_cli.commands.translating.wishes import Wishes
-from transformer_cli.documents import ModelTranslator
-from transformer_cli.errors import DataError, MissingInputError, UsageError
+from transformer_cli.extensions.documents import ModelTranslator
+from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 
 from ..decoding.small_translators import tokenizer_of_words, translator
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from transformer_cli.exercises.catalogue import EXERCISES, exercise_named
+from transformer_cli.extensions.lessons.exercises.catalogue import EXERCISES, exercise_named
 
 from ..launcher import Tfm
 

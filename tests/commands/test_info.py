@@ -10,8 +10,8 @@ import torch
 from transformer_cli.checkpoint import load_trained
 from transformer_cli.commands.info import show_info
 from transformer_cli.config import SequencesData, load_config, shipped_configs
-from transformer_cli.errors import MissingInputError, UsageError
 from transformer_cli.model.transformer import Transformer
+from transformer_cli.process.errors import MissingInputError, UsageError
 
 
 def facts(capsys: pytest.CaptureFixture[str], config: str, *overrides: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.selection.cleaning import CleaningReport, clean
 from transformer_cli.data.sources.phrasebook import read_phrasebook
 from transformer_cli.data.survey import Wishes, in_words
-from transformer_cli.errors import CannotCreateError, DataError, UsageError
+from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
 from transformer_cli.training.advice import Plan, Vocabulary, warnings
 
 from ..launcher import Tfm

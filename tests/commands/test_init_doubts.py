@@ -12,7 +12,7 @@ from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.data.sources.phrasebook import read_phrasebook
 from transformer_cli.data.survey import Wishes
-from transformer_cli.errors import CannotCreateError, DataError, UsageError
+from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
 
 PAIRS = [(pair.source, pair.target) for pair in read_phrasebook("train", 60)]
 

@@ -11,7 +11,7 @@ from transformer_cli.commands.new_config import write_config
 from transformer_cli.config import load_config
 from transformer_cli.data.sources.phrasebook import read_phrasebook
 from transformer_cli.data.survey import Wishes
-from transformer_cli.errors import CannotCreateError, DataError, UsageError
+from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
 
 PAIRS = [(pair.source, pair.target) for pair in read_phrasebook("train", 60)]
 

@@ -10,7 +10,7 @@ import pytest
 
 from transformer_cli.commands.likelihood import print_likelihoods
 from transformer_cli.decoding.pair_likelihoods import pair_likelihoods
-from transformer_cli.errors import DataError, MissingInputError, UsageError
+from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 
 from ..decoding.small_translators import tokenizer_of_words, translator
 

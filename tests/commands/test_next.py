@@ -13,10 +13,10 @@ from transformer_cli.config import (
     TrainingConfig,
 )
 from transformer_cli.decoding import Translator
-from transformer_cli.errors import UsageError
-from transformer_cli.inference import build_translator
+from transformer_cli.decoding.loading import build_translator
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import Machine
+from transformer_cli.process.device import Machine
+from transformer_cli.process.errors import UsageError
 from transformer_cli.text.tokenizer import train_tokenizer
 
 

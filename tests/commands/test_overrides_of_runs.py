@@ -11,7 +11,6 @@ import torch
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
 from transformer_cli.commands.align import run_alignment
-from transformer_cli.commands.explaining.explain import Asked, Outputs, run_explanation
 from transformer_cli.commands.held_out_text import HeldOut
 from transformer_cli.commands.info import show_info
 from transformer_cli.commands.likelihood import print_likelihoods
@@ -22,11 +21,16 @@ from transformer_cli.config import DecodingConfig, FilesData, SequencesData, to_
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT
 from transformer_cli.config.overridable import OVERRIDABLE, Command
 from transformer_cli.config.refusal import setting_paths
-from transformer_cli.errors import ConfigError, UsageError
-from transformer_cli.inference import load_run
+from transformer_cli.decoding.loading import load_run
+from transformer_cli.extensions.lessons.commands.explaining.explain import (
+    Asked,
+    Outputs,
+    run_explanation,
+)
+from transformer_cli.extensions.serving.batching.jobs import Job
+from transformer_cli.extensions.serving.served_runs import load_served_runs
 from transformer_cli.model import Transformer
-from transformer_cli.serving.batching.jobs import Job
-from transformer_cli.serving.served_runs import load_served_runs
+from transformer_cli.process.errors import ConfigError, UsageError
 
 from ..decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words
 

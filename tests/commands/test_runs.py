@@ -10,7 +10,7 @@ from transformer_cli.checkpoint import Checkpoints, Retention
 from transformer_cli.cli import app
 from transformer_cli.commands.run_tables import prune_runs, show_comparison, show_list
 from transformer_cli.config import load_config, to_yaml
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 from transformer_cli.storage import append_json_line
 
 from ..checkpoint.snapshots import saved, snapshot

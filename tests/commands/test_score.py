@@ -13,7 +13,7 @@ import pytest
 from transformer_cli.commands import completion
 from transformer_cli.commands.score import Texts, chosen_scores, run_scoring
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT
-from transformer_cli.errors import DataError, MissingInputError, UsageError
+from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 
 from ..evaluation.scored_texts import REFERENCES, by_sacrebleu, damaged, write_lines
 

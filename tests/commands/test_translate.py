@@ -13,7 +13,7 @@ import pytest
 from transformer_cli.commands.translate import run_translation
 from transformer_cli.commands.translating.wishes import Wishes
 from transformer_cli.config import PhrasebookData, TokenizerConfig
-from transformer_cli.errors import DataError, MissingInputError, UsageError
+from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.text.tokenizer import train_tokenizer
 
 from ..decoding.small_translators import WORDS, tokenizer_of_words, translator

@@ -16,8 +16,13 @@ from transformer_cli.config import DecodingConfig, FilesData, load_config, to_ya
 from transformer_cli.data.fingerprint import fingerprint
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.decoding import Translator
-from transformer_cli.errors import CannotCreateError, DataError, MissingInputError, UsageError
-from transformer_cli.inference import load_translator
+from transformer_cli.decoding.loading import load_translator
+from transformer_cli.process.errors import (
+    CannotCreateError,
+    DataError,
+    MissingInputError,
+    UsageError,
+)
 
 from ..decoding.small_translators import WORDS, config_of, random_model, tokenizer_of_words
 

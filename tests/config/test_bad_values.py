@@ -17,7 +17,7 @@ import yaml
 from transformer_cli.config import Config, to_yaml
 from transformer_cli.config.loading import check_settings
 from transformer_cli.config.yaml_reader import parse_yaml
-from transformer_cli.errors import ConfigError
+from transformer_cli.process.errors import ConfigError
 
 Path = tuple[str | int, ...]
 SCHEMA = Config.model_json_schema()

@@ -4,7 +4,7 @@ import pytest
 
 from transformer_cli.config import Config, Direction
 from transformer_cli.config.loading import check_settings
-from transformer_cli.errors import ConfigError
+from transformer_cli.process.errors import ConfigError
 
 EN_IT = {"source_path": "a.en", "target_path": "a.it"}
 

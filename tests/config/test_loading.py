@@ -12,7 +12,7 @@ from transformer_cli.config.loading import check_settings
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.config.section import meanings
 from transformer_cli.config.yaml_reader import parse_yaml
-from transformer_cli.errors import ConfigError, MissingInputError
+from transformer_cli.process.errors import ConfigError, MissingInputError
 
 MINIMAL = """\
 name: a

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from transformer_cli.config import CleaningConfig, SequencesData, load_config, shipped_configs
 from transformer_cli.config.finding import find_config
 from transformer_cli.config.refusal import setting_paths
-from transformer_cli.errors import ConfigError, MissingInputError
+from transformer_cli.process.errors import ConfigError, MissingInputError
 
 TASK_RULES = SequencesData(source="sequences").cleaning
 

@@ -5,7 +5,7 @@ import pytest
 
 from transformer_cli.config import Config
 from transformer_cli.config.loading import check_settings
-from transformer_cli.errors import ConfigError
+from transformer_cli.process.errors import ConfigError
 
 TRAIN, HELD_OUT = {"split": "train", "path": "a.tsv"}, {"split": "validation", "path": "b.tsv"}
 

@@ -10,7 +10,7 @@ import pytest
 from transformer_cli.config import Config
 from transformer_cli.data import preparation
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.errors import TryAgainError
+from transformer_cli.process.errors import TryAgainError
 
 from ..experiments import write_tiny
 from ..launcher import Tfm

@@ -9,7 +9,7 @@ import pytest
 from transformer_cli.config import Config
 from transformer_cli.config.loading import check_settings
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.process.errors import ConfigError, DataError
 
 TRAINING = {"max_steps": 1, "batch_sentences": 2, "best_metric": "loss"}
 

@@ -14,7 +14,7 @@ from transformer_cli.config import Config
 from transformer_cli.data import encoding
 from transformer_cli.data.encoding import PairEncoder, number_of_workers
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.errors import TryAgainError
+from transformer_cli.process.errors import TryAgainError
 
 ROOT = Path(__file__).parents[2]
 WORDS = [

@@ -17,7 +17,7 @@ from transformer_cli.data.batches.updates import Updates
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.data.report import DataReport
-from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.process.errors import ConfigError, DataError
 
 TRAIN = [
     ("Il gatto dorme.", "The cat sleeps."),

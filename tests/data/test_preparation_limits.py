@@ -13,7 +13,7 @@ import pytest
 from transformer_cli.config import Config, to_yaml
 from transformer_cli.data import preparation
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 from ..experiments import TINY, essence, newest_checkpoint, write_tiny
 from ..launcher import Tfm

@@ -10,7 +10,7 @@ from transformer_cli.config import Config
 from transformer_cli.data import preparation, shared_data
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.data.shared_data import take_over
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from transformer_cli.config import (
     TrainingConfig,
 )
 from transformer_cli.decoding import Translator
-from transformer_cli.inference import build_translator
+from transformer_cli.decoding.loading import build_translator
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import Machine
+from transformer_cli.process.device import Machine
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 WORDS = ["uno", "due", "tre", "quattro", "cinque", "sei", "sette", "otto"]

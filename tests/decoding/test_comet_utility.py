@@ -14,7 +14,7 @@ import pytest
 from transformer_cli.commands.translate import run_translation
 from transformer_cli.commands.translating.wishes import Wishes
 from transformer_cli.decoding.comet_utility import comet_utility
-from transformer_cli.errors import MissingInputError, UsageError
+from transformer_cli.process.errors import MissingInputError, UsageError
 
 from .small_translators import WORDS, tokenizer_of_words, translator
 

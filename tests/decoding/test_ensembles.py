@@ -17,7 +17,7 @@ from transformer_cli.decoding import Engine, ExplainingEngine, Request, TokenIds
 from transformer_cli.decoding.combined_translators import combine_translators
 from transformer_cli.decoding.engines import EnsembleEngine, PyTorchEngine
 from transformer_cli.decoding.engines.mean_probabilities import mean_log_probs
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 from .small_translators import WORDS, random_model, tokenizer_of_words, translator

@@ -13,9 +13,9 @@ from transformer_cli.decoding import ExplainingEngine, Request, TokenIds, Transl
 from transformer_cli.decoding.combined_translators import combine_translators
 from transformer_cli.decoding.engines import EnsembleEngine, PyTorchEngine
 from transformer_cli.decoding.engines.source_reading import SourceReading
-from transformer_cli.errors import UsageError
-from transformer_cli.inference import build_translator
+from transformer_cli.decoding.loading import build_translator
 from transformer_cli.model import Transformer
+from transformer_cli.process.errors import UsageError
 from transformer_cli.text.seen_lengths import UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 

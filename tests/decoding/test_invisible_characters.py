@@ -19,15 +19,15 @@ from transformer_cli.decoding.details.aligned_pairs import PairAligner
 from transformer_cli.decoding.details.aligned_texts import TextAligner
 from transformer_cli.decoding.engine import ExplainingEngine
 from transformer_cli.decoding.pair_likelihoods import pair_likelihoods
-from transformer_cli.documents import (
+from transformer_cli.evaluation.validation import _loss
+from transformer_cli.extensions.documents import (
     ModelTranslator,
     format_named,
     read_document,
     translate_document,
 )
-from transformer_cli.evaluation.validation import _loss
 
-from ..serving.served_translators import served, small_runs
+from ..extensions.serving.served_translators import served, small_runs
 from .details.test_details_of_lines import COPIERS
 from .small_translators import WORDS, tokenizer_of_words, translator
 

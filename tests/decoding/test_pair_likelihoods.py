@@ -9,7 +9,7 @@ import torch
 
 from transformer_cli.config import SequencesData
 from transformer_cli.decoding.pair_likelihoods import PairLikelihood, pair_likelihoods
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 
 from .small_translators import WORDS, random_model, tokenizer_of_words, translator
 

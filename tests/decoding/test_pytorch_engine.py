@@ -16,7 +16,7 @@ from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Engine, Hypothesis, Request, SpecialIds, Term, TokenIds
 from transformer_cli.decoding.engines import PyTorchEngine
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import Machine
+from transformer_cli.process.device import Machine
 from transformer_cli.text.sequence_format import SequenceFormat
 from transformer_cli.text.tokenizer import Tokenizer
 

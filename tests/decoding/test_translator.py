@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from transformer_cli.config import SequencesData, TokenizerConfig
 from transformer_cli.decoding import Translation
 from transformer_cli.decoding import translator as translator_module
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 from .small_translators import WORDS, random_model, tokenizer_of_words, translator

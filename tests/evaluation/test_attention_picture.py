@@ -15,15 +15,15 @@ from transformer_cli.config import (
     TrainingConfig,
 )
 from transformer_cli.decoding import Translator
+from transformer_cli.decoding.loading import build_translator
 from transformer_cli.evaluation.attention_picture import (
     MAX_TOKENS,
     attention_picture,
     cross_attention,
     draw_attention,
 )
-from transformer_cli.inference import build_translator
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import Machine
+from transformer_cli.process.device import Machine
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 SOURCE = torch.tensor([[4, 5, 6, 3], [7, 3, 1, 1]])

@@ -7,9 +7,9 @@ import pytest
 from transformer_cli.config import Direction, FileCorpus, FilesData, PhrasebookData, TokenizerConfig
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import Request, Translator
-from transformer_cli.errors import UsageError
 from transformer_cli.evaluation.metrics import score_corpus
 from transformer_cli.evaluation.validation import validate
+from transformer_cli.process.errors import UsageError
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 from ..decoding.small_translators import WORDS, random_model, translator

@@ -11,8 +11,8 @@ from sacremoses import MosesTokenizer
 
 from transformer_cli.config import ValidationConfig
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT
-from transformer_cli.errors import UsageError
 from transformer_cli.evaluation.metrics import metric_of, score_corpus
+from transformer_cli.process.errors import UsageError
 
 from .scored_texts import REFERENCES, by_sacrebleu, damaged, write_lines
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.errors import DataError
 from transformer_cli.evaluation.metrics import Score, score_corpus
+from transformer_cli.process.errors import DataError
 
 ALL = ("bleu", "chrf", "ter", "cer", "wer")
 REFERENCES = [

@@ -17,12 +17,12 @@ from transformer_cli.config import (
 )
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import Translator
-from transformer_cli.errors import DataError
+from transformer_cli.decoding.loading import build_translator
 from transformer_cli.evaluation.metrics import score_corpus
 from transformer_cli.evaluation.validation import ValidationReport, validate
-from transformer_cli.inference import build_translator
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import Machine
+from transformer_cli.process.device import Machine
+from transformer_cli.process.errors import DataError
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 
 PAIRS = [

@@ -18,7 +18,8 @@ from typing import Any
 import recorded_operations
 import torch
 
-from transformer_cli import cli, runtime
+from transformer_cli import cli
+from transformer_cli.process import device as runtime
 from transformer_cli.training import run as training_run
 from transformer_cli.training import worker
 

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from transformer_cli.config import ModelConfig, load_config
-from transformer_cli.errors import ConfigError, DataError
 from transformer_cli.model.transformer import Transformer
+from transformer_cli.process.errors import ConfigError, DataError
 
 from . import naive
 from .samples import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.errors import StorageError, TryAgainError
+from transformer_cli.process.errors import StorageError, TryAgainError
 from transformer_cli.storage import append_json_line, cut_json_lines, read_json_lines
 from transformer_cli.storage.json_lines import MAX_LINE_BYTES
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.errors import CannotCreateError, TryAgainError
+from transformer_cli.process.errors import CannotCreateError, TryAgainError
 from transformer_cli.storage import RunLock
 from transformer_cli.storage import lock as lock_module
 

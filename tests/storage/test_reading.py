@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.errors import DataError, StorageError
+from transformer_cli.process.errors import DataError, StorageError
 from transformer_cli.storage import (
     MANIFEST_NAME,
     Content,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.errors import TryAgainError
+from transformer_cli.process.errors import TryAgainError
 from transformer_cli.storage import RunLock, replace_file, system_calls
 from transformer_cli.storage import lock as lock_module
 

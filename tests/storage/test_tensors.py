@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 from transformer_cli.storage.tensors import (
     DTYPES,
     read_tensors,

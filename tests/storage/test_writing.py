@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.errors import CannotCreateError, StorageError, TfmError, TryAgainError
+from transformer_cli.process.errors import CannotCreateError, StorageError, TfmError, TryAgainError
 from transformer_cli.storage import (
     Content,
     FileSystem,

@@ -33,7 +33,7 @@ finally:
 HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "yaml", "tqdm", "rich"}
 NOT_FOR_A_SENTENCE = {
     "torch", "numpy", "datasets", "pyarrow", "filelock",
-    "transformer_cli.documents", "transformer_cli.data.sources.corpus",
+    "transformer_cli.extensions.documents", "transformer_cli.data.sources.corpus",
     "transformer_cli.decoding.details.aligned_texts", "transformer_cli.commands.translating.prompt",
 }  # fmt: skip
 """What the translation of one sentence by CTranslate2 does without: it would start more slowly."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from transformer_cli import errors
+from transformer_cli.process import errors
 
 from ..experiments import TINY, forge, metrics_of, newest_checkpoint, write_tiny
 from ..launcher import Finished, Launcher, Tfm

@@ -56,7 +56,7 @@ def test_checkpoints_that_cannot_be_written_are_noticed_before_the_first_step(
     tfm: Tfm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from transformer_cli.checkpoint.run_folder import RunFolder
-    from transformer_cli.errors import CannotCreateError
+    from transformer_cli.process.errors import CannotCreateError
 
     run = hostile_run(tfm)
     (run / "checkpoints").mkdir()

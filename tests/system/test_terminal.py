@@ -16,7 +16,7 @@ import pytest
 from tqdm import tqdm
 from tqdm.utils import disp_len
 
-from transformer_cli.console import layout
+from transformer_cli.commands.progress_bar import layout
 
 from ..experiments import write_tiny
 from ..launcher import Process, Tfm

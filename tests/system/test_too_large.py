@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli import memory
 from transformer_cli.checkpoint import load_trained
-from transformer_cli.errors import TryAgainError
+from transformer_cli.process import memory
+from transformer_cli.process.errors import TryAgainError
 
 from ..checkpoint.models import parts, save
 from ..experiments import write_tiny

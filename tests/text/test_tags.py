@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.text.word_split import SPECIALS

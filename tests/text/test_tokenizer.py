@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.errors import ConfigError, DataError, TryAgainError
+from transformer_cli.process.errors import ConfigError, DataError, TryAgainError
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.text.tokenizer_file import tokenizer_errors_explained
 from transformer_cli.text.word_split import SPECIALS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 from transformer_cli.text import tokenizer_file
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.text.word_split import SplitPatterns

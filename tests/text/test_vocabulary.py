@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.text.word_split import SPECIALS
 

@@ -15,8 +15,8 @@ from transformer_cli.config import Config, load_config
 from transformer_cli.data.batches.order import Budget, EpochOrder
 from transformer_cli.data.batches.resampled import training_pairs
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.errors import ConfigError, TryAgainError
-from transformer_cli.runtime import prepare_machine
+from transformer_cli.process.device import prepare_machine
+from transformer_cli.process.errors import ConfigError, TryAgainError
 from transformer_cli.training import batch_size
 from transformer_cli.training.batch_size import (
     largest_size,

@@ -9,8 +9,8 @@ from torch import nn
 
 from transformer_cli.checkpoint.state_values import StateValues
 from transformer_cli.config import TrainingConfig
-from transformer_cli.errors import DataError, TrainingStoppedError
-from transformer_cli.runtime import Machine
+from transformer_cli.process.device import Machine
+from transformer_cli.process.errors import DataError, TrainingStoppedError
 from transformer_cli.training.loop import Experiment
 from transformer_cli.training.meter import Meter
 from transformer_cli.training.optimizers import GRADIENT_SCALE, GradientScale, Optimizer

@@ -9,7 +9,7 @@ import torch
 
 from transformer_cli.config import TrainingConfig
 from transformer_cli.data.batches.encoded import TokenPair
-from transformer_cli.errors import TrainingStoppedError
+from transformer_cli.process.errors import TrainingStoppedError
 from transformer_cli.training.loop import Experiment
 from transformer_cli.training.progress import Progress
 from transformer_cli.training.schedules import learning_rate

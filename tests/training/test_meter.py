@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 from transformer_cli.training.meter import Meter
 from transformer_cli.training.step import StepReport
 

@@ -16,7 +16,7 @@ from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.batches.batch import Batch
 from transformer_cli.model.dropout import WordDropout
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import Machine, seed_everything
+from transformer_cli.process.device import Machine, seed_everything
 from transformer_cli.training import optimizers
 from transformer_cli.training.meter import Meter
 from transformer_cli.training.moving_average import MovingAverage

@@ -17,7 +17,7 @@ from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.model.attention import scaled_dot_product_attention
 from transformer_cli.model.loss import sum_loss
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import Machine
+from transformer_cli.process.device import Machine
 from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.step import StepReport, train_step

@@ -11,7 +11,7 @@ from transformer_cli.acceleration import accelerate
 from transformer_cli.config import RuntimeConfig
 from transformer_cli.data.batches.batch import Batch
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import Machine, prepare_machine
+from transformer_cli.process.device import Machine, prepare_machine
 from transformer_cli.training.loop import Experiment
 from transformer_cli.training.meter import Meter
 from transformer_cli.training.moving_average import MovingAverage

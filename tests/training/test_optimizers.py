@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from transformer_cli.config import ModelConfig, TrainingConfig
-from transformer_cli.errors import DataError
 from transformer_cli.model.transformer import Transformer
+from transformer_cli.process.errors import DataError
 from transformer_cli.training.fitting import state_bytes
 from transformer_cli.training.optimizers import Optimizer
 

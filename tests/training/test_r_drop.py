@@ -12,10 +12,10 @@ from transformer_cli.acceleration.cpu_losses import r_drop_loss_on_cpu
 from transformer_cli.config import ModelConfig, TrainingConfig, load_config
 from transformer_cli.data.batches.batch import Batch, collate
 from transformer_cli.data.batches.encoded import TokenPair
-from transformer_cli.errors import ConfigError
 from transformer_cli.model.dropout import WordDropout
 from transformer_cli.model.loss import SmoothedLabels, r_drop_loss
 from transformer_cli.model.transformer import Transformer
+from transformer_cli.process.errors import ConfigError
 from transformer_cli.training.objectives import RDrop, build_objective
 
 PAD, SOS, EOS = 1, 2, 3

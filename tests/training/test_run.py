@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli import Callback, Config, load_config, load_translator, train
-from transformer_cli.errors import ConfigError, TryAgainError
+from transformer_cli.process.errors import ConfigError, TryAgainError
 from transformer_cli.training import StepReport, TrainedRun
 from transformer_cli.training.run import _who_received
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from transformer_cli.config import RuntimeConfig
-from transformer_cli.runtime import Machine, num_usable_cpus
+from transformer_cli.process.device import Machine, num_usable_cpus
 from transformer_cli.training.advice import slow_settings
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")

@@ -12,9 +12,9 @@ from transformer_cli.acceleration import accelerate
 from transformer_cli.config import ModelConfig, TrainingConfig
 from transformer_cli.data.batches.batch import Batch, collate
 from transformer_cli.data.batches.encoded import TokenPair
-from transformer_cli.errors import TryAgainError
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import Machine
+from transformer_cli.process.device import Machine
+from transformer_cli.process.errors import TryAgainError
 from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.step import StepReport, train_step

@@ -5,7 +5,7 @@ import pytest
 
 from transformer_cli.config import Config
 from transformer_cli.data.streaming import buffers
-from transformer_cli.errors import ConfigError
+from transformer_cli.process.errors import ConfigError
 from transformer_cli.training.run import train
 
 

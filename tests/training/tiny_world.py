@@ -13,7 +13,7 @@ from transformer_cli.data.batches.grouping import UpdateSize
 from transformer_cli.data.batches.order import Budget, EpochOrder
 from transformer_cli.data.batches.updates import Updates
 from transformer_cli.model.transformer import Transformer
-from transformer_cli.runtime import Machine
+from transformer_cli.process.device import Machine
 from transformer_cli.training.advice import Alarms
 from transformer_cli.training.callbacks import Callback, Callbacks
 from transformer_cli.training.loop import Experiment, run_loop

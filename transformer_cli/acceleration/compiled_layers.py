@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from transformer_cli.errors import ConfigError, is_out_of_memory
 from transformer_cli.model import Transformer
+from transformer_cli.process.errors import ConfigError, is_out_of_memory
 
 MOST_CASES = 64
 """How many cases of a kind of layer are compiled; further ones would run uncompiled. PyTorch's own limit is 8."""

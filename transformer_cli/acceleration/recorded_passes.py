@@ -9,7 +9,7 @@ from torch import Tensor
 
 from transformer_cli.data.batches.batch import Batch
 from transformer_cli.model import LossSums, Transformer
-from transformer_cli.runtime import Machine
+from transformer_cli.process.device import Machine
 
 Objective = Callable[[Transformer, Batch], LossSums]
 Work = Callable[[], None]

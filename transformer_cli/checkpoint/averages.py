@@ -18,7 +18,7 @@ from transformer_cli.checkpoint.stored import (
     open_checkpoint,
 )
 from transformer_cli.checkpoint.trained_model import load_trained
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 from transformer_cli.storage import REAL, Content, FileSystem, remove, write_folder
 from transformer_cli.storage.manifest import FORMAT_VERSION, encode_json
 from transformer_cli.storage.tensors import require_finite, tensors_content

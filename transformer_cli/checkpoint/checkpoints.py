@@ -27,7 +27,7 @@ from transformer_cli.checkpoint.renaming.setting_aside import (
 from transformer_cli.checkpoint.rotation import Retention
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, Snapshot, open_checkpoint
-from transformer_cli.errors import StorageError
+from transformer_cli.process.errors import StorageError
 from transformer_cli.storage import REAL, DamagedError, FileSystem, KnownFolder, Manifest
 from transformer_cli.storage.manifest import FORMAT_VERSION, LATEST_SAVED_AT, ListedFile
 

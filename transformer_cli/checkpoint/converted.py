@@ -6,7 +6,7 @@ from pathlib import Path
 
 from transformer_cli.checkpoint.run_folder import CONVERTED, RunFolder
 from transformer_cli.checkpoint.stored import OPTIMIZER_FILE, STATE_FILE, Checkpoint
-from transformer_cli.errors import DataError, StorageError, TfmError
+from transformer_cli.process.errors import DataError, StorageError, TfmError
 from transformer_cli.storage import Content, Manifest, open_sealed, remove, write_folder
 from transformer_cli.storage.manifest import ListedFile, encode_json
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from transformer_cli.checkpoint.rotation import badness
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.stored import Checkpoint, open_checkpoint
-from transformer_cli.errors import StorageError
+from transformer_cli.process.errors import StorageError
 from transformer_cli.storage import DamagedError
 
 REPLACED = ".replaced-"

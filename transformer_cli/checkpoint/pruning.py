@@ -9,7 +9,7 @@ from transformer_cli.checkpoint.rotation import Retention
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.run_overview import folder_size
 from transformer_cli.checkpoint.stored import Checkpoint
-from transformer_cli.errors import StorageError
+from transformer_cli.process.errors import StorageError
 from transformer_cli.storage import DamagedError, RunLock, remove
 
 

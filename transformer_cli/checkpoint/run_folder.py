@@ -5,7 +5,7 @@ from contextlib import suppress
 from os.path import isfile
 from pathlib import Path
 
-from transformer_cli.errors import CannotCreateError, StorageError
+from transformer_cli.process.errors import CannotCreateError, StorageError
 from transformer_cli.storage import remove
 
 RUNS = Path("runs")

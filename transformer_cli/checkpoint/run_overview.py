@@ -21,7 +21,7 @@ from transformer_cli.checkpoint.state_values import StateValues
 from transformer_cli.checkpoint.stored import IMPORTED, Checkpoint
 from transformer_cli.config import DataConfig, SequencesData, TrainingConfig
 from transformer_cli.config.loading import MAX_CONFIG_BYTES
-from transformer_cli.errors import DataError, MissingInputError, StorageError
+from transformer_cli.process.errors import DataError, MissingInputError, StorageError
 from transformer_cli.storage.lock import is_running
 
 Status = Literal["running", "finished", "imported", "resumable", "empty", "damaged"]

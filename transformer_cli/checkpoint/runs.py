@@ -8,7 +8,7 @@ from pathlib import Path
 from transformer_cli.checkpoint.listing import list_checkpoints, list_run
 from transformer_cli.checkpoint.renaming.setting_aside import set_aside_before
 from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS, RunFolder
-from transformer_cli.errors import MissingInputError, StorageError
+from transformer_cli.process.errors import MissingInputError, StorageError
 from transformer_cli.storage import MANIFEST_NAME
 from transformer_cli.storage.lock import is_running
 

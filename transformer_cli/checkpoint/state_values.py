@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from transformer_cli.errors import DataError
-from transformer_cli.escaping import shortened
+from transformer_cli.process.errors import DataError
+from transformer_cli.process.escaping import shortened
 
 MOST = 10**10
 """The largest count that is accepted: the largest `training.max_steps` that a config may have."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformer_cli.checkpoint.rotation import Scored
 from transformer_cli.checkpoint.state_values import StateValues
-from transformer_cli.errors import DataError, StorageError, TrainingStoppedError
+from transformer_cli.process.errors import DataError, StorageError, TrainingStoppedError
 from transformer_cli.storage import Content, Manifest, open_sealed
 from transformer_cli.storage.manifest import encode_json, is_bare_name, parse_json
 

@@ -16,7 +16,7 @@ from transformer_cli.checkpoint.stored import IMPORTED, STATE_FILE, Checkpoint, 
 from transformer_cli.config import Config
 from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings, stored_settings
 from transformer_cli.config.yaml_reader import parse_yaml
-from transformer_cli.errors import ConfigError, DataError, MissingInputError, StorageError
+from transformer_cli.process.errors import ConfigError, DataError, MissingInputError, StorageError
 from transformer_cli.storage import DamagedError
 from transformer_cli.text import Tokenizer, tokenizer_pair
 from transformer_cli.text.languages import has_spaces

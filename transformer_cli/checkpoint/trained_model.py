@@ -14,9 +14,9 @@ from transformer_cli.checkpoint.trained_files import (
     hint_on_bad_files,
     read_files,
 )
-from transformer_cli.errors import DataError
-from transformer_cli.memory import require_memory
 from transformer_cli.model import Transformer
+from transformer_cli.process.errors import DataError
+from transformer_cli.process.memory import require_memory
 from transformer_cli.storage import DamagedError
 
 

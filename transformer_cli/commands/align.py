@@ -11,10 +11,10 @@ from transformer_cli.commands.streams.open_descriptors import STANDARD
 from transformer_cli.decoding.details.aligned_pairs import AlignedPair, PairAligner
 from transformer_cli.decoding.details.word_links import pharaoh
 from transformer_cli.decoding.engine import ExplainingEngine
-from transformer_cli.errors import DataError, UsageError
-from transformer_cli.escaping import escaped_in_json
-from transformer_cli.inference import load_run
-from transformer_cli.signals import ended_after
+from transformer_cli.decoding.loading import load_run
+from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.escaping import escaped_in_json
+from transformer_cli.process.signals import ended_after
 
 
 def run_alignment(

@@ -84,7 +84,7 @@ def configs(incomplete: str) -> list[Offer]:
 
 def pictures(incomplete: str) -> list[Offer]:
     """The names of the pictures of `tfm draw`."""
-    from transformer_cli.drawing.pictures import PICTURES
+    from transformer_cli.extensions.lessons.drawing.pictures import PICTURES
 
     offers = [(name, picture.sentence) for name, picture in PICTURES.items()]
     return [offer for offer in [*offers, ("all", "")] if offer[0].startswith(incomplete)]
@@ -92,14 +92,14 @@ def pictures(incomplete: str) -> list[Offer]:
 
 def ablations(incomplete: str) -> list[Offer]:
     """The names of ablations, each with its subject."""
-    from transformer_cli.ablations.known_ablations import ABLATIONS
+    from transformer_cli.extensions.lessons.ablations.known_ablations import ABLATIONS
 
     return [(one.name, one.subject) for one in ABLATIONS if one.name.startswith(incomplete)]
 
 
 def exercises(incomplete: str) -> list[Offer]:
     """The names of exercises, each with its functions."""
-    from transformer_cli.exercises.catalogue import EXERCISES
+    from transformer_cli.extensions.lessons.exercises.catalogue import EXERCISES
 
     offers = [(one.name, ", ".join(one.functions)) for one in EXERCISES]
     return [offer for offer in offers if offer[0].startswith(incomplete)]
@@ -108,7 +108,7 @@ def exercises(incomplete: str) -> list[Offer]:
 def plotted_metrics(incomplete: str) -> list[Offer]:
     """What a run may have recorded, each with its title: the loss and the like, then the scores."""
     from transformer_cli.config.decoding import ScoreName
-    from transformer_cli.drawing.plots.metric_titles import TITLES
+    from transformer_cli.extensions.lessons.drawing.plots.metric_titles import TITLES
 
     offers = [*TITLES.items(), *((name, "a score") for name in get_args(ScoreName))]
     return [offer for offer in offers if offer[0].startswith(incomplete)]
@@ -161,7 +161,7 @@ def settings_of_likelihoods(incomplete: str) -> list[Offer]:
 def cleaning_rules(incomplete: str) -> list[Offer]:
     """The rules of tfm data clean, such as mend_encoding=."""
     from transformer_cli.config.section import meanings
-    from transformer_cli.corpora.cleaning_rules import CorpusRules
+    from transformer_cli.extensions.corpora.cleaning_rules import CorpusRules
 
     rules = meanings(CorpusRules)
     return [

@@ -20,9 +20,9 @@ from transformer_cli.data.preparation import (
 )
 from transformer_cli.data.selection import held_out_pairs
 from transformer_cli.data.shared_data import take_over
-from transformer_cli.errors import CannotCreateError, StorageError, TryAgainError
-from transformer_cli.escaping import on_one_line
-from transformer_cli.signals import cleaned_up
+from transformer_cli.process.errors import CannotCreateError, StorageError, TryAgainError
+from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.signals import cleaned_up
 from transformer_cli.storage import RunLock, remove
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.training.config_changes import with_recorded_cleaning

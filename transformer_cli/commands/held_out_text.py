@@ -16,8 +16,8 @@ from transformer_cli.data.selection.held_out import first_pairs
 from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.data.sources.lines import HOW_TO_CONVERT, NotUtf8Error
 from transformer_cli.decoding import Translator
-from transformer_cli.errors import DataError
-from transformer_cli.inference import LoadedRun
+from transformer_cli.decoding.loading import LoadedRun
+from transformer_cli.process.errors import DataError
 from transformer_cli.storage import require_name_in_utf8
 
 logger = logging.getLogger(__name__)

@@ -17,9 +17,9 @@ from transformer_cli.checkpoint import (
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.streams.output import show
 from transformer_cli.config import Config, SequencesData, load_config, load_stored_config, to_yaml
-from transformer_cli.errors import UsageError
+from transformer_cli.extensions.exchange.porting.exporting.export_formats import all_obstacles
 from transformer_cli.model import Transformer
-from transformer_cli.porting.exporting.export_formats import all_obstacles
+from transformer_cli.process.errors import UsageError
 from transformer_cli.text.word_split import SPECIALS
 from transformer_cli.training.initial_weights import checked_origin
 

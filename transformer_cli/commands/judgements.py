@@ -16,7 +16,7 @@ from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.comet_model import CometModel
 from transformer_cli.decoding.engine import ExplainingEngine
-from transformer_cli.errors import DataError, UsageError
+from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.evaluation.breakdown import (
     FREQUENCIES,
     LENGTHS,
@@ -35,7 +35,7 @@ from transformer_cli.evaluation.report.ranked_sentences import ranked_sentences
 from transformer_cli.evaluation.system_comparison import Comparison, SignificanceTest, compare
 from transformer_cli.evaluation.validation import DirectionReport, ValidationReport
 from transformer_cli.evaluation.word_frequency import rarest_word_frequencies, training_sources
-from transformer_cli.inference import LoadedRun, load_run
+from transformer_cli.process.errors import DataError, UsageError
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,6 @@ from transformer_cli.config.recipe import (
     words_of,
 )
 from transformer_cli.config.yaml_reader import parse_yaml
-from transformer_cli.corpora.importing.spreadsheets import sheet_as_tsv
 from transformer_cli.data.columns import facts_of
 from transformer_cli.data.sources.local_files import without_compression
 from transformer_cli.data.survey import (
@@ -27,9 +26,10 @@ from transformer_cli.data.survey import (
     num_pairs_by_split,
     survey,
 )
-from transformer_cli.errors import CannotCreateError, UsageError
-from transformer_cli.escaping import on_one_line
-from transformer_cli.extras import require_extra
+from transformer_cli.extensions.corpora.importing.spreadsheets import sheet_as_tsv
+from transformer_cli.process.errors import CannotCreateError, UsageError
+from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.extras import require_extra
 from transformer_cli.storage import replace_file, staged_file
 from transformer_cli.text.languages import has_spaces
 

@@ -9,9 +9,9 @@ from tqdm.utils import disp_len
 
 from transformer_cli.commands.streams.output import show
 from transformer_cli.decoding import Translator
-from transformer_cli.errors import UsageError
-from transformer_cli.escaping import on_one_line
-from transformer_cli.messages import terminal_width
+from transformer_cli.process.errors import UsageError
+from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.messages import terminal_width
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import is_blank
 

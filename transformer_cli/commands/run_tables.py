@@ -13,8 +13,8 @@ from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.run_overview import RunOverview, list_runs
 from transformer_cli.checkpoint.runs import find_run
 from transformer_cli.commands.streams.output import fitting, show
-from transformer_cli.errors import UsageError
-from transformer_cli.escaping import on_one_line
+from transformer_cli.process.errors import UsageError
+from transformer_cli.process.escaping import on_one_line
 from transformer_cli.storage.file_sizes import size_in_words
 
 logger = logging.getLogger(__name__)

@@ -10,11 +10,11 @@ from transformer_cli.commands.streams.input_lines import check_input, opened_lin
 from transformer_cli.commands.streams.open_descriptors import STANDARD
 from transformer_cli.commands.streams.output import fitting, show
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT, ScoreName
-from transformer_cli.errors import DataError, UsageError
 from transformer_cli.evaluation.breakdown import LENGTHS, by_number, lengths_in_words
 from transformer_cli.evaluation.metrics import Measurement, Score, measure_corpus
 from transformer_cli.evaluation.scores import resampling
 from transformer_cli.evaluation.system_comparison import SignificanceTest, compare
+from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.text import languages
 
 logger = logging.getLogger(__name__)

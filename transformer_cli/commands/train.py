@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Sequence
 
+from transformer_cli.commands.progress_bar import ProgressBar
 from transformer_cli.config import SequencesData, load_config
 from transformer_cli.config.training import ENDS_AT_MAX_STEPS
-from transformer_cli.console import ProgressBar
-from transformer_cli.torchrun import read_launch
+from transformer_cli.process.torchrun import read_launch
 from transformer_cli.training.run import train
 
 logger = logging.getLogger(__name__)

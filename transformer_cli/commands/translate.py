@@ -34,9 +34,9 @@ from transformer_cli.commands.translating.translation_lines import check_wishes
 from transformer_cli.commands.translating.unfinished_output import opened_unfinished
 from transformer_cli.commands.translating.wishes import NO_WISHES, Wishes
 from transformer_cli.decoding import Glossary, Translator, read_glossary
-from transformer_cli.errors import UsageError
-from transformer_cli.inference import LoadedRun, load_run
-from transformer_cli.signals import ended_after
+from transformer_cli.decoding.loading import LoadedRun, load_run
+from transformer_cli.process.errors import UsageError
+from transformer_cli.process.signals import ended_after
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ import difflib
 import os
 from pathlib import Path
 
-from transformer_cli.errors import ConfigError, MissingInputError
+from transformer_cli.process.errors import ConfigError, MissingInputError
 
 _ENDINGS = (".yaml", ".yml")
 

@@ -13,7 +13,7 @@ from transformer_cli.config.overrides import apply_override
 from transformer_cli.config.refusal import refusal
 from transformer_cli.config.tree import Config
 from transformer_cli.config.yaml_reader import Mapping, parse_yaml
-from transformer_cli.errors import ConfigError, MissingInputError
+from transformer_cli.process.errors import ConfigError, MissingInputError
 
 MAX_CONFIG_BYTES = 1_000_000
 

@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from transformer_cli.config.overrides import overridden_setting
 from transformer_cli.config.refusal import setting_paths, similar_setting
-from transformer_cli.errors import ConfigError
+from transformer_cli.process.errors import ConfigError
 
 Command = Literal[
     "translate",

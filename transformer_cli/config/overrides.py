@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from transformer_cli.config.model import PRESETS
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.config.yaml_reader import MAX_DEPTH, Mapping, parse_yaml
-from transformer_cli.errors import ConfigError
-from transformer_cli.escaping import shortened
+from transformer_cli.process.errors import ConfigError
+from transformer_cli.process.escaping import shortened
 
 _PART = re.compile(r"([^\[\]]*)((?:\[[^\[\]]*\])*)")  # a name, or a name with indices in brackets
 _NULL = re.compile(r"(?:null|~)(?:\s|$)")

@@ -22,8 +22,8 @@ from transformer_cli.config.sequence_settings import SequencesData
 from transformer_cli.config.training import PARAMETER_PATTERN
 from transformer_cli.config.tree import RUN_NAME_PATTERN, Config
 from transformer_cli.config.yaml_reader import Mapping as ReadMapping
-from transformer_cli.errors import ConfigError
-from transformer_cli.escaping import shortened
+from transformer_cli.process.errors import ConfigError
+from transformer_cli.process.escaping import shortened
 
 Location = tuple[int | str, ...]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from transformer_cli.errors import ConfigError
+from transformer_cli.process.errors import ConfigError
 
 MAX_DEPTH = 20
 

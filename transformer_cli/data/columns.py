@@ -12,8 +12,8 @@ from transformer_cli.data.first_row import is_header, is_title_line, kind_of_cel
 from transformer_cli.data.sources.lines import read_text_chunks
 from transformer_cli.data.sources.records import first_records
 from transformer_cli.data.sources.tables import first_rows
-from transformer_cli.errors import DataError
-from transformer_cli.escaping import on_one_line
+from transformer_cli.process.errors import DataError
+from transformer_cli.process.escaping import on_one_line
 from transformer_cli.text.language_names import name_of, named_language
 from transformer_cli.text.languages import (
     UNKNOWN_LANGUAGE,

@@ -26,7 +26,7 @@ from transformer_cli.data.pairs import Rows, SentencePair, pairs_of
 from transformer_cli.data.report import DataReport
 from transformer_cli.data.selection.cleaning import excerpt
 from transformer_cli.data.text_file import PAIRS_AT_ONCE, read_rows
-from transformer_cli.errors import TryAgainError
+from transformer_cli.process.errors import TryAgainError
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers, tokenizer_files
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from transformer_cli.config.data import known_encoding
 from transformer_cli.data.sources.decompression import read_chunks
 from transformer_cli.data.sources.lines import UTF_16_MARKS
-from transformer_cli.errors import DataError, UsageError
-from transformer_cli.escaping import on_one_line
+from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.escaping import on_one_line
 from transformer_cli.text.legacy_encodings import (
     Reading,
     hint_for,

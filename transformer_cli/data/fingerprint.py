@@ -10,7 +10,7 @@ from transformer_cli.config.section import flat_settings
 from transformer_cli.data.sources import corpus
 from transformer_cli.data.sources.decompression import file_digest
 from transformer_cli.data.sources.hub import COMMIT_OF
-from transformer_cli.errors import DataError, MissingInputError, TfmError, TryAgainError
+from transformer_cli.process.errors import DataError, MissingInputError, TfmError, TryAgainError
 
 FILE_NAME = "fingerprint.json"
 VERSION = "1"  # of the preparation; raised if the same config would give other ids

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from transformer_cli.escaping import on_one_line
+from transformer_cli.process.escaping import on_one_line
 from transformer_cli.storage.arrow_columns import number_column, text_column
 from transformer_cli.text.normalization import compose
 

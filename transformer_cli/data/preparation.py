@@ -37,7 +37,7 @@ from transformer_cli.data.text_file import (
     write_text,
     write_validation_pairs,
 )
-from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import make_folders, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
 from transformer_cli.text.extension.added_entries import is_extension

@@ -11,7 +11,7 @@ from transformer_cli.data.selection.cleaning import CleaningReport, clean, compa
 from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.data.unknown_files import FoundCorpus, find_corpus
 from transformer_cli.data.unknown_files import Wishes as Wishes
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import UNKNOWN_LANGUAGE
 
 NUM_EXAMPLES = 3

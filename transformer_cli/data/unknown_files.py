@@ -24,8 +24,8 @@ from transformer_cli.data.first_row import looks_like_names
 from transformer_cli.data.sources.lines import read_lines
 from transformer_cli.data.sources.local_files import corpus_format, find_files, without_compression
 from transformer_cli.data.sources.tables import first_rows
-from transformer_cli.errors import DataError, MissingInputError, UsageError
-from transformer_cli.escaping import on_one_line
+from transformer_cli.process.errors import DataError, MissingInputError, UsageError
+from transformer_cli.process.escaping import on_one_line
 from transformer_cli.storage import require_name_in_utf8
 from transformer_cli.text.language_names import code_of_language
 from transformer_cli.text.languages import LANGUAGE_OF_NAME, language_code, language_in

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from transformer_cli.config import Direction
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 from transformer_cli.text.languages import meant_among
 
 

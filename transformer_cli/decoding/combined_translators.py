@@ -7,7 +7,7 @@ from transformer_cli.decoding.engines import EnsembleEngine, PyTorchEngine
 from transformer_cli.decoding.engines.source_reading import SourceReading
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.decoding.translator import Translator
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.seen_lengths import SeenLengths
 from transformer_cli.text.sentencepiece.sentencepiece_layout import SentencePieceLayout

@@ -12,8 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformer_cli.errors import DataError, MissingInputError, UsageError
-from transformer_cli.escaping import on_one_line
+from transformer_cli.process.errors import DataError, MissingInputError, UsageError
+from transformer_cli.process.escaping import on_one_line
 
 _INSTALLATION = 'in the folder of this project: pip install ".[comet]"'
 _BATCH_SIZE = 16  # as in the command comet-score: the padding of a batch changes the last digits

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from transformer_cli.decoding.comet_model import load_comet
 from transformer_cli.decoding.minimum_bayes_risk import Utility
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 
 
 def comet_utility(folder: Path) -> Utility:

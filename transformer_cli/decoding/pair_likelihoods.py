@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from transformer_cli.decoding.engine import ExplainingEngine, Request
 from transformer_cli.decoding.translator import Translator
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 
 logger = logging.getLogger(__name__)
 

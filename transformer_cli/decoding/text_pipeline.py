@@ -29,8 +29,8 @@ from transformer_cli.decoding.real_text.sentence_form import (
 from transformer_cli.decoding.translation import Clause
 from transformer_cli.decoding.translation import PreparedLine as PreparedLine
 from transformer_cli.decoding.translation import Translation as Translation
-from transformer_cli.errors import DataError, UsageError
-from transformer_cli.escaping import on_one_line
+from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.escaping import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.clauses import Cut, cut_after_sentence, cut_in_two
 from transformer_cli.text.languages import has_spaces, primary_language

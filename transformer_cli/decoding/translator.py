@@ -16,7 +16,7 @@ from transformer_cli.decoding.real_text.formatted_lines import FormattedLines
 from transformer_cli.decoding.real_text.together import PlacedText
 from transformer_cli.decoding.sample_seeds import seeded
 from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline, Translation
-from transformer_cli.errors import DataError, UsageError
+from transformer_cli.process.errors import DataError, UsageError
 
 if TYPE_CHECKING:  # numpy is imported where it computes: a translation by CTranslate2 does without
     from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility

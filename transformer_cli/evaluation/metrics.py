@@ -9,10 +9,10 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from transformer_cli.errors import DataError
 from transformer_cli.evaluation.scores import resampling, shares
 from transformer_cli.evaluation.scores.bleu_tokens import LengthRatio, MosesBleu
 from transformer_cli.evaluation.scores.resampling import Interval
+from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import LANGUAGE_OF_NAME, primary_language
 
 Lines = Sequence[str]

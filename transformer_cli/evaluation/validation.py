@@ -15,9 +15,9 @@ from transformer_cli.decoding import (
     Translator,
     UnknownWords,
 )
-from transformer_cli.errors import DataError
-from transformer_cli.escaping import on_one_line
 from transformer_cli.evaluation.metrics import Measurement, Score, measure_corpus
+from transformer_cli.process.errors import DataError
+from transformer_cli.process.escaping import on_one_line
 
 logger = logging.getLogger(__name__)
 

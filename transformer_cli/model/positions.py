@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 
 class SinusoidalPositions(nn.Module):

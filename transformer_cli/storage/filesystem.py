@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from transformer_cli.errors import CannotCreateError, StorageError, TryAgainError
+from transformer_cli.process.errors import CannotCreateError, StorageError, TryAgainError
 from transformer_cli.storage import system_calls
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})

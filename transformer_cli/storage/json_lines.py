@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.escaping import escaped_in_json
+from transformer_cli.process.escaping import escaped_in_json
 from transformer_cli.storage import system_calls
 from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
 from transformer_cli.storage.writing import replace_file

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
-from transformer_cli.errors import TryAgainError
+from transformer_cli.process.errors import TryAgainError
 from transformer_cli.storage import system_calls
 from transformer_cli.storage.filesystem import REAL, errors_explained
 from transformer_cli.storage.system_calls import try_lock

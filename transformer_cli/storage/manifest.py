@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 MANIFEST_NAME = "MANIFEST.json"
 FORMAT_VERSION = 2

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 
-from transformer_cli.errors import DataError, StorageError
+from transformer_cli.process.errors import DataError, StorageError
 from transformer_cli.storage import system_calls
 from transformer_cli.storage.manifest import (
     MANIFEST_NAME,

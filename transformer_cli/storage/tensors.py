@@ -22,7 +22,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from torch import Tensor
 
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 from transformer_cli.storage.manifest import DamagedError, parse_json
 from transformer_cli.storage.writing import Content
 

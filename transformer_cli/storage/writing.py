@@ -17,8 +17,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer_cli.errors import CannotCreateError, DataError, TryAgainError
-from transformer_cli.signals import cleaned_up
+from transformer_cli.process.errors import CannotCreateError, DataError, TryAgainError
+from transformer_cli.process.signals import cleaned_up
 from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
 from transformer_cli.storage.manifest import MANIFEST_NAME, ListedFile
 from transformer_cli.storage.unfinished import (

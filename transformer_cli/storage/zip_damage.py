@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 ZIP_DAMAGE = (
     zipfile.BadZipFile,

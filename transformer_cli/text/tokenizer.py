@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 from transformer_cli.text import tokenizer_file
 from transformer_cli.text.caching.word_cache import WordCache, as_bytes
 from transformer_cli.text.normalization import without_surrogates

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 
-from transformer_cli.errors import DataError, TfmError, TryAgainError, is_out_of_memory
-from transformer_cli.escaping import shortened
+from transformer_cli.process.errors import DataError, TfmError, TryAgainError, is_out_of_memory
+from transformer_cli.process.escaping import shortened
 from transformer_cli.storage.manifest import without_duplicates
 from transformer_cli.text.sentencepiece.sentencepiece_layout import UNLISTED, layout_in_file
 from transformer_cli.text.tokenizer_layout import BYTE_TOKENS, KINDS, Layout, layouts_of

@@ -10,7 +10,7 @@ from typing import Any
 from tokenizers import trainers
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.errors import ConfigError
+from transformer_cli.process.errors import ConfigError
 from transformer_cli.text.normalization import compose
 from transformer_cli.text.tokenizer_file import LEARNED, MAX_ENTRIES, TokenizerParts, build
 from transformer_cli.text.tokenizer_layout import BYTE_LEVEL_ALPHABET, BYTE_TOKENS, Layout

@@ -30,9 +30,9 @@ from transformer_cli.data.batches.resampled import training_pairs
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.data.selection.held_out import pairs_to_validate
 from transformer_cli.decoding.translator import Translator
-from transformer_cli.errors import TrainingStoppedError, TryAgainError
 from transformer_cli.evaluation import ValidationReport
-from transformer_cli.runtime import Machine, num_usable_cpus
+from transformer_cli.process.device import Machine, num_usable_cpus
+from transformer_cli.process.errors import TrainingStoppedError, TryAgainError
 from transformer_cli.text.vocabulary import NUM_FIXED_ENTRIES, SUBWORD_VOCAB_SIZE
 from transformer_cli.training.callbacks import Callback
 from transformer_cli.training.meter import TrainingReport

@@ -19,9 +19,9 @@ from transformer_cli.checkpoint.listing import (
 )
 from transformer_cli.checkpoint.stored import Checkpoint, open_checkpoint
 from transformer_cli.config import TrainingConfig
-from transformer_cli.errors import DataError, StorageError
 from transformer_cli.evaluation import validate
 from transformer_cli.model import Transformer
+from transformer_cli.process.errors import DataError, StorageError
 from transformer_cli.storage import DamagedError, point_link, remove
 from transformer_cli.training.progress import goodness
 from transformer_cli.training.session import TrainingSession

@@ -25,10 +25,10 @@ from transformer_cli.data.batches.batch import Batch
 from transformer_cli.data.batches.order import EpochOrder
 from transformer_cli.data.batches.resampled import training_pairs
 from transformer_cli.data.preparation import PreparedData
-from transformer_cli.errors import TryAgainError, is_out_of_memory
-from transformer_cli.memory import free_bytes
 from transformer_cli.model import Transformer
-from transformer_cli.runtime import Machine
+from transformer_cli.process.device import Machine
+from transformer_cli.process.errors import TryAgainError, is_out_of_memory
+from transformer_cli.process.memory import free_bytes
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.word_split import SPECIALS
 from transformer_cli.training.objectives import build_objective

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from transformer_cli.config import Config, TrainingConfig
 from transformer_cli.config.section import flat_settings
 from transformer_cli.config.training import ENDS_AT_MAX_STEPS
-from transformer_cli.errors import ConfigError
+from transformer_cli.process.errors import ConfigError
 from transformer_cli.training.progress import Progress
 from transformer_cli.training.schedules import last_stable_step
 

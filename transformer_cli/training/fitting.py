@@ -5,9 +5,9 @@ import math
 import torch
 
 from transformer_cli.config import Config
-from transformer_cli.memory import require_memory
 from transformer_cli.model import Transformer
-from transformer_cli.torchrun import read_launch
+from transformer_cli.process.memory import require_memory
+from transformer_cli.process.torchrun import read_launch
 from transformer_cli.training.optimizers import Optimizer
 
 _LOWER = "lower model.d_model, model.d_ff, the number of layers or tokenizer.vocab_size, or use a machine with more memory"

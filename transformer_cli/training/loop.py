@@ -35,9 +35,9 @@ from dataclasses import dataclass
 
 from transformer_cli.config import TrainingConfig
 from transformer_cli.data.batches.updates import AnyPosition, Updates
-from transformer_cli.errors import TrainingStoppedError
 from transformer_cli.model import Transformer
-from transformer_cli.runtime import Machine, seed_everything
+from transformer_cli.process.device import Machine, seed_everything
+from transformer_cli.process.errors import TrainingStoppedError
 from transformer_cli.training.callbacks import Callbacks
 from transformer_cli.training.meter import Meter, TrainingReport
 from transformer_cli.training.moving_average import MovingAverage

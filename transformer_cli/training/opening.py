@@ -15,9 +15,9 @@ from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.data.shared_data import take_over
 from transformer_cli.data.streaming.resumable import is_streaming
 from transformer_cli.data.streaming.streamed import require_shareable
-from transformer_cli.errors import ConfigError
-from transformer_cli.memory import return_freed_memory
-from transformer_cli.runtime import Machine, environment
+from transformer_cli.process.device import Machine, environment
+from transformer_cli.process.errors import ConfigError
+from transformer_cli.process.memory import return_freed_memory
 from transformer_cli.storage import replace_file
 from transformer_cli.training.batch_size import with_fitting_batches, with_recorded_batches
 from transformer_cli.training.config_changes import (

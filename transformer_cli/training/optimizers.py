@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from transformer_cli.acceleration.optimizers import MOMENTUM, BatchedMuon, step, without_tracer
 from transformer_cli.checkpoint.state_values import StateValues
 from transformer_cli.config import TrainingConfig
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 GRADIENT_SCALE = "gradient_scale"
 """Its part of `state.json`."""

@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.decoding.translator import Translator
-from transformer_cli.errors import TfmError
 from transformer_cli.evaluation import ValidationReport
 from transformer_cli.evaluation.attention_picture import attention_picture
-from transformer_cli.explaining.learning import NUM_WATCHED, Moment, Watched, watch
+from transformer_cli.extensions.lessons.explaining.learning import (
+    NUM_WATCHED,
+    Moment,
+    Watched,
+    watch,
+)
+from transformer_cli.process.errors import TfmError
 from transformer_cli.storage import (
     KnownFolder,
     append_json_line,

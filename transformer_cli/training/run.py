@@ -11,25 +11,25 @@ from pathlib import Path
 
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config
-from transformer_cli.errors import (
-    ConfigError,
-    InterruptedBySignal,
-    MissingInputError,
-    TryAgainError,
-)
+from transformer_cli.decoding.loading import load_translator
 from transformer_cli.evaluation.metrics import metric_of
 from transformer_cli.evaluation.synthetic_tasks import summary_lines
-from transformer_cli.inference import load_translator
-from transformer_cli.messages import log_to_file
-from transformer_cli.runtime import (
+from transformer_cli.process.device import (
     Machine,
     prepare_machine,
     require_cuda_graphs,
     require_training_precision,
 )
-from transformer_cli.signals import SignalRequests, signals_as_requests
+from transformer_cli.process.errors import (
+    ConfigError,
+    InterruptedBySignal,
+    MissingInputError,
+    TryAgainError,
+)
+from transformer_cli.process.messages import log_to_file
+from transformer_cli.process.signals import SignalRequests, signals_as_requests
+from transformer_cli.process.torchrun import Launch, read_launch
 from transformer_cli.storage import RunLock
-from transformer_cli.torchrun import Launch, read_launch
 from transformer_cli.training.advice import Alarms, Announcer, TimeLimit, Watchdog
 from transformer_cli.training.averaging import average_at_end
 from transformer_cli.training.callbacks import Callback, Callbacks

@@ -29,11 +29,11 @@ from transformer_cli.data.selection.held_out import pairs_to_validate
 from transformer_cli.data.streaming.resumable import is_streaming
 from transformer_cli.data.streaming.streamed import StreamedUpdates
 from transformer_cli.decoding import Translator
+from transformer_cli.decoding.loading import build_translator
 from transformer_cli.evaluation import validate
-from transformer_cli.inference import build_translator
-from transformer_cli.memory import return_freed_memory
 from transformer_cli.model import Transformer
-from transformer_cli.runtime import Machine
+from transformer_cli.process.device import Machine
+from transformer_cli.process.memory import return_freed_memory
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.seen_lengths import SEEN_LENGTHS, UNKNOWN_LENGTHS, SeenLengths
 from transformer_cli.training.callbacks import Callbacks

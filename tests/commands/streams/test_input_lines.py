@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from transformer_cli.commands.streams import input_lines
 from transformer_cli.commands.streams.input_lines import LineDecoder, check_input, opened_lines
 from transformer_cli.decoding.translator import WINDOW_LINES
-from transformer_cli.errors import DataError, MissingInputError, StorageError
+from transformer_cli.process.errors import DataError, MissingInputError, StorageError
 
 pieces = st.sampled_from(
     [b"a", b"\n", b"\r", b"\r\n", b"\xff", b"\xc3", b"\xc3\xa8", b"\x00", b"\xef\xbb\xbf",

@@ -16,7 +16,7 @@ import zstandard
 
 from transformer_cli.commands.streams.open_descriptors import descriptor_of
 from transformer_cli.commands.streams.output_file import check_output, opened_output
-from transformer_cli.errors import CannotCreateError, TryAgainError
+from transformer_cli.process.errors import CannotCreateError, TryAgainError
 
 
 def put(path: Path, *lines: str) -> None:

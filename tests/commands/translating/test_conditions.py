@@ -7,7 +7,7 @@ from typing import Any, cast
 from transformer_cli.commands.translating.conditions import conditions_of
 from transformer_cli.commands.translating.wishes import Wishes
 from transformer_cli.config import DecodingConfig
-from transformer_cli.inference import LoadedRun
+from transformer_cli.decoding.loading import LoadedRun
 
 
 def conditions(wishes: Wishes) -> dict[str, Any]:

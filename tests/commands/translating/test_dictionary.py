@@ -9,7 +9,7 @@ import pytest
 from transformer_cli.commands.translate import run_translation
 from transformer_cli.commands.translating.dictionary import read_dictionary
 from transformer_cli.commands.translating.wishes import Wishes
-from transformer_cli.errors import DataError, MissingInputError, TfmError, UsageError
+from transformer_cli.process.errors import DataError, MissingInputError, TfmError, UsageError
 
 from ...decoding.details.test_details_of_lines import copier, tokenizer_of
 

@@ -12,7 +12,7 @@ from transformer_cli.commands.translate import run_translation
 from transformer_cli.commands.translating.prompt import direction_towards
 from transformer_cli.config import Direction, PhrasebookData, SequencesData, TokenizerConfig
 from transformer_cli.decoding import Glossary, Translator
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 from transformer_cli.text.tokenizer import train_tokenizer
 
 from ...decoding.small_translators import WORDS, tokenizer_of_words, translator

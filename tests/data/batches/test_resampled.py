@@ -16,7 +16,7 @@ from transformer_cli.data.batches.order import EpochOrder
 from transformer_cli.data.batches.resampled import PairNoise, ResampledPairs, training_pairs
 from transformer_cli.data.batches.updates import Updates
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.errors import ConfigError
+from transformer_cli.process.errors import ConfigError
 from transformer_cli.text.tokenizer import train_tokenizer
 
 from .test_updates import content

@@ -17,7 +17,7 @@ from transformer_cli.data.selection.cleaning import (
     compared,
 )
 from transformer_cli.data.sources.corpus import read_pairs
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 GOOD = SentencePair("The sea is blue.", "Il mare è blu.")
 NO_RULES = CleaningConfig(

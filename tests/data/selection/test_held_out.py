@@ -17,7 +17,7 @@ from transformer_cli.data.selection.held_out import (
     held_out_pairs,
     pairs_to_validate,
 )
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 
 def config_of(data: dict[str, Any]) -> Config:

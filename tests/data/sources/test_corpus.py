@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 from transformer_cli.config import DataConfig
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.sources.corpus import fingerprint, has_split, read_pairs
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 
 def _config(**settings: Any) -> DataConfig:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from transformer_cli.data.sources.decompression import CHUNK_BYTES, file_digest, read_chunks
-from transformer_cli.errors import DataError, MissingInputError, StorageError, TryAgainError
+from transformer_cli.process.errors import DataError, MissingInputError, StorageError, TryAgainError
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,

@@ -13,7 +13,7 @@ from transformer_cli.data import fingerprint
 from transformer_cli.data.file_encodings import encoding_of
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.sources.local_files import read_files
-from transformer_cli.errors import DataError, UsageError
+from transformer_cli.process.errors import DataError, UsageError
 
 PAIRS = {
     "windows-1252": [("The café.", "Le café."), ("A “quote”;", "Où est l'été ?\tnon"), ("x", "naïf €")],

@@ -15,7 +15,7 @@ from transformer_cli.data.fingerprint import changes, refusal
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.sources.hub import fingerprint_hub, read_hub
-from transformer_cli.errors import DataError, MissingInputError
+from transformer_cli.process.errors import DataError, MissingInputError
 
 PAIRS = [(f"sentence {number}", f"frase {number}") for number in range(2500)]
 BOTH_WAYS = pytest.mark.parametrize("streamed", [False, True])

@@ -15,7 +15,7 @@ from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.json_arrays import array_items, is_json_array
 from transformer_cli.data.sources.lines import RawPair
 from transformer_cli.data.sources.records import read_jsonl
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 FIELDS = Fields(None, None, "en", "it", "data.corpora.0")
 

@@ -11,7 +11,7 @@ from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.selection import held_out_pairs
 from transformer_cli.data.sources.lines import MAX_LINE_BYTES
 from transformer_cli.data.sources.local_files import read_files
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 ROWS = [("Italian", "English"), *((f"mare {n}", f"sea {n}") for n in range(500))]
 

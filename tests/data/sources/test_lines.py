@@ -14,7 +14,7 @@ from transformer_cli.data.sources.lines import (
     decode_pairs,
     read_lines,
 )
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 PLACES = ("a.en", "a.it")
 

@@ -18,7 +18,7 @@ from transformer_cli.data.sources.local_files import (
     fingerprint_files,
     read_files,
 )
-from transformer_cli.errors import DataError, MissingInputError
+from transformer_cli.process.errors import DataError, MissingInputError
 
 PAIRS = [("The sea.", "Il mare."), ("The sky.", "Il cielo è blu.")]
 SOURCE = b"The sea.\nThe sky.\n"

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.data.sources.paths import expand_path, name_under_root
-from transformer_cli.errors import MissingInputError
+from transformer_cli.process.errors import MissingInputError
 
 
 def _files(folder: Path, *names: str) -> None:

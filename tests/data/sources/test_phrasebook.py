@@ -14,7 +14,7 @@ from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import prepare_data
 from transformer_cli.data.sources.corpus import read_pairs
 from transformer_cli.data.sources.phrasebook import NUM_TRAINING_PAIRS, read_phrasebook
-from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.process.errors import ConfigError, DataError
 
 SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
 EVERYDAY = Path(__file__).parents[3] / "benchmarks" / "everyday_sentences.py"

@@ -9,7 +9,7 @@ from pyarrow import parquet
 from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.lines import MAX_LINE_BYTES, RawPair
 from transformer_cli.data.sources.records import read_jsonl, read_parquet
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 
 def _fields(source: int | str | None = None, target: int | str | None = None) -> Fields:

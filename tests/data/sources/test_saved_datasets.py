@@ -9,7 +9,7 @@ from transformer_cli.config.data import FilesData, HubData
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.sources.hub import fingerprint_hub, read_hub
 from transformer_cli.data.sources.local_files import fingerprint_files, read_files
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 PAIRS = [(f"sentence {number}", f"frase {number}") for number in range(1200)]
 

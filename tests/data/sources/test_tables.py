@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.lines import MAX_LINE_BYTES, RawPair
 from transformer_cli.data.sources.tables import read_table
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 ANY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 CELL = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)

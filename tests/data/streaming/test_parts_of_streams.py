@@ -17,7 +17,7 @@ from transformer_cli.data.batches.updates import AnyPosition, Position, Share, S
 from transformer_cli.data.corpus_part import CorpusPart
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.data.streaming import buffers
-from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.process.errors import ConfigError, DataError
 
 FOUR = UpdateSize(4)
 NUMBERS = [*range(61), *range(100, 130)]

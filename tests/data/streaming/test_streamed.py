@@ -15,7 +15,7 @@ from transformer_cli.data.batches.updates import AnyPosition, Position, Share, S
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.data.streaming import buffers
 from transformer_cli.data.streaming.streamed import StreamedUpdates
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 TWO = UpdateSize(2)

@@ -19,7 +19,7 @@ from transformer_cli.decoding import (
     Translator,
 )
 from transformer_cli.decoding.details.word_links import Link
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 from transformer_cli.text.spelling.known_spellings import KnownSpellings
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 

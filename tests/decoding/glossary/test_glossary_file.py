@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.decoding.glossary import Glossary, GlossaryEntry, read_glossary
-from transformer_cli.errors import DataError, MissingInputError
+from transformer_cli.process.errors import DataError, MissingInputError
 
 
 def written(tmp_path: Path, content: bytes, name: str = "terms.tsv") -> Path:

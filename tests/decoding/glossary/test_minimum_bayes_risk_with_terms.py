@@ -10,7 +10,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Glossary, Request
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 
 from ..small_translators import WORDS, tokenizer_of_words, translator
 from .test_translating_with_terms import (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.decoding.glossary import GlossaryEntry
 from transformer_cli.decoding.glossary.term_finder import TermFinder
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 from transformer_cli.text.whole_words import word_sequence
 
 

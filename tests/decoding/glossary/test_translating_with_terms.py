@@ -22,7 +22,7 @@ from transformer_cli.decoding.glossary import (
     applied_terms,
 )
 from transformer_cli.decoding.glossary.glossary_use import GlossaryUse
-from transformer_cli.errors import DataError, UsageError
+from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.text.tokenizer import Tokenizer, train_tokenizer
 from transformer_cli.text.whole_words import word_sequence
 

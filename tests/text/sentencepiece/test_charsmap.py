@@ -8,14 +8,14 @@ import pytest
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import normalizers
 
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 from transformer_cli.text.sentencepiece.charsmap import (
     MAX_TABLE_BYTES,
     check_table,
     checked_charsmap,
 )
 
-from ...porting.importing.marian_folders import trained_spm
+from ...extensions.exchange.porting.importing.marian_folders import trained_spm
 
 TEXTS = [
     "ﬁne ①② \uff46\uff55\uff4c\uff4c",

@@ -9,9 +9,9 @@ import torch
 from torch import distributed as dist
 
 from transformer_cli.config import RuntimeConfig
-from transformer_cli.errors import ConfigError, InterruptedBySignal, TryAgainError
-from transformer_cli.runtime import Machine
-from transformer_cli.torchrun import Launch
+from transformer_cli.process.device import Machine
+from transformer_cli.process.errors import ConfigError, InterruptedBySignal, TryAgainError
+from transformer_cli.process.torchrun import Launch
 from transformer_cli.training.processes import joining
 from transformer_cli.training.processes.joining import joined, place_on_device
 from transformer_cli.training.processes.process_group import ALONE, Processes

@@ -11,13 +11,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from transformer_cli import memory
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config, ModelConfig, load_config
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.errors import ConfigError, TryAgainError
 from transformer_cli.model import Transformer
-from transformer_cli.runtime import Machine
+from transformer_cli.process import memory
+from transformer_cli.process.device import Machine
+from transformer_cli.process.errors import ConfigError, TryAgainError
 from transformer_cli.training import session
 from transformer_cli.training.fitting import require_memory_for_training
 from transformer_cli.training.processes import sharded_model

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import TrainingConfig, load_config
-from transformer_cli.errors import ConfigError
+from transformer_cli.process.errors import ConfigError
 from transformer_cli.training.processes import sharing
 from transformer_cli.training.processes.process_group import ALONE, Processes
 from transformer_cli.training.processes.sharing import (

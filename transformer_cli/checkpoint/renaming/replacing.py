@@ -10,7 +10,7 @@ from pathlib import Path
 
 from transformer_cli.checkpoint.listing import REPLACED
 from transformer_cli.checkpoint.stored import open_checkpoint
-from transformer_cli.errors import DataError, StorageError
+from transformer_cli.process.errors import DataError, StorageError
 from transformer_cli.storage import FileSystem, errors_explained, remove
 
 logger = logging.getLogger(__name__)

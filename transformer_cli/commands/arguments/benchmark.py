@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 
 ConfigOption = Annotated[
     str | None,
@@ -81,7 +81,7 @@ def benchmark(
         raise UsageError("--updates is for the benchmark of training")
     if compare is not None and (decode or overrides):
         raise UsageError("--compare only reads two files: it takes neither --decode nor --set")
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
     from transformer_cli.commands import speed

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.options import DebugOption, Overrides, set_option
-from transformer_cli.errors import UsageError
+from transformer_cli.commands.options import DebugOption, Overrides, set_option
+from transformer_cli.process.errors import UsageError
 
 NamesArgument = Annotated[
     list[str] | None,
@@ -61,11 +61,11 @@ def draw(
     debug: DebugOption = False,
 ) -> None:
     """Draw the model, its masks, schedules and batches. All values are those that the functions of tfm compute."""
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
-    from transformer_cli.commands.drawing.draw import Wishes, list_pictures
-    from transformer_cli.commands.drawing.draw import draw as draw_pictures
+    from transformer_cli.extensions.lessons.commands.draw import Wishes, list_pictures
+    from transformer_cli.extensions.lessons.commands.draw import draw as draw_pictures
 
     if names:
         draw_pictures(names, output, Wishes(config, overrides or [], run, theme))

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.options import DebugOption, JsonOption
+from transformer_cli.commands.options import DebugOption, JsonOption
 
 
 def exercises(
@@ -43,7 +43,7 @@ def exercises(
 
     A check runs the Python files of the folder, in a process of its own: check only code that you trust.
     """
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
     from transformer_cli.commands.teaching import exercises as command

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.options import (
+from transformer_cli.commands.options import (
     BeamOption,
     DebugOption,
     FromOption,
@@ -85,8 +85,8 @@ def explain(
     debug: DebugOption = False,
 ) -> None:
     """Show how the model translates a sentence. Pieces, masks, shapes, attention, and each step of the search."""
-    from transformer_cli.errors import UsageError
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.errors import UsageError
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
     _check_names(html, png)
@@ -97,12 +97,16 @@ def explain(
                 "--over-time shows what a training has kept: it takes --run, --html, --png and --json only",
                 hint='leave out the other options, or give a sentence: tfm explain "a sentence"',
             )
-        from transformer_cli.commands.explaining.over_time import show_learning
+        from transformer_cli.extensions.lessons.commands.explaining.over_time import show_learning
 
         return show_learning(run, html, png, as_json=as_json)
     if sentence is None:
         raise UsageError("there is no sentence", hint='tfm explain "a sentence"')
-    from transformer_cli.commands.explaining.explain import Asked, Outputs, run_explanation
+    from transformer_cli.extensions.lessons.commands.explaining.explain import (
+        Asked,
+        Outputs,
+        run_explanation,
+    )
 
     changed = [] if beam_size is None else [f"decoding.beam_size={beam_size}"]
     run_explanation(
@@ -114,7 +118,7 @@ def explain(
 
 
 def _check_names(html: Path | None, png: Path | None) -> None:
-    from transformer_cli.errors import UsageError
+    from transformer_cli.process.errors import UsageError
 
     check_page_name("--html", html)
     if png == Path("-"):

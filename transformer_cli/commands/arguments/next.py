@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.options import (
+from transformer_cli.commands.options import (
     DebugOption,
     FromOption,
     JsonOption,
@@ -33,8 +33,8 @@ def show_next(
 ) -> None:
     """Show the probabilities of the next token. Greedy search takes the largest."""
     from transformer_cli.commands.next import show_next as show
-    from transformer_cli.inference import load_run
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.decoding.loading import load_run
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
     translator = load_run(run, overrides or [], command="next").translator.towards(to, from_)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.options import (
+from transformer_cli.commands.options import (
     BeamOption,
     DebugOption,
     Overrides,
@@ -155,9 +155,9 @@ def serve(
     debug: DebugOption = False,
 ) -> None:
     """Serve translations over HTTP. A page, and the interfaces of LibreTranslate, DeepL and OPUS-CAT."""
-    from transformer_cli.commands.serving.serve import ServerWishes, run_server
-    from transformer_cli.messages import talk_on_stderr
-    from transformer_cli.serving.limits import Limits
+    from transformer_cli.extensions.serving.limits import Limits
+    from transformer_cli.extensions.serving.serve_command import ServerWishes, run_server
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
     beam = [] if beam_size is None else [f"decoding.beam_size={beam_size}"]

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.options import (
+from transformer_cli.commands.options import (
     ConfigOption,
     DebugOption,
     Overrides,
@@ -31,7 +31,7 @@ def train(
 ) -> None:
     """Train a model, or continue its training. A run of the same name goes on where it stopped."""
     from transformer_cli.commands.train import run_training
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
     run_training(

@@ -19,7 +19,8 @@ from transformer_cli.commands.arguments.hypotheses import (
     PrefixesOption,
     PrefixOption,
 )
-from transformer_cli.commands.arguments.options import (
+from transformer_cli.commands.arguments.real_text import ProtectOption, StrictOption
+from transformer_cli.commands.options import (
     BeamOption,
     DebugOption,
     FromOption,
@@ -29,8 +30,7 @@ from transformer_cli.commands.arguments.options import (
     ToOption,
     set_option,
 )
-from transformer_cli.commands.arguments.real_text import ProtectOption, StrictOption
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 
 if TYPE_CHECKING:
     from transformer_cli.commands.documents.chosen_document import ChosenDocument
@@ -131,7 +131,7 @@ def translate(
         raise UsageError("give either sentences or --input, not both")
     if prefix and prefixes:
         raise UsageError("give either --prefix or --prefixes, not both")
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
     from transformer_cli.commands.translate import run_translation
@@ -162,7 +162,7 @@ def _check_output_of_text(output: Path | None) -> None:
     """Refuse to write lines of text into a file whose name says that it is a zip archive, such as .docx."""
     if output is None:
         return
-    from transformer_cli.documents.formats import format_of
+    from transformer_cli.extensions.documents.formats import format_of
 
     named = format_of(output)
     if named is not None and named.is_archive:

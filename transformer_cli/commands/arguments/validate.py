@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.options import (
+from transformer_cli.commands.options import (
     BeamOption,
     CometScoreOption,
     DebugOption,
@@ -20,7 +20,7 @@ from transformer_cli.commands.arguments.options import (
     check_page_name,
     set_option,
 )
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 
 SplitOption = Annotated[
     Literal["validation", "test"] | None,
@@ -97,7 +97,7 @@ def validate(
     from transformer_cli.commands.judgements import Wanted
     from transformer_cli.commands.score import chosen_scores
     from transformer_cli.commands.validate import run_validation
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
     settings = list(overrides or [])

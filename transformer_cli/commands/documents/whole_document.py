@@ -18,13 +18,13 @@ from transformer_cli.commands.translate import chosen_translator
 from transformer_cli.commands.translating.dictionary import with_replacement
 from transformer_cli.commands.translating.wishes import Wishes
 from transformer_cli.decoding import read_glossary
-from transformer_cli.documents import ModelTranslator, read_document, translate_document
-from transformer_cli.documents.formats import format_of
-from transformer_cli.documents.kept_spans import CUT
-from transformer_cli.errors import DataError, MissingInputError, UsageError
-from transformer_cli.escaping import on_one_line
-from transformer_cli.inference import load_run
-from transformer_cli.signals import ended_after
+from transformer_cli.decoding.loading import load_run
+from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document
+from transformer_cli.extensions.documents.formats import format_of
+from transformer_cli.extensions.documents.kept_spans import CUT
+from transformer_cli.process.errors import DataError, MissingInputError, UsageError
+from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.signals import ended_after
 
 logger = logging.getLogger(__name__)
 

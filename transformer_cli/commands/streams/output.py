@@ -5,9 +5,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from transformer_cli.escaping import escaped, escaped_in_json
-from transformer_cli.messages import fitted, terminal_width
-from transformer_cli.signals import ended_after
+from transformer_cli.process.escaping import escaped, escaped_in_json
+from transformer_cli.process.messages import fitted, terminal_width
+from transformer_cli.process.signals import ended_after
 
 
 def fitting(lines: Iterable[str]) -> list[str]:

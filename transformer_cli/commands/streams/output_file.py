@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from transformer_cli.commands.streams.open_descriptors import descriptor_of
-from transformer_cli.errors import CannotCreateError, StorageError, TryAgainError
-from transformer_cli.signals import cleaned_up, ended_after
+from transformer_cli.process.errors import CannotCreateError, StorageError, TryAgainError
+from transformer_cli.process.signals import cleaned_up, ended_after
 from transformer_cli.storage import staged_file
 from transformer_cli.storage.filesystem import NO_SPACE
 

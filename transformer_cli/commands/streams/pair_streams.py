@@ -10,7 +10,7 @@ from transformer_cli.commands.streams.open_descriptors import STANDARD, descript
 from transformer_cli.data.pairs import ReadingReport, SentencePair
 from transformer_cli.data.sources.lines import cut_lines, decode_pairs, read_lines
 from transformer_cli.data.sources.local_files import pair_lines
-from transformer_cli.errors import DataError, UsageError
+from transformer_cli.process.errors import DataError, UsageError
 
 
 def is_stream(path: Path) -> bool:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from transformer_cli.commands.streams.input_lines import check_input, opened_lines
 from transformer_cli.commands.streams.open_descriptors import STANDARD
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 _HINT = "line N of the prefixes belongs to line N of the input; an empty line means no prefix"
 

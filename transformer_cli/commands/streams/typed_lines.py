@@ -13,8 +13,8 @@ from typing import NoReturn
 from transformer_cli.commands.streams.input_lines import LineDecoder
 from transformer_cli.config import SequencesData
 from transformer_cli.decoding import TextPipeline
-from transformer_cli.escaping import escaped, for_output
-from transformer_cli.messages import fitted, terminal_width
+from transformer_cli.process.escaping import escaped, for_output
+from transformer_cli.process.messages import fitted, terminal_width
 
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 _KEYS_TO_END = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"

@@ -8,7 +8,7 @@ from typing import Any
 from transformer_cli import __version__
 from transformer_cli.commands.translating.wishes import Wishes
 from transformer_cli.config import DecodingConfig
-from transformer_cli.inference import LoadedRun
+from transformer_cli.decoding.loading import LoadedRun
 from transformer_cli.storage import MANIFEST_NAME
 
 

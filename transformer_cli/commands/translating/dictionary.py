@@ -8,7 +8,7 @@ from transformer_cli.commands.streams.input_lines import opened_lines
 from transformer_cli.commands.translating.wishes import Wishes
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.details.unknown_replacement import UnknownReplacement
-from transformer_cli.errors import DataError, UsageError
+from transformer_cli.process.errors import DataError, UsageError
 
 
 def read_dictionary(path: Path) -> dict[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from tqdm.utils import disp_len
 
 from transformer_cli.decoding import PartDetails, TextPipeline, Translation
-from transformer_cli.escaping import on_one_line
+from transformer_cli.process.escaping import on_one_line
 
 _NUM_OTHERS = 3
 _MAX_TOKEN = 16  # characters of a token that are shown

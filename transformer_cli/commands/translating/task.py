@@ -10,7 +10,7 @@ from transformer_cli.commands.streams.prefix_lines import PrefixLines
 from transformer_cli.commands.translating.translation_lines import output_lines
 from transformer_cli.commands.translating.wishes import Wishes
 from transformer_cli.decoding import Translation, Translator
-from transformer_cli.escaping import for_output
+from transformer_cli.process.escaping import for_output
 
 
 class InputLine(NamedTuple):

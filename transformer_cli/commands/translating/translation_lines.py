@@ -7,8 +7,8 @@ from transformer_cli.commands.translating.wishes import Wishes
 from transformer_cli.decoding import LineDetails, PartDetails, TextPipeline, Translation
 from transformer_cli.decoding.details.word_links import pharaoh
 from transformer_cli.decoding.text_pipeline import Alternative
-from transformer_cli.errors import UsageError
-from transformer_cli.escaping import escaped_in_json
+from transformer_cli.process.errors import UsageError
+from transformer_cli.process.escaping import escaped_in_json
 
 _TAB = "\t"
 

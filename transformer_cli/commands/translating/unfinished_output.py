@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from transformer_cli.commands.streams.output_file import opened_output
-from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage.growing_file import GrowingFile
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.data.batches.encoded import TokenPair
-from transformer_cli.memory import to_device
+from transformer_cli.process.memory import to_device
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.padding import Padded, pad_ids
 

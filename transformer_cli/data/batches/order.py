@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer_cli.config import Config, FilesData, HubData, TrainingConfig
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 POOL_SIZE = 200_000
 # For estimates before `training.batch_tokens: auto` has found a number.

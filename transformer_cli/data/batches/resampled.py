@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from transformer_cli.config import Config, NoiseConfig, TrainingConfig
 from transformer_cli.data.batches.encoded import EncodedCorpus, TokenPair
 from transformer_cli.data.batches.order import EpochOrder, Indices, epoch_order
-from transformer_cli.runtime import derive_seed
+from transformer_cli.process.device import derive_seed
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.noise.typing_noise import with_noise
 from transformer_cli.text.padding import Padded, pad_ids

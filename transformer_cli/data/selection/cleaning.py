@@ -16,8 +16,8 @@ from transformer_cli.data.pairs import (
     table_lines,
 )
 from transformer_cli.data.selection.digest_set import DigestSet
-from transformer_cli.errors import DataError
-from transformer_cli.escaping import shortened
+from transformer_cli.process.errors import DataError
+from transformer_cli.process.escaping import shortened
 from transformer_cli.text.normalization import (
     compose,
     is_blank,

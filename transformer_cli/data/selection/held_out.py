@@ -19,7 +19,7 @@ from transformer_cli.data.pairs import ReadingReport, Row, SentencePair, finding
 from transformer_cli.data.selection.cleaning import CleaningReport, clean, compared
 from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.data.sources.lines import TOO_LONG
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 logger = logging.getLogger(__name__)
 

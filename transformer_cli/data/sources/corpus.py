@@ -24,7 +24,7 @@ from transformer_cli.data.sources.local_files import (
     stored_files,
 )
 from transformer_cli.data.sources.splits import draw_split
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from transformer_cli.errors import DataError, MissingInputError, StorageError, TryAgainError
+from transformer_cli.process.errors import DataError, MissingInputError, StorageError, TryAgainError
 
 CHUNK_BYTES = 1 << 18
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from transformer_cli.config.data import FilesData, HubData
-from transformer_cli.errors import DataError
-from transformer_cli.escaping import shortened
+from transformer_cli.process.errors import DataError
+from transformer_cli.process.escaping import shortened
 from transformer_cli.text.languages import LANGUAGE_OF_NAME
 
 logger = logging.getLogger(__name__)

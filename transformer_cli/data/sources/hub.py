@@ -24,7 +24,7 @@ from transformer_cli.data.sources.saved_datasets import (
     saved_splits,
 )
 from transformer_cli.data.sources.streams import read_once
-from transformer_cli.errors import DataError, MissingInputError
+from transformer_cli.process.errors import DataError, MissingInputError
 
 COMMIT_OF = "commit of"
 """The beginning of the names of commits in a fingerprint."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.data.sources.lines import MAX_LINE_BYTES, read_text_chunks
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _MAX_ITEM_CHARACTERS = 4 * MAX_LINE_BYTES

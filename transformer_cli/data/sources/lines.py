@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.sources.decompression import read_chunks
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 MAX_LINE_BYTES = 1 << 20
 TOO_LONG = f"a side of more than {MAX_LINE_BYTES:,} bytes"

@@ -20,7 +20,7 @@ from transformer_cli.data.sources.paths import expand_path, name_under_root
 from transformer_cli.data.sources.records import read_jsonl, read_parquet
 from transformer_cli.data.sources.saved_datasets import read_saved, saved_files, saved_splits
 from transformer_cli.data.sources.tables import read_table
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 _FORMATS = {
     ".tsv": "tsv",

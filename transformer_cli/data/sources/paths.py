@@ -5,7 +5,7 @@ import glob
 import os
 from pathlib import Path
 
-from transformer_cli.errors import MissingInputError
+from transformer_cli.process.errors import MissingInputError
 
 
 def with_home(path: str) -> Path:

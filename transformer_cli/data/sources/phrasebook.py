@@ -13,7 +13,7 @@ from itertools import dropwhile, islice, takewhile
 
 from transformer_cli.config import SplitName
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.errors import ConfigError
+from transformer_cli.process.errors import ConfigError
 
 NUM_TRAINING_PAIRS = 60_000
 

@@ -17,7 +17,7 @@ from transformer_cli.data.sources.fields import (
 )
 from transformer_cli.data.sources.json_arrays import array_items, is_json_array
 from transformer_cli.data.sources.lines import RawPair, read_lines, read_text_chunks
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 _BATCH_ROWS = 1024
 # A larger file is not read as one object; an object with more fields is no single pair.

@@ -6,7 +6,7 @@ from typing import Any
 
 from transformer_cli.data.sources.fields import Fields, field_paths, value_at
 from transformer_cli.data.sources.lines import RawPair
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 _BATCH_ROWS = 1000
 

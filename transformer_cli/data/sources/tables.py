@@ -18,7 +18,7 @@ from transformer_cli.data.sources.lines import (
     carriage_return_error,
     read_lines,
 )
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 _Row = tuple[int, list[bytes] | None]  # number of its first line; None: a line is too long
 _DELIMITERS = {b"\t": "a tab", b";": "a semicolon", b",": "a comma"}

@@ -16,7 +16,7 @@ from transformer_cli.data.corpus_part import CorpusPart
 from transformer_cli.data.pairs import SentencePair, rows_of
 from transformer_cli.data.selection.cleaning import CleaningReport, clean
 from transformer_cli.data.streaming.resumable import Place, StreamedCorpora
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.tokenizer_pair import Tokenizers
 

@@ -30,7 +30,7 @@ from transformer_cli.data.corpus_part import CorpusPart
 from transformer_cli.data.selection.held_out import all_held_out_pairs, held_out_digests
 from transformer_cli.data.streaming.buffers import BufferStart, PartStream
 from transformer_cli.data.streaming.resumable import training_corpora
-from transformer_cli.errors import ConfigError, DataError
+from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.text.tokenizer_pair import Tokenizers
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from itertools import takewhile
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import Engine, Hypothesis, Request
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 TIE = 1e-3
 """Two tokens whose probabilities differ by less than this are equally good: rounding decides between them."""

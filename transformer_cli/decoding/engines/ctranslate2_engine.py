@@ -14,7 +14,7 @@ from transformer_cli.decoding.engine import (
     TokenIds,
 )
 from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
-from transformer_cli.errors import ConfigError
+from transformer_cli.process.errors import ConfigError
 
 if TYPE_CHECKING:  # this engine needs no PyTorch
     from torch import Tensor

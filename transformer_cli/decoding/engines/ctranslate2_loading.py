@@ -13,14 +13,14 @@ from transformer_cli.decoding.engine import ExplainingEngine, Request, SpecialId
 from transformer_cli.decoding.engines.agreement import require_agreement
 from transformer_cli.decoding.engines.ctranslate2_engine import CTranslate2Engine, load_translator
 from transformer_cli.decoding.text_pipeline import TextPipeline
-from transformer_cli.errors import ConfigError
-from transformer_cli.interchange.ctranslate2_files import (
+from transformer_cli.extensions.exchange.interchange.ctranslate2_files import (
     LAYOUT,
     ctranslate2_files,
     num_positions,
     require_convertible,
     require_ctranslate2,
 )
+from transformer_cli.process.errors import ConfigError
 from transformer_cli.text import SequenceFormat
 
 logger = logging.getLogger(__name__)

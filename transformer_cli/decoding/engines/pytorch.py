@@ -50,10 +50,10 @@ from transformer_cli.decoding.search.hooks import (
 from transformer_cli.decoding.search.hypotheses import Hypotheses
 from transformer_cli.decoding.search.repetition import NoRepeatedNgrams
 from transformer_cli.decoding.search.unwanted_sentences import UnwantedSentences
-from transformer_cli.memory import to_device
 from transformer_cli.model import SmoothedLabels, Transformer
 from transformer_cli.model.precision import at_least_float32
-from transformer_cli.runtime import Machine
+from transformer_cli.process.device import Machine
+from transformer_cli.process.memory import to_device
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.byte_pieces import BytePieces
 from transformer_cli.text.padding import pad_ids

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.decoding.engine import TokenIds
-from transformer_cli.memory import to_device
+from transformer_cli.process.memory import to_device
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.padding import pad_ids
 

@@ -13,9 +13,9 @@ from transformer_cli.decoding.engines.cross_attention import aligning_layer, att
 from transformer_cli.decoding.engines.mean_probabilities import mean_log_probs
 from transformer_cli.decoding.engines.source_reading import SourceReading, read_by_all
 from transformer_cli.decoding.length_batches import length_batches, max_logits
-from transformer_cli.memory import to_device
 from transformer_cli.model import Transformer
 from transformer_cli.model.precision import at_least_float32
+from transformer_cli.process.memory import to_device
 from transformer_cli.text import SequenceFormat
 from transformer_cli.text.padding import pad_ids
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from transformer_cli.data.sources.lines import HOW_TO_CONVERT, MAX_LINE_BYTES, read_lines
 from transformer_cli.decoding.glossary.entries import Glossary, GlossaryEntry
-from transformer_cli.errors import DataError
-from transformer_cli.escaping import on_one_line
+from transformer_cli.process.errors import DataError
+from transformer_cli.process.escaping import on_one_line
 
 _CASE, _FORM = "case", "form="
 _COLUMNS = (

@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass
 
 from transformer_cli.decoding.text_pipeline import Translation
-from transformer_cli.escaping import on_one_line
+from transformer_cli.process.escaping import on_one_line
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from transformer_cli.decoding.engine import Request, Term, TokenIds
 from transformer_cli.decoding.glossary.entries import Glossary, GlossaryEntry
 from transformer_cli.decoding.glossary.term_counts import count_forms, num_needed_tokens
 from transformer_cli.decoding.glossary.term_finder import TermFinder
-from transformer_cli.errors import DataError
-from transformer_cli.escaping import on_one_line
+from transformer_cli.process.errors import DataError
+from transformer_cli.process.escaping import on_one_line
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import is_blank
 from transformer_cli.text.whole_words import word_sequence

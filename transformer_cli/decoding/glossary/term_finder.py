@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from transformer_cli.decoding.glossary.entries import GlossaryEntry
-from transformer_cli.errors import DataError
-from transformer_cli.escaping import on_one_line
+from transformer_cli.process.errors import DataError
+from transformer_cli.process.escaping import on_one_line
 from transformer_cli.text.whole_words import word_sequence
 
 Words = tuple[str, ...]

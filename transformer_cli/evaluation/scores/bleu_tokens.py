@@ -7,7 +7,7 @@ from typing import Any
 from sacrebleu.metrics.base import Score, Signature
 from sacrebleu.metrics.bleu import BLEU
 
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 
 
 class LengthRatio(BLEU):

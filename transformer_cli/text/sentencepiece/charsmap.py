@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer_cli.errors import DataError
+from transformer_cli.process.errors import DataError
 
 MAX_TABLE_BYTES = 8 << 20
 _BYTES = np.arange(1, 256, dtype=np.uint32)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
-from transformer_cli.errors import TryAgainError
-from transformer_cli.torchrun import Launch
+from transformer_cli.process.errors import TryAgainError
+from transformer_cli.process.torchrun import Launch
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import Store

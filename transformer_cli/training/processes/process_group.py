@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from transformer_cli.errors import TryAgainError, is_out_of_memory
+from transformer_cli.process.errors import TryAgainError, is_out_of_memory
 
 
 class Witness(Protocol):

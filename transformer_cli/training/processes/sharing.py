@@ -7,7 +7,7 @@ from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config, TrainingConfig
 from transformer_cli.config.section import flat_settings
 from transformer_cli.data.preparation import PreparedData, open_shared
-from transformer_cli.errors import ConfigError
+from transformer_cli.process.errors import ConfigError
 from transformer_cli.storage.lock import read_holder
 from transformer_cli.training.config_changes import as_written
 from transformer_cli.training.processes.process_group import Processes

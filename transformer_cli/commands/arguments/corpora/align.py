@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.options import (
+from transformer_cli.commands.options import (
     DebugOption,
     FromOption,
     JsonOption,
@@ -29,7 +29,7 @@ def align(
     debug: DebugOption = False,
 ) -> None:
     """Print which words of given pairs belong together. For each pair a line such as 0-0 1-2."""
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
     from transformer_cli.commands.align import run_alignment

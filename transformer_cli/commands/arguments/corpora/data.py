@@ -6,15 +6,15 @@ from typing import Annotated, Literal
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.options import (
+from transformer_cli.commands.command_line import CarefulCommand, CarefulGroup
+from transformer_cli.commands.options import (
     ConfigOption,
     DebugOption,
     JsonOption,
     Overrides,
     set_option,
 )
-from transformer_cli.commands.arguments.sentence_arguments import CarefulCommand, CarefulGroup
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 
 data = typer.Typer(
     cls=CarefulGroup,
@@ -116,8 +116,8 @@ def check(
 ) -> None:
     """Find what ruins a training in a corpus. The exit code is 65 if something does."""
     _set_up_logging(debug)
-    from transformer_cli.commands.corpora.check import check_corpus
-    from transformer_cli.commands.corpora.given_corpus import given_corpus
+    from transformer_cli.extensions.corpora.commands.check import check_corpus
+    from transformer_cli.extensions.corpora.commands.given_corpus import given_corpus
 
     corpus = given_corpus(
         files or [],
@@ -160,8 +160,8 @@ def clean(
 ) -> None:
     """Write a corpus without the pairs that harm a training. List what was removed and why."""
     _set_up_logging(debug)
-    from transformer_cli.commands.corpora.clean import write_cleaned
-    from transformer_cli.commands.corpora.given_corpus import given_corpus
+    from transformer_cli.extensions.corpora.commands.clean import write_cleaned
+    from transformer_cli.extensions.corpora.commands.given_corpus import given_corpus
 
     languages = source_language, target_language
     corpus = given_corpus(files or [], config, [], languages=languages, encoding=encoding)
@@ -210,8 +210,8 @@ def import_(
 ) -> None:
     """Turn a translation memory or a table into text files. Spreadsheets and archives, too; a config reads the files."""
     _set_up_logging(debug)
-    from transformer_cli.commands.corpora.import_pairs import import_corpus
     from transformer_cli.data.survey import Wishes
+    from transformer_cli.extensions.corpora.commands.import_pairs import import_corpus
 
     wishes = Wishes(source_field, target_field, source_language, target_language, encoding)
     import_corpus(
@@ -268,7 +268,7 @@ def get(
 ) -> None:
     """Fetch public corpora by name. Licences, citations and checksums go into a lock file."""
     _set_up_logging(debug)
-    from transformer_cli.commands.corpora.get import Request, get_corpora, list_corpora
+    from transformer_cli.extensions.corpora.commands.get import Request, get_corpora, list_corpora
 
     request = Request(names or [], folder, catalogue, (source_language, target_language))
     if lists:
@@ -283,6 +283,6 @@ def get(
 
 
 def _set_up_logging(debug: bool) -> None:
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)

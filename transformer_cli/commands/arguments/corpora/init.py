@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 
 
 def init(
@@ -59,7 +59,7 @@ def init(
         raise UsageError("--output -: tfm init writes a file", hint="--output mine.yaml")
     from transformer_cli.commands.new_config import write_config
     from transformer_cli.data.survey import Wishes
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
     wishes = Wishes(source_field, target_field, source_language, target_language, encoding)

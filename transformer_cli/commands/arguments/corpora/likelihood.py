@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.options import (
+from transformer_cli.commands.options import (
     DebugOption,
     FromOption,
     JsonOption,
@@ -29,7 +29,7 @@ def likelihood(
     debug: DebugOption = False,
 ) -> None:
     """Print how probable given translations are. For each line: log-probability, tab, number of tokens."""
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
     from transformer_cli.commands.likelihood import print_likelihoods

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from transformer_cli.commands.arguments.options import (
+from transformer_cli.commands.options import (
     CometScoreOption,
     DebugOption,
     JsonOption,
@@ -48,7 +48,7 @@ def score(
 ) -> None:
     """Score translations in a file against references. BLEU, chrF, TER and more; needs no model."""
     from transformer_cli.commands.score import Texts, run_scoring
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
     texts = Texts(hypothesis, tuple(references), against, source, comet)

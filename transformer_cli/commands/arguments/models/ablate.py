@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.options import (
+from transformer_cli.commands.options import (
     DebugOption,
     JsonOption,
     Overrides,
     set_option,
 )
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 
 
 def ablate(
@@ -52,8 +52,13 @@ def ablate(
         )
     if answer and (prediction or overrides):
         raise UsageError("--answer trains nothing, so it takes neither --prediction nor --set")
-    from transformer_cli.commands.ablating.ablate import Wanted, answer_question, list_all, run
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.extensions.lessons.commands.ablating.ablate import (
+        Wanted,
+        answer_question,
+        list_all,
+        run,
+    )
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
     if name is None:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 
 
 def average(
@@ -41,7 +41,7 @@ def average(
     if sum(bool(one) for one in (steps, last, best)) != 1:
         raise UsageError("give either the steps of checkpoints, or --last N, or --best N")
     from transformer_cli.commands.new_average import Wanted, write_new_average
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
     typer.echo(write_new_average(run, Wanted(tuple(steps or ()), last, best), output))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from transformer_cli.commands.arguments.options import DebugOption, JsonOption, RunOption
+from transformer_cli.commands.options import DebugOption, JsonOption, RunOption
 
 LicenseOption = Annotated[
     str | None,
@@ -44,11 +44,11 @@ def card(
     debug: DebugOption = False,
 ) -> None:
     """Print the model card of a run. Data, scores, learning curves, samples and weak spots."""
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
-    from transformer_cli.commands.porting.card import make_card
-    from transformer_cli.porting.card.model_card import CardWishes
+    from transformer_cli.extensions.exchange.commands.card import make_card
+    from transformer_cli.extensions.exchange.porting.card.model_card import CardWishes
 
     wishes = CardWishes(license_, tuple(datasets or ()), base_model)
     make_card(run, output, wishes, as_json=as_json)

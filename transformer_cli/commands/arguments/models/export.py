@@ -10,7 +10,7 @@ from transformer_cli.commands.arguments.models.card import (
     DatasetsOption,
     LicenseOption,
 )
-from transformer_cli.commands.arguments.options import DebugOption, JsonOption, RunOption
+from transformer_cli.commands.options import DebugOption, JsonOption, RunOption
 
 
 def export(
@@ -40,11 +40,11 @@ def export(
     debug: DebugOption = False,
 ) -> None:
     """Write a run in the format of another program. It is checked: that program translates the same."""
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
-    from transformer_cli.commands.porting.export import Export, run_export
-    from transformer_cli.porting.card.model_card import CardWishes
+    from transformer_cli.extensions.exchange.commands.export import Export, run_export
+    from transformer_cli.extensions.exchange.porting.card.model_card import CardWishes
 
     wishes = CardWishes(license_, tuple(datasets or ()), base_model)
     wanted = Export(to, output, quantize, input_file, wishes)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from transformer_cli.commands.arguments.options import DebugOption, JsonOption
+from transformer_cli.commands.options import DebugOption, JsonOption
 
 
 def import_model(
@@ -28,10 +28,10 @@ def import_model(
     debug: DebugOption = False,
 ) -> None:
     """Make a run of a model of another program. OPUS-MT (Marian), Pegasus, BART, or an export of tfm."""
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
-    from transformer_cli.commands.porting.import_model import run_import
-    from transformer_cli.porting.importing.imported_model import Wishes
+    from transformer_cli.extensions.exchange.commands.import_model import run_import
+    from transformer_cli.extensions.exchange.porting.importing.imported_model import Wishes
 
     run_import(folder, name, Wishes(from_, tuple(to or ())), as_json=as_json)

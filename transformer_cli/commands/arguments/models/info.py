@@ -5,14 +5,14 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.options import (
+from transformer_cli.commands.options import (
     DebugOption,
     JsonOption,
     Overrides,
     RunOption,
     set_option,
 )
-from transformer_cli.errors import UsageError
+from transformer_cli.process.errors import UsageError
 
 
 def info(
@@ -35,7 +35,7 @@ def info(
     if run and config:
         raise UsageError("give either --run or --config, not both")
     from transformer_cli.commands.info import show_info
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
 

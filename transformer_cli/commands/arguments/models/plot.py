@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.options import DebugOption, JsonOption
+from transformer_cli.commands.options import DebugOption, JsonOption
 
 RunsArgument = Annotated[
     list[str] | None,
@@ -89,11 +89,11 @@ def plot(
     debug: DebugOption = False,
 ) -> None:
     """Draw the training curves of runs. Loss, scores, learning rate, gradient norm and speed."""
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
-    from transformer_cli.commands.plotting.plot import Wishes
-    from transformer_cli.commands.plotting.plot import plot as plot_runs
+    from transformer_cli.extensions.lessons.commands.plot import Wishes
+    from transformer_cli.extensions.lessons.commands.plot import plot as plot_runs
 
     wishes = Wishes(metrics or (), axis, smooth, log or (), is_grouped=group, theme=theme)
     plot_runs(names or [], output, wishes, as_json=as_json, as_table=table)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from transformer_cli.commands.arguments.options import DebugOption, JsonOption
+from transformer_cli.commands.options import DebugOption, JsonOption
 
 
 def push(
@@ -22,10 +22,10 @@ def push(
     debug: DebugOption = False,
 ) -> None:
     """Upload an exported folder to the Hugging Face hub. Log in first: hf auth login."""
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
-    from transformer_cli.commands.porting.push import push_folder
+    from transformer_cli.extensions.exchange.commands.push import push_folder
 
     push_folder(
         folder,

@@ -6,8 +6,8 @@ from typing import Annotated, NamedTuple
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.arguments.options import DebugOption, JsonOption
-from transformer_cli.commands.arguments.sentence_arguments import CarefulCommand
+from transformer_cli.commands.command_line import CarefulCommand
+from transformer_cli.commands.options import DebugOption, JsonOption
 
 Names = Annotated[
     list[str],
@@ -104,6 +104,6 @@ def prune(
 
 
 def _set_up_logging(debug: bool) -> None:
-    from transformer_cli.messages import talk_on_stderr
+    from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)

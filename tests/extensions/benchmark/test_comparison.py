@@ -1,0 +1,107 @@
+"""Files of benchmarks: written, read and compared."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer_cli.extensions.benchmark import benchmark_file
+from transformer_cli.extensions.benchmark.benchmark_file import as_json, read_benchmark
+from transformer_cli.extensions.benchmark.comparison import compare
+from transformer_cli.extensions.benchmark.measuring.processor import processor_name
+from transformer_cli.extensions.benchmark.training.training_benchmark import TrainingReport
+from transformer_cli.process.errors import DataError, MissingInputError
+
+from .small_benchmarks import exactly, figures, tiny_config
+
+
+def written(path: Path, *overrides: str, machine: str = "CPU, 1 thread, float32", **changes: Any) -> Path:  # fmt: skip
+    report = TrainingReport(machine, 7, figures(**changes), [], "Nothing limits.")
+    path.write_text(json.dumps(as_json(tiny_config(*overrides), report)), encoding="utf-8")
+    return path
+
+
+def test_a_report_is_read_back_with_its_conditions(tmp_path: Path) -> None:
+    found = read_benchmark(written(tmp_path / "a.json"))
+    assert found["kind"] == "training"
+    assert found["figures"]["target_tokens_per_second"] == {"median": 1000.0, "low": 1000.0, "high": 1000.0}  # fmt: skip
+    assert found["figures"]["phases"]["backward"]["share"] == 0.6
+    assert found["settings"]["model"]["d_model"] == 16
+    assert found["environment"]["packages"]["torch"]
+    assert found["processor"] == processor_name()
+
+
+def test_another_processor_is_a_condition_that_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = written(tmp_path / "a.json")
+    monkeypatch.setattr(benchmark_file, "processor_name", lambda: "Another one")
+    difference = f"processor: {processor_name()} before, Another one after"
+    assert compare(before, written(tmp_path / "b.json")).differences == [difference]
+
+
+def test_no_path_of_the_corpus_is_written(tmp_path: Path) -> None:
+    corpus = "{source: files, root: /secret, corpora: [{path: secret.tsv}]}"
+    assert "secret" not in written(tmp_path / "a.json", f"data={corpus}").read_text()
+
+
+def test_ratios_are_after_to_before(tmp_path: Path) -> None:
+    before = written(tmp_path / "a.json")
+    after = written(tmp_path / "b.json", target_tokens_per_second=exactly(1500.0))
+    found = compare(before, after)
+    assert found.differences == []
+    ratios = {row.name: row.ratio for row in found.rows}
+    assert ratios["target tokens per second"] == pytest.approx(1.5)
+    assert ratios["target tokens per CPU-second"] == 1.0
+    assert ratios["backward, ms"] == 1.0
+    assert ratios["output and loss, ms"] is None, "it was 0"
+    assert "peak memory, device, bytes" not in ratios, "there is no such memory"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "machine", "difference"),
+    [
+        (["model.d_ff=32"], "CPU, 1 thread, float32", "model.d_ff: 16 before, 32 after"),
+        ([], "CPU, 1 thread, bfloat16", "machine: CPU, 1 thread, float32 before, CPU, 1 thread, bfloat16 after"),
+    ],
+)  # fmt: skip
+def test_conditions_that_differ_are_named(
+    tmp_path: Path, overrides: list[str], machine: str, difference: str
+) -> None:
+    before = written(tmp_path / "a.json")
+    after = written(tmp_path / "b.json", *overrides, machine=machine)
+    assert compare(before, after).differences == [difference]
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        (None, MissingInputError, "cannot be read"),
+        ("no JSON", DataError, "not JSON"),
+        ("[1]", DataError, "not of a benchmark"),
+        ("{}", DataError, "not of a benchmark"),
+        ('{"tfm_benchmark": 99}', DataError, "format 99"),
+        ('{"tfm_benchmark": 1, "kind": "decoding"}', DataError, "of training, .* of decoding"),
+        ('{"tfm_benchmark": 1, "kind": "training"}', DataError, "figures.* is missing"),
+        (b"\xff\xfe", DataError, "not JSON"),
+    ],
+)
+def test_a_file_that_is_no_benchmark_is_refused(
+    tmp_path: Path, content: str | bytes | None, error: type[Exception], message: str
+) -> None:
+    other = tmp_path / "b.json"
+    if content is not None:
+        other.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(error, match=message):
+        compare(written(tmp_path / "a.json"), other)
+
+
+def test_a_figure_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    before = written(tmp_path / "a.json")
+    damaged = json.loads(before.read_text())
+    damaged["figures"]["padding_share"] = "much"
+    after = tmp_path / "b.json"
+    after.write_text(json.dumps(damaged))
+    with pytest.raises(DataError, match="padding_share is 'much' instead of a number"):
+        compare(before, after)

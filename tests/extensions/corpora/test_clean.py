@@ -1,0 +1,237 @@
+"""`tfm data clean`: what is left, what was removed and why, and where each pair came from."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transformer_cli.config import CleaningConfig
+from transformer_cli.extensions.corpora.alignment.drift import Stretch
+from transformer_cli.extensions.corpora.cleaning_rules import corpus_rules
+from transformer_cli.extensions.corpora.numbered_pairs import NumberedPair
+from transformer_cli.extensions.corpora.realignment import WITHOUT_TRANSLATION, realigned
+from transformer_cli.extensions.corpora.text_faults import with_encoding_mended, without_entities
+from transformer_cli.process.errors import ConfigError
+
+from ...launcher import Finished, Tfm
+from .phrases import clean_lines, write_lines, write_sides
+
+NUM_PAIRS = 400
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+
+
+def rows(path: Path) -> list[list[str]]:
+    return [line.split("\t") for line in lines(path)[1:]]
+
+
+def damaged() -> tuple[list[str], list[str]]:
+    source, target = clean_lines(NUM_PAIRS)
+    target[4] = ""
+    source[9], target[9] = "Yes.", "una frase " * 20
+    target[19] = "Perché è così".encode().decode("cp1252")
+    source[29] = "Tea &amp; coffee, please."
+    source[39], target[39] = source[38], target[38]
+    return source, target
+
+
+def clean(tfm: Tfm, *arguments: str) -> Finished:
+    names = write_sides(tfm.folder, *damaged())
+    return tfm("data", "clean", *names, "--output", "out", *arguments)
+
+
+def test_what_is_left_is_aligned_and_traceable_to_its_lines(tfm: Tfm) -> None:
+    finished = clean(tfm, "--json")
+    assert finished.exit_code == 0, finished.talk
+    source, target = damaged()
+    left = lines(tfm.folder / "out/train.en"), lines(tfm.folder / "out/train.it")
+    numbers = rows(tfm.folder / "out/train.en.line_numbers.tsv")
+    assert len(left[0]) == len(left[1]) == len(numbers)
+    changed = {int(row[1]): row for row in rows(tfm.folder / "out/train.en.changed.tsv")}
+    assert set(changed) >= {20, 30}
+    for one, other, (line, target_line) in zip(*left, numbers, strict=True):
+        assert line == target_line
+        before = source[int(line) - 1], target[int(line) - 1]
+        assert (one, other) == before or int(line) in changed
+    assert left[1][[row[0] for row in numbers].index("20")] == "Perché è così"
+    assert left[0][[row[0] for row in numbers].index("30")] == "Tea & coffee, please."
+
+
+def test_each_removed_pair_has_its_rule_and_all_pairs_are_counted(tfm: Tfm) -> None:
+    finished = clean(tfm, "--json")
+    [part] = json.loads(finished.text)["parts"]
+    removed = rows(tfm.folder / "out/train.en.removed.tsv")
+    by_line = {int(row[1]): row[0] for row in removed}
+    assert by_line[5] == "drop_empty"
+    assert by_line[10] == "max_length_ratio"
+    assert by_line[40] == "drop_duplicates"
+    assert part["rows_read"] == len(damaged()[0]) == part["rows_kept"] + len(removed)
+    dropped = {rule: count["dropped"] for rule, count in part["rules"].items()}
+    assert sum(dropped.values()) == len(removed)
+    for rule, count in part["rules"].items():
+        assert count["rows_out"] == count["rows_in"] - count["dropped"], rule
+    assert all(len(count["examples"]) <= 5 for count in part["rules"].values())
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [("drop_empty", 5), ("max_length_ratio", 10), ("drop_duplicates", 40)],
+)
+def test_a_rule_that_is_switched_off_drops_nothing(tfm: Tfm, rule: str, line: int) -> None:
+    off = "null" if rule.startswith("max") else "false"
+    more = ["--set", "drop_near_duplicates=false", "--set", "max_length_ratio=null"]
+    finished = clean(tfm, "--set", f"{rule}={off}", *(more if rule != "max_length_ratio" else []))
+    assert finished.exit_code == 0, finished.talk
+    assert str(line) not in {row[1] for row in rows(tfm.folder / "out/train.en.removed.tsv")}
+
+
+def test_sides_that_drifted_apart_are_paired_again(tfm: Tfm) -> None:
+    source, target = clean_lines(NUM_PAIRS)
+    names = write_sides(tfm.folder, source, target[:150] + target[151:])
+    finished = tfm(
+        "data", "clean", *names, "--output", "out", "--set", "drop_near_duplicates=false"
+    )
+    assert finished.exit_code == 0, finished.talk
+    pairs = set(zip(source, target, strict=True))
+    left = list(
+        zip(lines(tfm.folder / "out/train.en"), lines(tfm.folder / "out/train.it"), strict=True)
+    )
+    assert set(left) <= pairs
+    assert len(left) >= len(source) - 20
+
+
+def test_sides_with_many_missing_lines_are_paired_again(tfm: Tfm) -> None:
+    source, target = clean_lines(900)
+    names = write_sides(tfm.folder, source, target[:300] + target[400:])
+    finished = tfm(
+        "data", "clean", *names, "--output", "out", "--set", "drop_near_duplicates=false"
+    )
+    assert finished.exit_code == 0, finished.talk
+    left = list(
+        zip(lines(tfm.folder / "out/train.en"), lines(tfm.folder / "out/train.it"), strict=True)
+    )
+    assert set(left) <= set(zip(source, target, strict=True))
+    # The last lines of the longer side have no line of the same number beside them.
+    assert len(left) >= len(source) - 220
+
+
+def test_the_config_lines_read_what_is_left(tfm: Tfm) -> None:
+    finished = clean(tfm)
+    _, _, config = finished.text.partition("write into a config:\n")
+    write_lines(
+        tfm.folder / "mine.yaml",
+        ["name: mine", "training: {max_steps: 5, batch_sentences: 4}", *config.split("\n")],
+    )
+    looked = tfm("data", "--config", "mine.yaml", "--json")
+    assert looked.exit_code == 0, looked.talk
+    assert json.loads(looked.text)["pairs"][0]["source"] == damaged()[0][0]
+
+
+def test_a_table_stays_a_table_and_quoted_line_ends_become_spaces(tfm: Tfm) -> None:
+    source, target = clean_lines(60)
+    table = [f'"{one}","{other}"' for one, other in zip(source, target, strict=True)]
+    table[5] = '"The sea\nis blue.","Il mare\nè blu."'
+    write_lines(tfm.folder / "phrases.csv", ["en,it", *table])
+    finished = tfm("data", "clean", "phrases.csv", "--output", "out")
+    assert finished.exit_code == 0, finished.talk
+    left = [line.split("\t") for line in lines(tfm.folder / "out/phrases.tsv")]
+    assert ["The sea is blue.", "Il mare è blu."] in left
+    assert {len(row) for row in left} == {2}
+
+
+def test_training_pairs_are_compared_with_the_cleaned_validation_pairs(tfm: Tfm) -> None:
+    source, target = clean_lines(NUM_PAIRS)
+    write_sides(tfm.folder, source[:50], target[:50], "dev")
+    write_sides(tfm.folder, [*source[50:], source[3] + " !"], [*target[50:], target[3]])
+    corpora = [
+        "    - {split: train, source_path: train.en, target_path: train.it}",
+        "    - {split: validation, source_path: dev.en, target_path: dev.it}",
+    ]
+    head = ["name: mine", "training: {max_steps: 5, batch_sentences: 4}", "data:"]
+    write_lines(tfm.folder / "mine.yaml", [*head, "  source: files", "  corpora:", *corpora])
+    finished = tfm("data", "clean", "--config", "mine.yaml", "--output", "out")
+    assert finished.exit_code == 0, finished.talk
+    removed = rows(tfm.folder / "out/train.en.removed.tsv")
+    last = str(len(source) - 50 + 1)
+    assert ["drop_near_leakage", last] in [row[:2] for row in removed]
+    assert len(lines(tfm.folder / "out/dev.en")) == 50
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "problem"),
+    [
+        (["--set", "drop_emtpy=false"], 78, "did you mean drop_empty?"),
+        (["--set", "max_length_ratio=often"], 78, "max_length_ratio=often"),
+        (
+            ["--set", "max_length_ratio=1.0", "--set", "max_dropped_share=0.01"],
+            65,
+            "the rules drop",
+        ),
+    ],
+)
+def test_a_refusal_leaves_no_output(
+    tfm: Tfm, arguments: list[str], code: int, problem: str
+) -> None:
+    finished = clean(tfm, *arguments)
+    assert finished.exit_code == code
+    assert problem in finished.talk
+    assert not (tfm.folder / "out").exists()
+
+
+def test_a_folder_is_replaced_only_if_it_holds_a_cleaned_corpus(tfm: Tfm) -> None:
+    assert clean(tfm).exit_code == 0
+    again = clean(tfm)
+    assert (again.exit_code, "exists already" in again.talk) == (73, True)
+    assert clean(tfm, "--force").exit_code == 0
+    (tfm.folder / "out/report.json").unlink()
+    refused = clean(tfm, "--force")
+    assert (refused.exit_code, "no folder of tfm data clean" in refused.talk) == (73, True)
+
+
+def test_all_rules_of_training_are_rules_of_cleaning() -> None:
+    rules = corpus_rules(CleaningConfig(max_words=7), ["mend_encoding=false"])
+    assert (rules.max_words, rules.mend_encoding, rules.drop_empty) == (7, False, True)
+    with pytest.raises(ConfigError, match="no rule of tfm data clean"):
+        corpus_rules(CleaningConfig(), ["nonsense=1"])
+
+
+@given(st.text(max_size=60))
+def test_text_that_was_read_as_another_encoding_is_mended_and_other_text_stays(text: str) -> None:
+    mended = with_encoding_mended(text)
+    if text.isascii():
+        assert mended == text
+    assert without_entities(text.replace("&", "")) == text.replace("&", "")
+
+
+@pytest.mark.parametrize(
+    "text", ["perché è così", "Füße größer", "l'été — déjà « vu »", "日本語。"]
+)
+def test_the_mended_text_is_the_original(text: str) -> None:
+    assert with_encoding_mended(text) == text
+    try:
+        broken = text.encode().decode("cp1252")
+    except UnicodeDecodeError:
+        return
+    assert with_encoding_mended(broken) == text
+
+
+@settings(max_examples=60)
+@given(st.integers(30, 80), st.integers(10, 20), st.integers(-15, 15))
+def test_realigned_pairs_are_those_of_the_offsets(size: int, change: int, offset: int) -> None:
+    pairs = [NumberedPair(n, f"s{n}", f"t{n}") for n in range(1, size + 1)]
+    stretches = [Stretch(1, change, 0), Stretch(change + 1, size, offset)]
+    found = list(realigned(pairs, stretches))
+    assert [pair.line for pair in found] == list(range(1, size + 1))
+    for pair in found:
+        if pair.damage:
+            assert pair.damage == WITHOUT_TRANSLATION
+            is_outside = pair.line > change and not 1 <= pair.line + offset <= size
+            assert abs(pair.line - change) <= 5 or is_outside
+        else:
+            wanted = pair.line if pair.line <= change else pair.line + offset
+            assert pair.target == f"t{wanted}"
+            assert pair.target_line == wanted

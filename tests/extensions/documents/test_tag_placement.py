@@ -1,0 +1,169 @@
+"""Markup moves with its words: nothing is lost or doubled, nothing crosses, and ranges cover the right words."""
+
+import random
+from collections.abc import Iterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.extensions.documents.inline_text import InlineText
+from transformer_cli.extensions.documents.segments import Markup, Piece, Role, Segment, plain_text
+from transformer_cli.extensions.documents.tag_placement import place_markup
+from transformer_cli.extensions.documents.text_translator import LinkedWords, links_by_position
+
+
+def shown(pieces: list[Piece]) -> str:
+    return "".join(piece if isinstance(piece, str) else piece.raw for piece in pieces)
+
+
+def segment_of(tagged: str) -> Segment:
+    """A segment in which <a> </a> is a range, <1/> a point and {x} a word."""
+    pieces: list[Piece] = []
+    text = ""
+    for part in tagged.replace("<", "\0<").replace(">", ">\0").split("\0"):
+        if part.startswith("</"):
+            pieces.append(Markup(Role.CLOSE, ord(part[2]), part))
+        elif part.endswith("/>"):
+            pieces.append(Markup(Role.POINT, 1000 + len(pieces), part))
+        elif part.startswith("<"):
+            pieces.append(Markup(Role.OPEN, ord(part[1]), part))
+        elif part:
+            pieces.append(part)
+            text += part
+    return Segment(tuple(pieces), "here")
+
+
+def placed(tagged: str, target: str, pairs: str) -> str:
+    """The target with markup, by links in the Pharaoh format."""
+    inline = InlineText.of(segment_of(tagged))
+    words = [_extents(inline.text), _extents(target)]
+    links = [
+        LinkedWords(words[0][int(source)], words[1][int(number)])
+        for source, number in (pair.split("-") for pair in pairs.split())
+    ]
+    return shown([*inline.before, *place_markup(inline, target, links).pieces, *inline.after])
+
+
+def _extents(text: str) -> list[tuple[int, int]]:
+    ends = [0]
+    extents = []
+    for word in text.split(" "):
+        extents.append((ends[-1], ends[-1] + len(word)))
+        ends.append(ends[-1] + len(word) + 1)
+    return extents
+
+
+def test_a_range_moves_with_its_words() -> None:
+    assert (
+        placed("the <b>red</b> car", "la macchina rossa", "0-0 1-2 2-1")
+        == "la macchina <b>rossa</b>"
+    )
+
+
+def test_a_range_that_is_torn_apart_covers_the_larger_part() -> None:
+    found = placed("I <b>do not know</b> that", "io ciò x non so", "0-0 4-1 1-2 2-3 3-4")
+    assert found == "io ciò <b>x non so</b>"
+    assert placed("<b>a b c</b> d", "a d b c", "0-0 3-1 1-2 2-3") == "a d <b>b c</b>"
+
+
+def test_ranges_of_which_both_want_a_place_never_cross() -> None:
+    assert placed("<a>p q</a> <b>r s</b>", "p r q s", "0-0 1-2 2-1 3-3") in (
+        "<a>p</a> <b>r</b> q s", "<a>p</a> <b>r q s</b>", "<a>p r q</a> <b>s</b>", "<a>p</a> r q <b>s</b>",
+    )  # fmt: skip
+
+
+def test_punctuation_stays_on_its_side_of_a_tag() -> None:
+    assert placed("see <b>here</b>, now", "vedi qui, ora", "0-0 1-1 2-2") == "vedi <b>qui</b>, ora"
+    assert placed("see <b>here,</b> now", "vedi qui, ora", "0-0 1-1 2-2") == "vedi <b>qui,</b> ora"
+
+
+def test_a_point_follows_the_word_that_it_touches() -> None:
+    assert (
+        placed("the car<1/> stops", "si ferma la macchina", "0-2 1-3 2-1 2-0")
+        == "si ferma la macchina<1/>"
+    )
+    assert (
+        placed("the <1/>car stops", "ferma la macchina", "0-1 1-2 2-0") == "ferma la <1/>macchina"
+    )
+
+
+def test_a_range_without_linked_words_is_kept_empty_and_counted() -> None:
+    inline = InlineText.of(segment_of("one <b>two</b> three"))
+    result = place_markup(
+        inline, "uno tre", [LinkedWords((0, 3), (0, 3)), LinkedWords((8, 13), (4, 7))]
+    )
+    assert result.num_empty == 1
+    assert shown(result.pieces) == "uno <b></b>tre"
+
+
+def test_markup_around_everything_never_moves() -> None:
+    assert (
+        placed("<a><b>one two</b></a><1/> ", "due uno", "0-1 1-0") == "<a><b>due uno</b></a><1/> "
+    )
+
+
+def tree(generator: random.Random, depth: int, names: Iterator[str]) -> tuple[str, str]:
+    """A tagged text, and the same with the parts of each range in another order: no range is torn apart."""
+    parts = []
+    for _ in range(generator.randint(1, 3)):
+        if depth and generator.random() < 0.6:
+            name = next(names)
+            parts.append(
+                tuple(f"<{name}>{each}</{name}>" for each in tree(generator, depth - 1, names))
+            )
+        else:
+            word = f"w{generator.randrange(10**9)}"
+            parts.append((word, word))
+    order = generator.sample(parts, len(parts))
+    return " ".join(part[0] for part in parts), " ".join(part[1] for part in order)
+
+
+@given(st.integers(0, 10**6))
+def test_words_that_stay_together_get_exactly_their_tags(seed: int) -> None:
+    generator = random.Random(seed)
+    names = map(chr, range(0x61, 0x250))
+    source, wanted = tree(generator, 3, names)
+    inline = InlineText.of(segment_of(f"first {source} last"))
+    target = plain_text(segment_of(f"last {wanted} first").pieces)
+    places = {target[start:end]: (start, end) for start, end in _extents(target)}
+    links = [
+        LinkedWords(place, places[inline.text[slice(*place)]]) for place in _extents(inline.text)
+    ]
+    assert shown(place_markup(inline, target, links).pieces) == f"last {wanted} first"
+
+
+@given(st.integers(0, 10**6), st.integers(0, 12), st.integers(0, 20))
+def test_with_any_links_all_markup_comes_back_once_and_nested(
+    seed: int, num_words: int, num_links: int
+) -> None:
+    generator = random.Random(seed)
+    names = map(chr, range(0x61, 0x250))
+    source = f"first, {tree(generator, 3, names)[0]}<1/> x<1/>y <1/> last."
+    segment = segment_of(source)
+    inline = InlineText.of(segment)
+    target = " ".join(f"t{number}" for number in range(num_words))
+    words = _extents(target) if target else []
+    sources = _extents(inline.text)
+    links = [
+        LinkedWords(generator.choice(sources), generator.choice(words))
+        for _ in range(num_links)
+        if words
+    ]
+    pieces = place_markup(inline, target, links).pieces
+    markup = [piece for piece in pieces if isinstance(piece, Markup)]
+    given_markup = [piece for piece in segment.pieces if isinstance(piece, Markup)]
+    assert sorted(map(str, markup)) == sorted(map(str, given_markup))
+    assert plain_text(pieces).split() == target.split()
+    opened: list[int] = []
+    for piece in markup:
+        if piece.role is Role.OPEN:
+            opened.append(piece.number)
+        elif piece.role is Role.CLOSE:
+            assert opened.pop() == piece.number
+
+
+def test_links_by_position_cover_every_word() -> None:
+    links = links_by_position("a b", "x y z w")
+    assert [link.target for link in links] == [(0, 1), (2, 3), (4, 5), (6, 7)]
+    assert [link.source for link in links] == [(0, 1), (0, 1), (2, 3), (2, 3)]
+    assert links_by_position("", "x") == ()

@@ -1,0 +1,107 @@
+"""The diagram of the architecture: its texts are those of the model that the config builds."""
+
+import pytest
+import torch
+
+from transformer_cli.config import load_config, shipped_configs
+from transformer_cli.extensions.lessons.drawing.pictures import draw_picture
+from transformer_cli.model import Transformer
+
+MODULES = ("attention", "attention_norm", "feed_forward", "feed_forward_norm", "_embedding")
+
+
+def texts_of(*overrides: str, config: str | None = None) -> list[str]:
+    axes = draw_picture("architecture", config=config, overrides=overrides).get_axes()[0]
+    return [text.get_text() for text in axes.texts]
+
+
+def heights_of(*overrides: str) -> dict[str, float]:
+    """The height on the page of each text; of those that occur twice, that in the decoder."""
+    axes = draw_picture("architecture", overrides=overrides).get_axes()[0]
+    return {text.get_text(): text.get_position()[1] for text in axes.texts}
+
+
+@pytest.mark.parametrize("name", shipped_configs())
+def test_every_shipped_config_is_drawn_with_the_names_and_numbers_of_its_model(name: str) -> None:
+    texts, config = texts_of(config=name), load_config(name)
+    with torch.device("meta"):
+        model = Transformer(config.model, 8, 8)
+    named = {path.rpartition(".")[2] for path, _ in model.named_modules()}
+    drawn = {text for text in texts if text.endswith(MODULES) and "_" in text}
+    assert drawn - {"source_embedding", "target_embedding"} <= named
+    assert {"self_attention", "cross_attention", "feed_forward", "output"} <= {*texts}
+    assert f"{config.model.encoder_layers} × EncoderLayer" in texts  # noqa: RUF001
+    assert f"{config.model.decoder_layers} × DecoderLayer" in texts  # noqa: RUF001
+    assert any(text.startswith("MultiHeadAttention, causal_mask") for text in texts)
+    sizes = f"{config.model.d_model} → {config.model.d_ff} → {config.model.d_model}"
+    assert texts.count(f"{sizes}, {config.model.activation}") == 2
+    assert ("encoder.norm" in texts) == config.model.has_final_norm
+
+
+def test_the_norm_stands_below_or_above_its_sub_layer_as_in_the_wiring() -> None:
+    pre = heights_of("model.norm_placement=pre")
+    post = heights_of("model.norm_placement=post")
+    assert pre["feed_forward_norm"] < pre["feed_forward"]
+    assert post["feed_forward_norm"] > post["feed_forward"]
+
+
+@pytest.mark.parametrize(
+    ("tied", "num_tables", "num_links"), [("none", 0, 0), ("target-output", 1, 1), ("all", 2, 2)]
+)
+def test_tied_tables_are_joined(tied: str, num_tables: int, num_links: int) -> None:
+    figure = draw_picture("architecture", overrides=[f"model.tie_embeddings={tied}"])
+    axes = figure.get_axes()[0]
+    texts = [text.get_text() for text in axes.texts]
+    assert sum(text.startswith("the table of output") for text in texts) == num_tables
+    dashed = [line for line in axes.get_lines() if line.is_dashed()]
+    assert len(dashed) == num_links
+
+
+def test_a_shared_vocabulary_is_one_box_and_two_vocabularies_are_two() -> None:
+    assert "one tokenizer for both: bpe, 37,000 tokens" in texts_of()
+    apart = texts_of("tokenizer.shared=false", "model.tie_embeddings=none")
+    assert [text for text in apart if "bpe" in text] == [
+        "source: bpe, 37,000 tokens",
+        "target: bpe, 37,000 tokens",
+    ]
+
+
+def test_kinds_of_positions_are_shown() -> None:
+    assert texts_of().count("adds SinusoidalPositions") == 2
+    assert texts_of("model.positions=learned").count("adds LearnedPositions") == 2
+    rotary = texts_of("model.positions=rotary")
+    assert rotary.count("rotary positions") == 2
+    assert "source_positions" not in rotary
+
+
+def test_shared_keys_and_normed_queries_are_shown() -> None:
+    texts = texts_of("model.num_kv_heads=2", "model.qk_norm=true", "model.ff_dropout=0.2")
+    assert texts.count("8 heads of 64; 2 heads of keys") == 3
+    assert texts.count("query_norm, key_norm") == 3
+    assert "ff_dropout: 0.2" in texts
+
+
+def test_the_number_of_parameters_is_that_of_the_model() -> None:
+    config = load_config("wmt14-en-de-base.yaml")
+    with torch.device("meta"):
+        model = Transformer(config.model, 37_000, 37_000)
+    count = sum(parameter.numel() for parameter in model.parameters())
+    assert f"{count:,} parameters" in texts_of()
+
+
+def test_each_attention_has_arrows_for_queries_keys_and_values() -> None:
+    texts = draw_picture("architecture").get_axes()[0].texts
+    letters = [
+        (one.get_text(), one.get_position()) for one in texts if one.get_text() in ("Q", "K", "V")
+    ]
+    assert sorted(letter for letter, _ in letters) == ["K"] * 3 + ["Q"] * 3 + ["V"] * 3
+    cross = next(one for one in texts if one.get_text() == "cross_attention").get_position()
+    # Keys and values of cross-attention come from the encoder, which stands on the left; its queries come from below.
+    beside = {
+        letter for letter, (x, y) in letters if abs(y - cross[1]) < 0.5 and x < cross[0] - 1.2
+    }
+    assert beside == {"K", "V"}
+
+
+def test_sentences_go_into_the_tokenizer() -> None:
+    assert {"source sentences", "target sentences, in training"} <= {*texts_of()}

@@ -1,0 +1,168 @@
+"""Device, precision, seeds and threads."""
+
+import getpass
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_cli.config import RuntimeConfig
+from transformer_cli.process import device as runtime
+from transformer_cli.process.device import (
+    Machine,
+    derive_seed,
+    environment,
+    prepare_machine,
+    seed_everything,
+)
+from transformer_cli.process.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def _threads_stay_as_they_are() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+parts = st.lists(
+    st.integers(0, 2**31) | st.sampled_from(["step", "weights"]), min_size=1, max_size=3
+)
+
+
+@given(parts, parts)
+def test_a_seed_is_a_function_of_its_parts(one: list[int | str], other: list[int | str]) -> None:
+    assert (derive_seed(*one) == derive_seed(*other)) == (one == other)
+    assert 0 <= derive_seed(*one) < 2**63
+
+
+def test_seeds_are_the_same_on_every_machine_and_for_ever() -> None:
+    """A resumed run depends on it."""
+    assert derive_seed(1, "step", 1) == 68_171_336_078_889_987
+
+
+def test_dropout_depends_on_the_seeded_parts_alone() -> None:
+    def mask(*seed: int | str) -> torch.Tensor:
+        seed_everything(*seed)
+        return torch.nn.functional.dropout(torch.ones(64), 0.5)
+
+    first = mask(1, "step", 5)
+    torch.rand(100)
+    assert torch.equal(mask(1, "step", 5), first)
+    assert not torch.equal(mask(1, "step", 6), first)
+    assert not torch.equal(mask(2, "step", 5), first)
+
+
+def test_the_config_sets_device_precision_and_threads() -> None:
+    machine = prepare_machine(RuntimeConfig(device="cpu", precision="bfloat16", threads=1))
+    assert (machine.device, machine.precision) == (torch.device("cpu"), torch.bfloat16)
+    assert torch.get_num_threads() == 1
+    assert machine.describe() == "CPU, 1 thread, bfloat16"
+    with machine.autocast():
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
+
+
+def test_full_precision_is_not_touched() -> None:
+    with Machine(torch.device("cpu"), torch.float32).autocast():
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("has_cuda", "has_mps", "expected"),
+    [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")],
+)
+def test_auto_takes_the_best_device_that_there_is(
+    monkeypatch: pytest.MonkeyPatch, has_cuda: bool, has_mps: bool, expected: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_cuda)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: has_mps)
+    machine = prepare_machine(RuntimeConfig(device="auto", precision="float32"))
+    assert machine.device.type == expected
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_a_device_that_is_not_here_is_refused(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(ConfigError, match=f"runtime.device: {device}, but PyTorch") as refused:
+        prepare_machine(RuntimeConfig(device=device))  # type: ignore[arg-type]
+    assert "runtime.device=auto" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("has_amx", "has_avx512", "vendor", "expected"),
+    [
+        (True, True, "GenuineIntel", torch.bfloat16),
+        (False, True, "AuthenticAMD", torch.bfloat16),
+        (False, True, "GenuineIntel", torch.float32),
+        (False, True, None, torch.float32),
+        (False, False, "AuthenticAMD", torch.float32),
+    ],
+)
+def test_auto_takes_bfloat16_where_the_processor_is_fast_at_it(
+    has_amx: bool,
+    has_avx512: bool,
+    vendor: str | None,
+    expected: torch.dtype,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_amx, raising=False)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_avx512, raising=False)
+    monkeypatch.setattr(runtime, "_CPU_INFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(runtime.platform, "processor", lambda: "")
+    if vendor is not None:
+        (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nvendor_id\t: {vendor}\n")
+    assert prepare_machine(RuntimeConfig(device="cpu")).precision == expected
+
+
+def test_the_environment_names_versions_and_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "canary")
+    described = environment("avx2")
+    assert described["packages"]["torch"] == torch.__version__
+    text = json.dumps(described)
+    for private in ("canary", os.getcwd(), os.path.expanduser("~")):
+        assert private not in text
+    assert getpass.getuser() not in described.values()
+    assert environment(None) == described | {"kernels": None}
+
+
+@pytest.mark.parametrize(
+    ("capability", "has_bfloat16", "expected"),
+    [((9, 0), True, torch.bfloat16), ((8, 0), True, torch.bfloat16), ((7, 5), False, torch.float16),
+     ((7, 0), False, torch.float16), ((6, 1), False, torch.float32)],
+)  # fmt: skip
+def test_auto_takes_the_low_precision_that_a_card_is_fast_at(
+    monkeypatch: pytest.MonkeyPatch,
+    capability: tuple[int, int],
+    has_bfloat16: bool,
+    expected: torch.dtype,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda *, including_emulation: has_bfloat16
+    )
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    assert prepare_machine(RuntimeConfig(device="cuda")).precision == expected
+
+
+def test_float16_is_chosen_by_the_config_on_any_device() -> None:
+    machine = prepare_machine(RuntimeConfig(device="cpu", precision="float16"))
+    with machine.autocast():
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float16
+
+
+def test_int8_is_float32_with_quantised_layers_and_for_cpus_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = prepare_machine(RuntimeConfig(device="cpu", precision="int8", threads=1))
+    assert (machine.precision, machine.is_quantised) == (torch.float32, True)
+    assert machine.describe() == "CPU, 1 thread, int8"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with pytest.raises(ConfigError, match=r"int8 is for CPUs, but runtime\.device is cuda"):
+        prepare_machine(RuntimeConfig(device="cuda", precision="int8"))

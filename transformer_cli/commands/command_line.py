@@ -1,0 +1,240 @@
+"""Command lines that would be misread: an option given twice or unknown, a missing name, a sentence with a dash."""
+
+import itertools
+import os
+import re
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+from transformer_cli.process.errors import UsageError
+
+# Arguments that look like sentences: a dash before a digit or a sign, or a dash before several words. An option
+# with its value, such as --set="a b", does not match.
+_SENTENCE = re.compile(r"-[^A-Za-z-].*|-(?!-[A-Za-z-]+=)\S*\s.*", re.DOTALL)
+
+
+_RESUMING = {
+    "resume",
+    "continue",
+    "restore",
+    "resume-from-checkpoint",
+    "load",
+    "checkpoint",
+    "from-checkpoint",
+}
+# Options of other programs, and those of tfm that mean the same.
+_OPTIONS_ELSEWHERE = {
+    "model": ("--run",), "checkpoint": ("--run",), "path": ("--run",), "src": ("--source",), "ref": ("--reference",),
+    "references": ("--reference",), "tgt": ("--target", "--output"), "hyp": ("--against",), "in": ("--input",),
+    "file": ("--input",), "i": ("--input",), "o": ("--output",), "out": ("--output",), "output-file": ("--output",),
+    "input-file": ("--input",), "nbest": ("--n-best",), "n-best-list": ("--n-best",), "num-hypotheses": ("--n-best",),
+    "beam": ("--beam-size",), "beams": ("--beam-size",), "num-beams": ("--beam-size",), "beam-width": ("--beam-size",),
+    "source-lang": ("--from", "--source-language"), "src-lang": ("--from", "--source-language"),
+    "target-lang": ("--to", "--target-language"), "tgt-lang": ("--to", "--target-language"),
+    "lang": ("--to",), "metric": ("--scores",), "metrics": ("--scores",), "cfg": ("--config",), "yaml": ("--config",),
+    "overwrite": ("--force", "--from-scratch"), "dry": ("--dry-run",), "verbose": ("--debug",), "v": ("--debug",),
+}  # fmt: skip
+_FILES = (
+    "--input",
+    "--output",
+    "--source",
+    "--reference",
+    "--target",
+    "--prefixes",
+    "--dictionary",
+    "--config",
+)
+
+
+class CarefulCommand(TyperCommand):
+    """A command that refuses what the parser would pass over, and that names the option that was left out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line.
+
+        Raises:
+            UsageError: an option is given twice, is unknown or has a wrong value, the name of a file is empty, or an
+                option was left out.
+        """
+        return _parsed(self, ctx, args, super().parse_args)
+
+
+class CarefulGroup(TyperGroup):
+    """As `CarefulCommand`, for a command that has subcommands and also works without one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line up to the subcommand.
+
+        Raises:
+            UsageError: as of `CarefulCommand`.
+        """
+        return _parsed(self, ctx, args, super().parse_args)
+
+
+def _parsed(
+    command: Any, ctx: Any, args: list[str], parse: Callable[[Any, list[str]], list[str]]
+) -> list[str]:
+    _check_arguments(command, ctx, args)
+    given = list(args)
+    try:
+        return parse(ctx, args)
+    except Exception as error:
+        option, problem = getattr(error, "param", None), getattr(error, "message", "")
+        if option is None or not problem:  # no wrong value: an option is missing
+            raise
+        raise _wrong_value(command, ctx, given, option, problem) from error
+
+
+def _wrong_value(command: Any, ctx: Any, args: list[str], option: Any, problem: str) -> UsageError:
+    values, *_ = command.make_parser(ctx).parse_args(args)
+    name = max(option.opts, key=len)
+    problem = problem.removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
+    found = values.get(option.name)
+    # A word that is not one of several is in the problem already.
+    shown = "" if repr(found) in problem or not isinstance(found, str) else f", found {found!r}"
+    return UsageError(
+        f"{name}: {problem}{shown}",
+        hint=f"{ctx.command_path} --help explains the options",
+    )
+
+
+def _check_arguments(command: Any, ctx: Any, args: list[str]) -> None:
+    if ctx.resilient_parsing or set(args) & {"-h", "--help"}:
+        return
+    try:
+        values, others, order = command.make_parser(ctx).parse_args(list(args))
+    except Exception as error:
+        if hasattr(error, "possibilities"):  # only an unknown option has them
+            raise _unknown_option(command, ctx, args, error) from error
+        raise
+    _check_overrides(values)
+    for option in command.get_params(ctx):
+        if option.param_type_name == "option" and not option.is_flag:
+            _check_option(option, values.get(option.name), order.count(option))
+    if not (others and others[0] in getattr(command, "commands", {})):
+        _check_others(command, values, others)
+
+
+def _unknown_option(command: Any, ctx: Any, args: list[str], error: Any) -> UsageError:
+    """The error for an option that the command does not have, and what its name means in other programs."""
+    from transformer_cli.config.refusal import setting_called
+
+    option = str(error.option_name)
+    name = option.lstrip("-").lower()
+    known = {spelled for one in command.get_params(ctx) for spelled in one.opts}
+    meant = [one for one in _OPTIONS_ELSEWHERE.get(name, ()) if one in known]
+    setting = setting_called(name)
+    if ctx.info_name == "train" and name.replace("_", "-") in _RESUMING:
+        hint = f"the same command continues the run where it stopped: leave out {option}"
+    elif meant:
+        hint = f"did you mean {' or '.join(meant)}?"
+    elif setting is not None and "--set" in known and _takes(ctx.info_name, setting):
+        given = _value_behind(args, option)
+        setting = setting if given is None else f"{setting.partition('=')[0]}={given}"
+        hint = f"settings are given as --set {setting if '=' in setting else f'{setting}=VALUE'}"
+    elif setting is not None:
+        name = setting.partition("=")[0]
+        hint = f"{name} is a setting of a run, such as tfm train --config en-it.yaml --set {name}=VALUE"
+    elif error.possibilities:
+        hint = f"did you mean {' or '.join(error.possibilities)}?"
+    else:
+        hint = f"{ctx.command_path} --help lists the options"
+    return UsageError(f"{option}: there is no such option", hint=hint)
+
+
+def _takes(command: str, setting: str) -> bool:
+    """Whether a command takes this setting by its option --set."""
+    from transformer_cli.config.overridable import OVERRIDABLE, commands_that_take
+
+    if command == "clean":  # its --set is for its own rules
+        return False
+    of_trained = {one.split()[0] for commands in OVERRIDABLE.values() for one in commands}
+    is_any = command not in of_trained or command == "benchmark"
+    return is_any or command in commands_that_take(setting.partition("=")[0])
+
+
+def _value_behind(args: list[str], option: str) -> str | None:
+    """The value that was given to an unknown option."""
+    for argument, following in itertools.pairwise([*args, "-"]):
+        if argument == option:
+            return None if following.startswith("-") else following
+        if argument.startswith(f"{option}="):
+            return argument.partition("=")[2]
+    return None
+
+
+def _check_overrides(values: dict[str, Any]) -> None:
+    """Refuse a setting that is given twice: one of the values would win silently."""
+    seen: dict[str, str] = {}
+    if values.get("beam_size") is not None:
+        seen["decoding.beam_size"] = f"--beam-size {values['beam_size']}"
+    for override in values.get("overrides") or ():
+        setting = override.partition("=")[0].strip()
+        if setting in seen:
+            raise UsageError(
+                f"{setting}: given twice, as {seen[setting]} and as --set {override}",
+                hint="leave one of them on the command line",
+            )
+        seen[setting] = f"--set {override}"
+
+
+def _check_others(command: Any, values: dict[str, Any], others: list[str]) -> None:
+    """Say which option stands before an argument, if the command takes options only."""
+    options = {option.name for option in command.params}
+    if not others or any(option.param_type_name == "argument" for option in command.params):
+        return
+    is_config = PurePath(others[0]).suffix in (".yaml", ".yml") or "run" not in options
+    name = "config" if is_config else "run"
+    if name in options and name not in values:
+        raise UsageError(
+            f"{others[0]}: an argument, where an option is expected",
+            hint=f"did you mean --{name} {others[0]}?",
+        )
+
+
+def _check_option(option: Any, value: Any, count: int) -> None:
+    if count > 1 and not option.multiple:
+        raise UsageError(
+            f"{option.opts[0]}: given {count} times, but it takes one value",
+            hint=f"leave one {option.opts[0]} on the command line",
+        )
+    if value == "" and option.opts[0] in _FILES:
+        raise UsageError(f"{option.opts[0]}: the name of the file is empty", hint="give a file")
+    if option.metavar == "FILE" and isinstance(value, str) and value.endswith(("/", os.sep)):
+        raise UsageError(
+            f"{option.opts[0]} {value}: a name that ends in {value[-1]} is a folder, and a file is expected",
+            hint=f"give a file in it: {option.opts[0]} {value}NAME",
+        )
+
+
+class SentenceCommand(CarefulCommand):
+    """A command that says how to give a sentence that begins with a dash."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line.
+
+        Raises:
+            UsageError: the command line is wrong, and an argument looks like a sentence.
+        """
+        given = list(itertools.takewhile(lambda argument: argument != "--", args))
+        sentences = [argument for argument in given if _SENTENCE.fullmatch(argument)]
+        for argument, before in zip(given, ["", *given], strict=False):
+            # The parser would read `-hello you` as -h and other options, and show the help.
+            if argument in sentences and argument.startswith("-h") and not before.startswith("-"):
+                raise _refusal(argument, ctx)
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if sentences and getattr(error, "exit_code", None) == UsageError.exit_code:
+                raise _refusal(sentences[0], ctx) from error
+            raise
+
+
+def _refusal(sentence: str, ctx: Any) -> UsageError:
+    return UsageError(
+        f"{sentence}: begins with a dash, so it is read as an option",
+        hint=f"write -- before such sentences, behind all options: {ctx.command_path} -- '{sentence}'",
+    )

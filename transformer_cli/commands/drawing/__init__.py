@@ -1,1 +1,0 @@
-"""`tfm draw`, and what it writes."""

@@ -1,1 +1,0 @@
-"""`tfm plot`: the curves of runs."""

@@ -1,1 +1,0 @@
-"""The command for learners: the exercises."""

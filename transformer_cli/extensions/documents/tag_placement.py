@@ -1,0 +1,265 @@
+"""Places the markup of a text in its translation: each range covers the translations of its words.
+
+Alignment links the words. No markup is lost or doubled, and no range crosses another.
+
+Source of the idea: the HTML translation of the project Bergamot, which copies tags over the links of words and keeps
+a tag without content beside a word.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from transformer_cli.extensions.documents.inline_text import (
+    DIVISION,
+    InlineText,
+    MarkedPoint,
+    MarkedRange,
+)
+from transformer_cli.extensions.documents.segments import Piece, merged
+from transformer_cli.extensions.documents.text_translator import Extent, LinkedWords
+
+
+@dataclass(slots=True)
+class _Node:
+    """A range with what stands directly in it; the whole text is the outermost."""
+
+    source: Extent
+    marked: MarkedRange | None = None
+    children: list["_Node"] = field(default_factory=list)
+    points: list[MarkedPoint] = field(default_factory=list)
+    own: frozenset[int] = frozenset()
+    """The indices of the target words that are linked to its source words."""
+    target: Extent = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedMarkup:
+    """A translation with its markup."""
+
+    pieces: list[Piece]
+    num_empty: int
+    """How many ranges have words in the source and none in the translation."""
+
+
+def place_markup(source: InlineText, target: str, links: Sequence[LinkedWords]) -> PlacedMarkup:
+    """The translation of a text with the markup of the text.
+
+    Args:
+        source: the text and its markup.
+        target: its translation, with the same labels in place of each WORD.
+        links: of words of both texts, with their places.
+    """
+    return _Placement(source, target, links).placed()
+
+
+class _Placement:
+    def __init__(self, source: InlineText, target: str, links: Sequence[LinkedWords]) -> None:
+        self._source = source
+        self._target = target
+        self._links = sorted(set(links), key=lambda link: link.source)
+        self._words = sorted({link.target for link in self._links})
+        self._number_of = {word: number for number, word in enumerate(self._words)}
+        self._labels = [
+            match.span()
+            for label in source.words
+            for match in re.finditer(re.escape(label), target)
+        ]
+        self._cores = [self._core(word) for word in self._words]
+        self._num_empty = 0
+
+    def placed(self) -> PlacedMarkup:
+        root = self._tree()
+        root.target = (0, len(self._target))
+        self._place_children(root)
+        return PlacedMarkup(self._pieces(root), self._num_empty)
+
+    def _tree(self) -> _Node:
+        root = _Node((0, len(self._source.text)))
+        nodes: dict[int, _Node] = {}
+        for marked in self._source.ranges:
+            node = _Node((marked.start, marked.end), marked)
+            node.own = frozenset(
+                self._number_of[link.target]
+                for link in self._links
+                if _is_word_of(link.source, node.source, self._source.text)
+            )
+            nodes[marked.opening.number] = node
+            (nodes[marked.parents[-1]] if marked.parents else root).children.append(node)
+        for point in self._source.points:
+            (nodes[point.parents[-1]] if point.parents else root).points.append(point)
+        return root
+
+    def _place_children(self, parent: _Node) -> None:
+        """Give each child a range of the parent's range; ranges of siblings do not overlap."""
+        free = [parent.target]
+        for child in sorted(parent.children, key=lambda child: -len(child.own)):
+            child.target = self._range_of(child, free)
+            free = [part for each in free for part in _without(each, child.target)]
+        for child in parent.children:
+            self._place_children(child)
+
+    def _range_of(self, node: _Node, free: Sequence[Extent]) -> Extent:
+        """The range of the translation that holds as many words of a node and as few others as possible."""
+        runs = [(run, part) for part in free if (run := self._best_run(node.own, part)) is not None]
+        if runs:
+            (first, last), part = max(runs, key=lambda found: self._score(node.own, *found[0]))
+            exact = self._inside_one_word(node, first) if first == last else None
+            start, end = exact or self._without_outer_marks(node, first, last)
+            return max(start, part[0]), min(end, part[1])
+        if any(map(str.isalnum, self._source.text[slice(*node.source)])):
+            self._num_empty += 1
+        place = self._place_beside(node.source[0])
+        start, end = min(free, key=lambda part: max(part[0] - place, place - part[1], 0))
+        place = min(max(place, start), end)
+        return place, place
+
+    def _score(self, own: frozenset[int], first: int, last: int) -> int:
+        num_own = sum(number in own for number in range(first, last + 1))
+        return 2 * num_own - (last - first + 1)
+
+    def _best_run(self, own: frozenset[int], part: Extent) -> tuple[int, int] | None:
+        """The words in a part with the largest number of own words minus others; None if there is no own word."""
+        first = bisect_left(self._cores, (part[0], part[0]))
+        best: tuple[int, int, int] | None = None
+        start, total = first, 0
+        for number in range(first, len(self._words)):
+            if self._cores[number][1] > part[1]:
+                break
+            if total <= 0:
+                start, total = number, 0
+            total += 1 if number in own else -1
+            if number in own and (best is None or total > best[0]):
+                best = (total, start, number)
+        return None if best is None else best[1:]
+
+    def _inside_one_word(self, node: _Node, number: int) -> Extent | None:
+        """The range of a node that is a part of a word, if the translation has the same word."""
+        start, end = self._words[number]
+        for link in self._links:
+            (first, last), (inner_first, inner_last) = link.source, node.source
+            if link.target == (start, end) and first <= inner_first and inner_last <= last:
+                if self._source.text[first:last] == self._target[start:end]:
+                    return start + inner_first - first, start + inner_last - first
+                return None
+        return None
+
+    def _without_outer_marks(self, node: _Node, first: int, last: int) -> Extent:
+        """The range of some words, without the punctuation at its ends that is outside the node in the source."""
+        start, end = self._words[first][0], self._words[last][1]
+        inner = self._source.text[slice(*node.source)].strip()
+        if inner and not any(map(str.isalnum, inner)):
+            return start, end
+        while start < end and inner[:1].isalnum() and self._is_mark(start):
+            start += 1
+        while start < end and inner[-1:].isalnum() and self._is_mark(end - 1):
+            end -= 1
+        return (start, end) if start < end else (self._words[first][0], self._words[last][1])
+
+    def _core(self, word: Extent) -> Extent:
+        """A word without the punctuation at its ends, which may stand outside of a range that holds the word."""
+        start, end = word
+        while start < end and self._is_mark(start):
+            start += 1
+        while start < end and self._is_mark(end - 1):
+            end -= 1
+        return (start, end) if start < end else word
+
+    def _is_mark(self, place: int) -> bool:
+        """Whether punctuation stands at a place of the translation, and not a character of a label."""
+        is_inside = any(start <= place < end for start, end in self._labels)
+        return not is_inside and not self._target[place].isalnum()
+
+    def _place_beside(self, place: int) -> int:
+        """The place of the translation that belongs to a place of the source: beside the nearest linked word."""
+        if self._source.text[max(0, place - 1) : place + 1].count(DIVISION):
+            return self._place_at_division(place)
+        before = [link for link in self._links if link.source[1] <= place]
+        after = [link for link in self._links if link.source[0] >= place]
+        inside = [link for link in self._links if link.source[0] < place < link.source[1]]
+        if inside:
+            return self._place_in_word(inside[0], place)
+        touches_before = bool(before) and before[-1].source[1] == place
+        touches_after = bool(after) and after[0].source[0] == place
+        if after and (touches_after or not before) and not touches_before:
+            return after[0].target[0]
+        if touches_before:
+            return self._behind(before[-1])
+        if before and after:
+            return after[0].target[0]
+        return before[-1].target[1] if before else len(self._target)
+
+    def _place_at_division(self, place: int) -> int:
+        """The place beside the same division; the translation has as many as the source."""
+        number = self._source.text.count(DIVISION, 0, place)
+        is_behind = self._source.text[place - 1 : place] == DIVISION
+        found = [match.start() for match in re.finditer(DIVISION, self._target)]
+        at = number - 1 if is_behind else number
+        return found[at] + is_behind if at < len(found) else len(self._target)
+
+    def _place_in_word(self, link: LinkedWords, place: int) -> int:
+        """The place in the translation of a word: the same in an equal word, else beside its letters or behind it."""
+        (first, last), (start, end) = link
+        if self._source.text[first:last] == self._target[start:end]:
+            return start + place - first
+        if not any(map(str.isalnum, self._source.text[first:place])):
+            while start < end and self._is_mark(start):
+                start += 1
+            return start
+        if not any(map(str.isalnum, self._source.text[place:last])):
+            while start < end and self._is_mark(end - 1):
+                end -= 1
+        return end
+
+    def _behind(self, link: LinkedWords) -> int:
+        """The end of the last word that translates the same word as this one."""
+        return max(other.target[1] for other in self._links if other.source == link.source)
+
+    def _pieces(self, node: _Node) -> list[Piece]:
+        """The text of a node's range, with all markup in it."""
+        start, end = node.target
+        inner: list[tuple[int, int, int, list[Piece]]] = []
+        for number, child in enumerate(node.children):
+            first, last = child.target
+            assert child.marked is not None
+            pieces = [child.marked.opening, *self._pieces(child), child.marked.closing]
+            inner.append((first, last, number, pieces))
+        taken = [child.target for child in node.children]
+        for number, point in enumerate(node.points):
+            place = min(max(self._place_beside(point.place), start), end)
+            place = next((last for first, last in taken if first < place < last), place)
+            inner.append((place, place, number, self._with_space(point, place)))
+        result: list[Piece] = []
+        for first, last, _, pieces in sorted(inner, key=lambda each: each[:3]):
+            result += self._source.with_words(self._target[start:first])
+            result += pieces
+            start = last
+        return merged([*result, *self._source.with_words(self._target[start:end])])
+
+    def _with_space(self, point: MarkedPoint, place: int) -> list[Piece]:
+        """A point with white space on the side where the translation has none, if it had some on both sides."""
+        if not point.is_apart:
+            return [point.markup]
+        is_behind_space = place == 0 or self._target[place - 1].isspace()
+        return [point.markup, " "] if is_behind_space else [" ", point.markup]
+
+
+def _without(part: Extent, taken: Extent) -> list[Extent]:
+    """What is left of a part when another range is taken out of it; an empty part stays at each side."""
+    if taken[1] < part[0] or taken[0] > part[1]:
+        return [part]
+    return [(part[0], max(part[0], taken[0])), (min(part[1], taken[1]), part[1])]
+
+
+def _is_word_of(word: Extent, outer: Extent, text: str) -> bool:
+    """Whether a word belongs to a range: at least half of its letters are in it, or the range is inside the word."""
+    if word[0] <= outer[0] and outer[1] <= word[1]:
+        return outer[0] < outer[1]
+    inside = text[max(word[0], outer[0]) : min(word[1], outer[1])]
+    return 2 * _weight(inside) >= _weight(text[slice(*word)]) and bool(inside)
+
+
+def _weight(text: str) -> int:
+    """The number of letters and digits of a text, or of its characters if it has none."""
+    return sum(map(str.isalnum, text)) or len(text)

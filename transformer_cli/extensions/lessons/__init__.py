@@ -1,0 +1,1 @@
+"""Lessons: pictures, explanations, ablations and exercises."""

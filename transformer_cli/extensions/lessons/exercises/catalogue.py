@@ -1,0 +1,82 @@
+"""The exercises in their order: their names, their functions, and where the answers are."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from transformer_cli.process.errors import UsageError
+
+FINALE = "finale"
+SOLUTIONS = Path(__file__).parent / "solutions"
+
+
+class Exercise(NamedTuple):
+    """One exercise: a file with functions to write."""
+
+    number: int
+    name: str
+    functions: tuple[str, ...]
+    """The functions of the file, in their order."""
+    paper: str
+    """The section of "Attention Is All You Need"."""
+    answered_by: str
+    """The file of this package that does the same work in training and translating."""
+    first_step: str
+    """A hint for a learner who has not begun, or whose mistake is not a known one."""
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.number:02d}_{self.name}.py"
+
+    @property
+    def solution_file(self) -> Path:
+        return SOLUTIONS / f"{self.name}.py"
+
+
+EXERCISES = (
+    Exercise(1, "causal_mask", ("causal_mask",), "3.2.3", "model/attention.py",
+             "write the mask for T = 3 on paper first; torch.ones, torch.tril, or a comparison of two torch.arange can build it"),
+    Exercise(2, "scaled_attention", ("attention",), "3.2.1", "model/attention.py",
+             "four steps: scores = queries @ keys.transpose(-2, -1), the scale, the mask (masked_fill with -inf), "
+             "the softmax over the last axis; then weights @ values"),
+    Exercise(3, "heads", ("split_heads", "join_heads"), "3.2.2", "model/attention.py",
+             "cut the last axis into two axes (unflatten, or view), then exchange two axes (transpose); join_heads undoes both in the opposite order"),
+    Exercise(4, "sinusoids", ("sinusoids",), "3.5", "model/positions.py",
+             "make the angles first, one column for each pair (T, D/2); then write their sines into the columns 0, 2, 4, ... and their cosines into 1, 3, 5, ..."),
+    Exercise(5, "label_smoothing", ("smoothed_loss",), "5.4", "model/loss.py",
+             "compute log_softmax once; the loss of a token is (1 - epsilon) times the loss of the true token, plus "
+             "epsilon times the mean loss of all V tokens"),
+    Exercise(6, "warmup", ("learning_rate",), "5.3", "training/schedules.py",
+             "the smaller one of two curves is taken; draw both for warmup_steps = 10: which one is smaller before step 10?"),
+    Exercise(7, "greedy_search", ("greedy_search",), "3.1", "decoding/search/greedy.py",
+             "a loop of at most max_length steps; each step asks the model with [bos_id, *ids], and appends one id or ends"),
+    Exercise(8, "beam_search", ("beam_search",), "6.1", "decoding/search/beam.py",
+             "keep two lists of pairs (ids, total): the open and the finished hypotheses; the docstring has the steps"),
+    Exercise(9, "bleu", ("corpus_bleu",), "6.1", "evaluation/metrics.py",
+             "collections.Counter counts n-grams, and the & of two counters takes the smaller count of each"),
+)  # fmt: skip
+
+
+def exercises_named(names: Sequence[str]) -> tuple[Exercise, ...]:
+    """The exercises with these names, or with these numbers or file names; all for no name.
+
+    Raises:
+        UsageError: no exercise has one of the names.
+    """
+    return tuple(exercise_named(name) for name in names) if names else EXERCISES
+
+
+def exercise_named(name: str) -> Exercise:
+    """The exercise with this name, number or file name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    wanted = Path(name).name.removesuffix(".py")
+    for one in EXERCISES:
+        if wanted in (one.name, *one.functions, str(one.number), one.file_name.removesuffix(".py")):
+            return one
+    raise UsageError(
+        f"{name}: no exercise has this name",
+        hint=f"the exercises are {', '.join(one.name for one in EXERCISES)}",
+    )

@@ -1,0 +1,167 @@
+"""The child process that runs a learner's files: the only place of this package that runs code of a user.
+
+It runs in a process of its own, because a learner's code may loop for ever, end the process, or take all memory.
+The checks of `checks/` call the functions; the outcomes go to the parent through a pipe, as JSON.
+"""
+
+import importlib
+import importlib.util
+import linecache
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Iterable
+from contextlib import suppress
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import FrameType, ModuleType
+
+from transformer_cli.extensions.lessons.exercises.catalogue import (
+    EXERCISES,
+    FINALE,
+    Exercise,
+    exercise_named,
+)
+from transformer_cli.extensions.lessons.exercises.outcomes import Outcome, WrongAnswer
+from transformer_cli.extensions.lessons.exercises.printing import LimitedOutput
+
+READY = b"ready"
+SPARE_BYTES = 4 << 30
+_MAX_FRAMES = 4
+_EVERY_CHECK = "transformer_cli.extensions.lessons.exercises.checks.every_check"
+
+
+def check_in_child(
+    connection: Connection, folder: Path, names: list[str], seconds: dict[str, float]
+) -> None:
+    """Check the exercises with these names in their order, and send the outcome of each.
+
+    Args:
+        connection: the end of the pipe to the parent.
+        folder: the learner's folder.
+        names: of exercises, and perhaps that of the finale.
+        seconds: the time limit of each.
+    """
+    # The parent imports this module too, and needs no PyTorch.
+    import torch
+
+    from transformer_cli.process.memory import limit_memory
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    limit_memory(SPARE_BYTES)
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(folder))  # a learner may write modules of their own
+    importlib.import_module(_EVERY_CHECK)  # before the time of the first exercise begins
+    connection.send_bytes(READY)
+    for name in names:
+        printed = LimitedOutput(_file_name(name))
+        sys.stdout = sys.stderr = printed
+        alarm = threading.Timer(seconds[name], _give_up, (connection, folder, name, seconds[name]))
+        alarm.daemon = True
+        alarm.start()
+        outcome = _outcome(folder, name)
+        alarm.cancel()
+        printed.flush()
+        connection.send_bytes(outcome.to_bytes())
+
+
+def load_module(path: Path) -> ModuleType:
+    """Run a learner's file as a module."""
+    spec = importlib.util.spec_from_file_location(f"exercise_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _file_name(name: str) -> str:
+    return FINALE if name == FINALE else exercise_named(name).file_name
+
+
+def _outcome(folder: Path, name: str) -> Outcome:
+    try:
+        if name == FINALE:
+            from transformer_cli.extensions.lessons.exercises.finale import play_finale
+
+            modules = {one.name: load_module(folder / one.file_name) for one in EXERCISES}
+            return Outcome(name, "passes", lines=tuple(play_finale(modules)))
+        _check(folder, exercise_named(name))
+        return Outcome(name, "passes")
+    except WrongAnswer as wrong:
+        return Outcome(name, "fails", wrong.message, wrong.hint or "")
+    except BaseException as error:  # also SystemExit, which a learner's code may raise
+        return _crash(name, folder, error)
+
+
+def _check(folder: Path, exercise: Exercise) -> None:
+    from transformer_cli.extensions.lessons.exercises.checks.every_check import CHECKS
+
+    learner = load_module(folder / exercise.file_name)
+    for function in exercise.functions:
+        if not callable(getattr(learner, function, None)):
+            raise WrongAnswer(
+                f"the function {function} is missing",
+                f"{exercise.file_name} must define it with this name",
+            )
+    CHECKS[exercise.name](learner)
+
+
+def _crash(name: str, folder: Path, error: BaseException) -> Outcome:
+    """The error and the learner's own lines that led to it; lines of this package and of PyTorch are left out."""
+    frames = [(frame, number) for frame, number in traceback.walk_tb(error.__traceback__)]
+    lines = _lines_of(frames, folder)
+    summary = f"{type(error).__name__}: {error}".strip().removesuffix(":")
+    if isinstance(error, SyntaxError):
+        text = (error.text or "").strip()
+        lines = [f"{Path(error.filename or '').name}, line {error.lineno}: {text}"]
+        message = f"the file is not Python: {error.msg}"
+        hint = "mend this line, or the one before it: its brackets, quotes, colon and indentation"
+        return Outcome(name, "fails", message, hint, tuple(lines))
+    if isinstance(error, SystemExit):
+        message, hint = "the code calls sys.exit or exit", "end the function with return"
+        return Outcome(name, "fails", message, hint, tuple(lines))
+    if not lines:
+        return Outcome(name, "fails", f"the function cannot be called or compared: {summary}")
+    return Outcome(name, "fails", f"the code stops with an error: {summary}", lines=tuple(lines))
+
+
+def _lines_of(frames: Iterable[tuple[FrameType, int]], folder: Path) -> list[str]:
+    """For the learner's frames, outermost first: file, line number, function and text."""
+    shown = []
+    for frame, number in frames:
+        code = frame.f_code
+        if Path(code.co_filename).parent == folder:
+            text = linecache.getline(code.co_filename, number).strip()
+            shown.append(f"{Path(code.co_filename).name}, line {number}, in {code.co_name}: {text}")
+    return shown[-_MAX_FRAMES:]
+
+
+def _give_up(connection: Connection, folder: Path, name: str, seconds: float) -> None:
+    """Send where the main thread is, and end this process: there is no other way to stop its code."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    frames = reversed(list(traceback.walk_stack(frame)))
+    lines = _lines_of(frames, folder)
+    connection.send_bytes(too_slow(name, seconds, lines).to_bytes())
+    os._exit(1)
+
+
+def too_slow(name: str, seconds: float, lines: Iterable[str] = ()) -> Outcome:
+    """The outcome of code that takes too long."""
+    message = f"the code was stopped after {seconds:.0f} seconds; is there a loop without an end?"
+    hint = "find the loop, and the condition that should end it; for searches, that is EOS or max_length"
+    return Outcome(name, "fails", message, hint, tuple(lines), has_ended_child=True)
+
+
+def _end_with_the_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        with suppress(OSError):
+            parent.join()
+        os._exit(1)

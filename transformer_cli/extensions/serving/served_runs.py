@@ -1,0 +1,192 @@
+"""The runs of a server: a translator for each pair of languages, and the engine that its requests share."""
+
+import hashlib
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from transformer_cli.config import Direction
+from transformer_cli.decoding import Translator
+from transformer_cli.decoding.loading import LoadedRun, load_run
+from transformer_cli.extensions.serving.batching.batched_engine import (
+    SharedEngine,
+    search_conditions,
+)
+from transformer_cli.extensions.serving.batching.batcher import Batcher
+from transformer_cli.extensions.serving.batching.jobs import Job
+from transformer_cli.extensions.serving.batching.kinds import Kind
+from transformer_cli.extensions.serving.batching.result_cache import ResultCache, key_of
+from transformer_cli.extensions.serving.sentences.sentence_details import (
+    DetailedSentence,
+    detailed_sentences,
+)
+from transformer_cli.process.errors import UsageError
+from transformer_cli.storage import MANIFEST_NAME
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedDirection:
+    """One direction of a run."""
+
+    run: str
+    """The name of the run."""
+    languages: Direction
+    translator: Translator
+    """Of this direction."""
+    shared: SharedEngine
+
+    @contextmanager
+    def translator_for(self, job: Job) -> Iterator[Translator]:
+        """The translator with which the thread of a job translates."""
+        with self.shared.batcher.preparing() as ready:
+            yield replace(self.translator, engine=self.shared.for_job(job, ready))
+
+    def explained(
+        self, job: Job, line: str, num_alternatives: int, asked: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What the model does with a line, as plain values; see `Explainer.explain`.
+
+        The thread of the batcher computes it, between two batches.
+
+        Args:
+            asked: further arguments of `Explainer.explain`.
+        """
+        from transformer_cli.extensions.lessons.explaining.explainer import Explainer
+
+        explainer = Explainer.of(self.translator, num_alternatives=num_alternatives)
+
+        def compute(lines: Sequence[str]) -> list[dict[str, Any]]:
+            return [explainer.explain(each, **asked).to_json() for each in lines]
+
+        kind = Kind((num_alternatives, *asked.values()), "inside", compute, len, max_tokens=1)
+        return self.shared.batcher.results(kind, {line: line}, job)[line]
+
+    def detailed(self, job: Job, sentences: Sequence[str]) -> list[DetailedSentence]:
+        """The translations of sentences with their words, in order; those of the cache are not computed again."""
+        shared = self.shared
+        conditions = search_conditions(shared.model_digest, self.translator.decoding)
+        keys = {text: key_of(conditions, (*self.languages, text)) for text in sentences}
+        found = {text: shared.cache.get(key) for text, key in keys.items()}
+        missing = [text for text, result in found.items() if result is None]
+        if missing:
+            with self.translator_for(job) as translator:
+                for detailed in detailed_sentences(translator, missing):
+                    found[detailed.source] = detailed
+                    shared.cache.put(keys[detailed.source], detailed, detailed.num_bytes)
+        return [found[text] for text in sentences]
+
+
+@dataclass(frozen=True, slots=True)
+class ServedRuns:
+    """All directions of the runs of a server, in the order in which the runs were named."""
+
+    directions: dict[Direction, ServedDirection]
+    cache: ResultCache
+
+    @property
+    def sources(self) -> list[str]:
+        """The languages from which these runs translate."""
+        return list(dict.fromkeys(direction.source for direction in self.directions))
+
+    @property
+    def languages(self) -> list[str]:
+        """The languages of both sides."""
+        return list(dict.fromkeys([*self.sources, *self.targets]))
+
+    @property
+    def targets(self) -> list[str]:
+        """The languages into which these runs translate."""
+        return list(dict.fromkeys(direction.target for direction in self.directions))
+
+    def targets_of(self, source: str) -> list[str]:
+        """The languages into which a language is translated."""
+        return [direction.target for direction in self.directions if direction.source == source]
+
+    @property
+    def batchers(self) -> dict[str, Batcher]:
+        """The batcher of each run, by its name."""
+        return {one.run: one.shared.batcher for one in self.directions.values()}
+
+    def close(self) -> None:
+        """End the threads of the engines."""
+        for batcher in self.batchers.values():
+            batcher.close()
+
+
+def load_served_runs(
+    runs: Sequence[str | None],
+    overrides: Sequence[str],
+    *,
+    cache_bytes: int,
+    protects_spans: bool = False,
+) -> ServedRuns:
+    """Load runs for a server.
+
+    Args:
+        runs: names or folders, as in `load_run`; None: the run that saved last.
+        overrides: settings as in `--set`, for all runs.
+        cache_bytes: about the memory for translations that are kept.
+        protects_spans: see `Translator.protects_spans`.
+
+    Raises:
+        UsageError: two runs have the same name, or no direction is left for one of them.
+    """
+    loaded_runs = [load_run(run, overrides, command="serve") for run in runs]
+    translators = [
+        NamedTranslator(
+            loaded.config.name,
+            replace(loaded.translator, protects_spans=protects_spans, reports_lines=False),
+            _digest(loaded),
+        )
+        for loaded in loaded_runs
+    ]
+    return served_runs(translators, cache_bytes=cache_bytes)
+
+
+class NamedTranslator(NamedTuple):
+    """A translator to serve."""
+
+    name: str
+    translator: Translator
+    digest: str
+    """What tells its model from all other models of the server."""
+
+
+def served_runs(translators: Sequence[NamedTranslator], *, cache_bytes: int) -> ServedRuns:
+    """The directions of translators; of two with the same direction, the first one translates.
+
+    Raises:
+        UsageError: as of `load_served_runs`.
+    """
+    cache = ResultCache(cache_bytes)
+    directions: dict[Direction, ServedDirection] = {}
+    names: set[str] = set()
+    for name, translator, digest in translators:
+        if name in names:
+            raise UsageError(f"--run: two of the runs have the name {name}")
+        names.add(name)
+        shared = SharedEngine(translator.engine, digest, Batcher(name), cache)
+        for number, languages in enumerate(translator.pipeline.data.directions):
+            if languages in directions:
+                logger.warning(
+                    "%s translates %s, too, but %s is asked, because it was named first",
+                    name,
+                    languages,
+                    directions[languages].run,
+                )
+                continue
+            of_direction = translator.in_direction(number)
+            directions[languages] = ServedDirection(name, languages, of_direction, shared)
+        if name not in {one.run for one in directions.values()}:
+            raise UsageError(f"--run: {name} has no language pair that the other runs do not have")
+    return ServedRuns(directions, cache)
+
+
+def _digest(loaded: LoadedRun) -> str:
+    """What tells the model of a run from others: the manifest names the digests of its files."""
+    manifests = [(one.folder / MANIFEST_NAME).read_bytes() for one in loaded.members]
+    return hashlib.sha256(b"".join(manifests)).hexdigest()

@@ -1,0 +1,168 @@
+"""Log lines for people: on standard error and in the run's log file."""
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TextIO
+
+from tqdm import tqdm
+from tqdm.utils import disp_len, disp_trim
+
+from transformer_cli.process.errors import TfmError
+from transformer_cli.process.escaping import escaped
+from transformer_cli.process.torchrun import read_launch
+
+logger = logging.getLogger("transformer_cli")
+
+
+class _Escaping(logging.Formatter):
+    """Formats log lines; control characters of a corpus or a file name are written as codes."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return escaped(super().format(record))
+
+
+class _AboveTheBar(logging.Handler):
+    """Writes log lines to standard error, above a progress bar; skips lines that the bar already shows.
+
+    The lines of a table (`extra={"is_table": True}`) are cut to the width of a terminal.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if getattr(record, "is_on_the_bar", False):
+            return
+        try:
+            line = self.format(record)
+            if getattr(record, "is_table", False):
+                line = fitted(line, terminal_width(sys.stderr))
+            tqdm.write(line, file=sys.stderr)
+        except (OSError, ValueError):
+            self.handleError(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Ignore the error: a closed standard error must not stop the work."""
+
+
+class _ToRoot(logging.Handler):
+    """Passes log lines on to the root logger, if its level allows them."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        root = logging.getLogger()
+        if record.levelno >= root.level:
+            root.handle(record)
+
+
+class _LogFile(logging.FileHandler):
+    """Writes the run's log file; on an error, such as a full disk, the run continues without this file."""
+
+    def _open(self) -> TextIOWrapper:
+        """Open the file; a symbolic link is not followed, and a pipe does not block."""
+        return open(
+            self.baseFilename,
+            "a",
+            encoding="utf-8",
+            errors="backslashreplace",
+            newline="\n",
+            opener=_open_own_file,
+        )
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            super().emit(record)
+        except OSError:  # opening it failed
+            self.handleError(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        logger.removeHandler(self)
+        logger.warning(
+            "%s cannot be written any more; the run goes on without it", self.baseFilename
+        )
+
+
+def _open_own_file(path: str, flags: int) -> int:
+    if os.path.islink(path):
+        raise OSError(f"{path} is a symbolic link")
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
+def terminal_width(stream: TextIO) -> int | None:
+    """Number of columns of the terminal that shows a stream; None for a file or a pipe."""
+    if not stream.isatty():
+        return None
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except (OSError, ValueError):
+        return None
+
+
+def fitted(line: str, num_columns: int | None) -> str:
+    """The line, cut to a number of columns; a Chinese character takes two."""
+    if num_columns is None or disp_len(line) <= num_columns:
+        return line
+    return f"{disp_trim(line, num_columns - 1)}…"
+
+
+def talk_on_stderr(*, debug: bool = False) -> None:
+    """Send the log lines of this package to standard error; each command calls this once.
+
+    Of the processes that torchrun has started, rank 0 writes them; the others write errors only, with their rank.
+    """
+    logger.handlers.clear()
+    handler, rank = _AboveTheBar(), read_launch().rank
+    handler.setFormatter(_Escaping(f"rank {rank}: %(message)s" if rank else "%(message)s"))
+    logger.addHandler(handler)
+    level = logging.ERROR if rank else logging.INFO
+    logger.setLevel(logging.DEBUG if debug else level)
+    logger.propagate = False
+
+
+@contextmanager
+def only_warnings() -> Iterator[None]:
+    """Inside the block, standard error gets warnings and errors only; the log file of a run gets every line."""
+    handlers = [one for one in logger.handlers if isinstance(one, _AboveTheBar)]
+    levels = [handler.level for handler in handlers]
+    for handler in handlers:
+        handler.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for handler, level in zip(handlers, levels, strict=True):
+            handler.setLevel(level)
+
+
+@contextmanager
+def log_to_file(path: Path) -> Iterator[None]:
+    """Write log lines to this file too, with the time, and also the exception that ends the block.
+
+    Lines with the extra `is_no_record` are left out: they tell of nothing that has happened to what the file records.
+    """
+    handler = _LogFile(path, encoding="utf-8", delay=True)
+    handler.addFilter(lambda record: not getattr(record, "is_no_record", False))
+    handler.setFormatter(_Escaping("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+    logger.addHandler(handler)
+    level, propagates, to_root = logger.level, logger.propagate, _ToRoot()
+    if level == logging.NOTSET:
+        # Used from Python: the file gets every line, the root logger only those of its own level.
+        logger.setLevel(logging.INFO)
+        if propagates:
+            logger.addHandler(to_root)
+        logger.propagate = False
+    try:
+        yield
+    except Exception as error:
+        traceback = None if isinstance(error, TfmError) else sys.exc_info()
+        handler.handle(
+            logging.LogRecord(logger.name, logging.ERROR, __file__, 0, "%s", (error,), traceback)
+        )
+        raise
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(to_root)
+        logger.propagate = propagates
+        logger.removeHandler(handler)
+        with suppress(OSError):  # the warning about a full disk was logged before
+            handler.close()
