@@ -4,7 +4,7 @@
     python benchmarks/lost_text.py --run en-it
 
 Short sentences of the validation split that the run translates as their references are put together to longer texts: eight
-clauses with commas, conjunctions or semicolons, headings with a dash, marks at the beginning, sentences in brackets. A
+clauses with commas, conjunctions or semicolons, lists, headings with a dash, marks at the beginning, sentences in brackets. A
 word of a reference that is missing in the translation of the whole is lost, because the run translates it right alone. The
 count stands before (decoding.keep_text=false) and after. For ordinary sentences, the last rows tell how often the guard
 acts, and how much CPU time it takes: the two settings take turns, and each has its fastest turn.
@@ -90,6 +90,31 @@ def row(translator: Translator, clauses: Sequence[Pair], kind: str) -> list[str]
     return [f"{num_lost / num_words:.1%}", str(divided), str(untranslated), str(len(groups))]
 
 
+def list_row(translator: Translator, alone: Translator, pairs: Sequence[Pair]) -> list[str]:
+    """The same for lists of English nouns, of which each is translated alone first: "We want the letter."."""
+    found = re.findall(r"\bthe ([a-z]+)\b", " ".join(source for source, _ in pairs))
+    items = [item for item, _ in Counter(found).most_common(20 * NUM_TEXTS)]
+    answers = [
+        words(each.text) for each in texts_of(alone, [f"We want the {item}." for item in items])
+    ]
+    in_many = Counter(word for answer in answers for word in answer)
+    # The verb and the articles stand in many answers; the one other word is the noun.
+    own = [[word for word in answer if in_many[word] < len(items) / 20] for answer in answers]
+    nouns = [(item, word[0]) for item, word in zip(items, own, strict=True) if len(word) == 1]
+    groups = [nouns[first : first + 20] for first in range(0, len(nouns) - 19, 20)]
+    texts = ["We want " + ", ".join(f"the {item}" for item, _ in group) + "." for group in groups]
+    translations = texts_of(translator, texts)
+    num_lost = sum(
+        noun not in words(translation.text)
+        for group, translation in zip(groups, translations, strict=True)
+        for _, noun in group
+    )
+    divided = sum(each.is_divided for each in translations)
+    untranslated = sum(each.is_untranslated for each in translations)
+    share = num_lost / max(1, 20 * len(groups))
+    return [f"{share:.1%}", str(divided), str(untranslated), str(len(groups))]
+
+
 def seconds(translator: Translator, sources: Sequence[str]) -> float:
     started_at = time.process_time()
     texts_of(translator, sources)
@@ -136,8 +161,9 @@ def main() -> None:
     sys.stdout.write(
         f"{'text':<24}{'lost before':>12}{'lost after':>12}{'divided':>9}{'kept':>6}{'texts':>7}\n"
     )
-    for kind in KINDS:
-        [before, *_], after = row(plain, clauses, kind), row(guarded, clauses, kind)
+    rows = {kind: (row(plain, clauses, kind), row(guarded, clauses, kind)) for kind in KINDS}
+    rows["list of 20 nouns"] = list_row(plain, plain, pairs), list_row(guarded, plain, pairs)
+    for kind, ([before, *_], after) in rows.items():
         lost, divided, kept, number = after
         sys.stdout.write(f"{kind:<24}{before:>12}{lost:>12}{divided:>9}{kept:>6}{number:>7}\n")
     sources = [source for source, _ in pairs]

@@ -62,6 +62,7 @@ def translator(
     *,
     batch_tokens: int = 4096,
     data: DataConfig | None = None,
+    keep_text: bool = True,
 ) -> Translator:
     model = model or model_of(tokenizers)
     config = Config(
@@ -69,7 +70,7 @@ def translator(
         data=data or PhrasebookData(),
         model=model.config,
         training=TrainingConfig(max_steps=1, batch_sentences=1),
-        decoding=DecodingConfig(beam_size=2, batch_tokens=batch_tokens),
+        decoding=DecodingConfig(beam_size=2, batch_tokens=batch_tokens, keep_text=keep_text),
     )
     machine = Machine(torch.device("cpu"), torch.float32)
     return build_translator(model, *tokenizers, config, machine)
