@@ -37,7 +37,7 @@ _NOT_TEXT = {
     b"BZh91AY&SY": "bzip2 data: its name should end in .bz2",
     b"\xfd7zXZ\x00": "xz data: its name should end in .xz",
     b"\x28\xb5\x2f\xfd": "zstd data: its name should end in .zst",
-    b"PK\x03\x04": "a zip archive, or a document or a spreadsheet in its own format: save it as plain text (UTF-8), a spreadsheet as CSV (UTF-8)",
+    b"PK\x03\x04": "a zip archive, or a document or a spreadsheet in its own format: save it as plain text (UTF-8), a spreadsheet as CSV (UTF-8); tfm data import reads .xlsx, .tmx and .zip",
     b"\xd0\xcf\x11\xe0": "a document of an old Office program: save it as plain text (UTF-8), a spreadsheet as CSV (UTF-8)",
     b"<?xml": "XML, such as a translation memory: tfm data import makes text files of TMX and XLIFF",
     b"%PDF": "a PDF file: its sentences have to be saved as plain text",
