@@ -147,6 +147,17 @@ def test_numbers_in_scientific_notation_are_numbers() -> None:
     assert config.training.learning_rate == 1e-4
 
 
+@pytest.mark.parametrize(("text", "number"), [(".01", 0.01), ("-.5", -0.5), (".5e-1", 0.05)])
+def test_a_number_may_begin_with_its_point(text: str, number: float) -> None:
+    assert parse_yaml(text, "x") == number
+    assert parse_yaml(f"a{text}", "x") == f"a{text}"
+
+
+def test_a_character_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ConfigError, match="a.yaml: not YAML"):
+        parse_yaml('"\\UFFFFFFFF"', "a.yaml")
+
+
 @pytest.mark.parametrize("text", ["no", "on", "off", "yes", "12:30", "0777", "1_000"])
 def test_only_true_false_and_null_are_special_words(text: str) -> None:
     assert parse_yaml(text, "x") == text

@@ -28,6 +28,7 @@
 
   const draw = () => {
     const { source, translation: text, model, search, languages, temperatures, sentences } = explanations[chosen.beam];
+    heading.dir = translation.dir = "auto";
     heading.textContent = source;
     translation.textContent = text;
     const names = languages.filter(Boolean).join(" to ");
