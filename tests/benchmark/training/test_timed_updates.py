@@ -9,7 +9,7 @@ import torch
 from transformer_cli.benchmark.training.timed_updates import PHASES, PHASES_OF_REPLAYS, Trainee
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.runtime import prepare_machine
-from transformer_cli.training.processes import worker
+from transformer_cli.training import worker
 from transformer_cli.training.run import train
 
 from ..small_benchmarks import tiny_config, tiny_data
