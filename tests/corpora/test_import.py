@@ -256,3 +256,23 @@ def test_a_language_matches_exactly_or_without_its_region(
     wanted: str, codes: list[str], index: int | None
 ) -> None:
     assert best_match(wanted, codes) == index
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.xlsx"])
+def test_a_damaged_archive_is_refused_with_its_name(tfm: Tfm, name: str) -> None:
+    """Damage inside a compressed part is told by other exceptions than damage of the table of contents."""
+    lines = "".join(f"The house number {number} is red\n" for number in range(99))
+    archive(tfm.folder / "a.zip", {"a.en": lines, "a.it": lines})
+    workbook = openpyxl.Workbook()
+    assert workbook.active is not None
+    for number in range(99):
+        workbook.active.append([f"The red house {number}", f"La casa rossa {number}"])
+    workbook.save(tfm.folder / "a.xlsx")
+    whole = (tfm.folder / name).read_bytes()
+    with zipfile.ZipFile(tfm.folder / name) as opened:
+        largest = max(opened.infolist(), key=lambda member: member.compress_size)
+    place = largest.header_offset + 30 + len(largest.filename) + 10
+    (tfm.folder / name).write_bytes(whole[:place] + bytes(range(40)) + whole[place + 40 :])
+    finished = imported(tfm, name)
+    assert finished.exit_code == 65
+    assert f"{name}: cannot be read as" in finished.talk
