@@ -84,7 +84,7 @@ def test_names_under_the_root_do_not_depend_on_it(tmp_path: Path) -> None:
 
 
 def test_the_home_of_a_user_that_does_not_exist_is_an_ordinary_name(tmp_path: Path) -> None:
-    with pytest.raises(MissingInputError, match="~nobody-of-this-name/a.en: no such file"):
+    with pytest.raises(MissingInputError, match=r"~nobody-of-this-name/a\.en: no such file"):
         expand_path("~nobody-of-this-name/a.en", str(tmp_path))
 
 
