@@ -167,18 +167,13 @@ def _value_behind(args: list[str], option: str) -> str | None:
 
 
 def _check_overrides(values: dict[str, Any]) -> None:
-    """Refuse a setting that is given twice: one of the values would win silently."""
-    seen: dict[str, str] = {}
-    if values.get("beam_size") is not None:
-        seen["decoding.beam_size"] = f"--beam-size {values['beam_size']}"
-    for override in values.get("overrides") or ():
-        setting = override.partition("=")[0].strip()
-        if setting in seen:
-            raise UsageError(
-                f"{setting}: given twice, as {seen[setting]} and as --set {override}",
-                hint="leave one of them on the command line",
-            )
-        seen[setting] = f"--set {override}"
+    """Refuse a beam size that is given in both ways: one would win silently. Of several --set, the last one counts."""
+    settings = [override.partition("=")[0].strip() for override in values.get("overrides") or ()]
+    if values.get("beam_size") is not None and "decoding.beam_size" in settings:
+        raise UsageError(
+            "--beam-size and --set decoding.beam_size are the same setting",
+            hint="leave one of them on the command line",
+        )
 
 
 def _check_others(command: Any, values: dict[str, Any], others: list[str]) -> None:

@@ -26,7 +26,7 @@ def set_option(example: str, offered: Callable[[str], list[completion.Offer]]) -
     return typer.Option(
         "--set",
         metavar="FIELD=VALUE",
-        help=f"Override a setting, such as {example}; may be repeated.",
+        help=f"Override a setting, such as {example}; may be repeated, and the last one for a setting counts.",
         autocompletion=offered,
     )
 
