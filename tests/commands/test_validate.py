@@ -49,7 +49,8 @@ def warnings_of(split: Any, caplog: pytest.LogCaptureFixture) -> list[str]:
     with caplog.at_level(logging.WARNING, logger="transformer_cli"):
         run_validation("saved", HeldOut(split), overrides=[], as_json=True)
     found = [record.getMessage() for record in caplog.records]
-    return [message for message in found if not message.startswith("unknown words")]
+    of_model = ("unknown words", "line")  # a random model loses text
+    return [message for message in found if not message.startswith(of_model)]
 
 
 @pytest.fixture(autouse=True)

@@ -189,6 +189,15 @@ def test_the_other_engine_translates_alike_and_its_model_is_kept(
     assert line.endswith(" on CPU, float32)")
 
 
+@pytest.mark.parametrize("setting", ["keep_text", "keep_layout", "known_spellings"])
+def test_settings_of_the_text_hold_for_the_other_engine_too(run: Path, setting: str) -> None:
+    pytest.importorskip("ctranslate2")
+    overrides = ["decoding.beam_size=1", "decoding.num_best=1", f"decoding.{setting}=false"]
+    expected = [one.text for one in load_run("saved", overrides).translator.translate(WORDS)]
+    other = load_run("saved", [*overrides, "decoding.engine=ctranslate2"]).translator
+    assert [one.text for one in other.translate(WORDS)] == expected
+
+
 def test_a_missing_library_is_named(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="CTranslate2 is not installed") as refusal:

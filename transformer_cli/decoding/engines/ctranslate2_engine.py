@@ -21,9 +21,9 @@ if TYPE_CHECKING:  # this engine needs no PyTorch
 
 _KNOWN = {
     "engine", "beam_size", "length_penalty", "num_best", "max_length", "split_sentences",
-    "allow_unknown", "batch_tokens",
+    "allow_unknown", "batch_tokens", "keep_text", "keep_layout", "known_spellings",
 }  # fmt: skip
-"""The settings of decoding that this engine follows; others must have their defaults."""
+"""The settings of decoding that this engine follows, or that concern the text around it; others must have their defaults."""
 
 
 @dataclass(frozen=True, slots=True)
