@@ -46,7 +46,7 @@ def exercises(
     from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
-    from transformer_cli.commands.teaching import exercises as command
+    from transformer_cli.extensions.lessons.commands import exercises as command
 
     if solution is not None:
         command.show_solution(solution, as_json=as_json)
