@@ -28,7 +28,7 @@ from transformer_cli.acceleration.losses_in_parts import (
     symmetric_divergence_in_parts,
 )
 from transformer_cli.model.attention import MultiHeadAttention
-from transformer_cli.model.loss import LossSums, likelihood_loss, r_drop_loss
+from transformer_cli.model.loss import LossSums, likelihood_loss
 from transformer_cli.model.transformer import Transformer
 
 Twins = dict[type[nn.Module], type[nn.Module]]
