@@ -75,9 +75,8 @@ def train_step(
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     gradient_norm = whole(nn.utils.clip_grad_norm_(parameters, clip_norm or float("inf")))
     is_finite = torch.isfinite(gradient_norm)
-    if (
-        num_target_tokens
-    ):  # without them the gradient is 0, but Adam's moments would move the weights
+    # Without a target token the gradient is 0, but Adam's moments would still move the weights.
+    if num_target_tokens:
         optimizer.step_if(is_finite)
     return StepReport(
         *losses,
