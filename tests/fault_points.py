@@ -39,7 +39,7 @@ POINTS = {
     "average": "transformer_cli.training.averaging:write_average",
     "choice": "transformer_cli.training.averaging:_tell_and_link",  # the average is on the disk
     "report": "transformer_cli.training.recorders:append_json_line",
-    "encoding": "transformer_cli.data.encoding:encode_short_pairs",
+    "encoding": "transformer_cli.data.encoded:encode_short_pairs",
     "translation": "transformer_cli.decoding.translator:Translator.translate",
 }
 DISK = "transformer_cli.storage.filesystem:FileSystem."

@@ -15,8 +15,8 @@ from transformer_cli.config.recipe import CorpusSize, held_out_share, num_steps,
 from transformer_cli.config.text_settings import CleaningConfig
 from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.data.selection.cleaning import CleaningReport, clean
-from transformer_cli.data.sources.phrasebook import read_phrasebook
+from transformer_cli.data.selection import CleaningReport, clean
+from transformer_cli.data.sources.built_in import read_phrasebook
 from transformer_cli.data.survey import Wishes, in_words
 from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
 from transformer_cli.training.advice import Plan, Vocabulary, warnings

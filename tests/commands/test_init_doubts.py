@@ -9,8 +9,8 @@ import pytest
 from transformer_cli.commands.new_config import write_config
 from transformer_cli.config import load_config
 from transformer_cli.data.preparation import prepare_data
+from transformer_cli.data.sources.built_in import read_phrasebook
 from transformer_cli.data.sources.corpus import read_pairs
-from transformer_cli.data.sources.phrasebook import read_phrasebook
 from transformer_cli.data.survey import Wishes
 from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
 

@@ -9,7 +9,7 @@ import pytest
 
 from transformer_cli.commands.new_config import write_config
 from transformer_cli.config import load_config
-from transformer_cli.data.sources.phrasebook import read_phrasebook
+from transformer_cli.data.sources.built_in import read_phrasebook
 from transformer_cli.data.survey import Wishes
 from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
 

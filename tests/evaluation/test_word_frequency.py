@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.config import PhrasebookData, TokenizerConfig
-from transformer_cli.data.batches.encoded import (
+from transformer_cli.data.encoded import (
     EncodedCorpus,
     EncodedPairs,
     TokenPair,

@@ -12,8 +12,8 @@ from torch import nn
 
 from transformer_cli.acceleration.gpu_attention import attend_fused
 from transformer_cli.config import ModelConfig, TrainingConfig
-from transformer_cli.data.batches.batch import Batch, collate
-from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.data.encoded import TokenPair
+from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model.attention import scaled_dot_product_attention
 from transformer_cli.model.loss import SmoothedLabels, sum_loss
 from transformer_cli.model.transformer import Transformer

@@ -17,9 +17,9 @@ from transformer_cli.data.preparation import (
     PreparedData,
     open_prepared,
     prepare_data,
+    take_over,
 )
 from transformer_cli.data.selection import held_out_pairs
-from transformer_cli.data.shared_data import take_over
 from transformer_cli.process.errors import CannotCreateError, StorageError, TryAgainError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.process.signals import cleaned_up

@@ -11,8 +11,7 @@ from transformer_cli.config import DataConfig, FilesData, HubData, SplitName
 from transformer_cli.config.data import FileCorpus
 from transformer_cli.data.fingerprint import changes, fingerprint
 from transformer_cli.data.pairs import ReadingReport, SentencePair
-from transformer_cli.data.selection import held_out_pairs
-from transformer_cli.data.selection.held_out import first_pairs
+from transformer_cli.data.selection import first_pairs, held_out_pairs
 from transformer_cli.data.sources.corpus import has_split, read_pairs
 from transformer_cli.data.sources.lines import HOW_TO_CONVERT, NotUtf8Error
 from transformer_cli.decoding import Translator

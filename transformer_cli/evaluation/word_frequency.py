@@ -6,7 +6,7 @@ from pathlib import Path
 
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
-from transformer_cli.data.batches.encoded import EncodedCorpus
+from transformer_cli.data.encoded import EncodedCorpus
 from transformer_cli.data.preparation import TRAIN, num_corpora
 from transformer_cli.decoding import TextPipeline
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from transformer_cli.data.batches.batch import Batch
+from transformer_cli.data.updates import Batch
 from transformer_cli.model import LossSums, Transformer
 from transformer_cli.training.objectives import Objective
 from transformer_cli.training.optimizers import Optimizer

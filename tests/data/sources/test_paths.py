@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.data.sources.paths import expand_path, name_under_root
+from transformer_cli.data.sources.local_files import expand_path, name_under_root
 from transformer_cli.process.errors import MissingInputError
 
 

@@ -12,8 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from transformer_cli.commands.streams.open_descriptors import STANDARD, descriptor_of
-from transformer_cli.data.sources.decompression import compression_of, read_chunks
-from transformer_cli.data.sources.lines import UTF_16_FOUND, UTF_16_MARKS, refuse_utf_16
+from transformer_cli.data.sources.lines import (
+    UTF_16_FOUND,
+    UTF_16_MARKS,
+    compression_of,
+    read_chunks,
+    refuse_utf_16,
+)
 from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.process.errors import DataError, MissingInputError, StorageError, TryAgainError
 from transformer_cli.text.legacy_encodings import is_not_utf_8, not_utf_8_in_words

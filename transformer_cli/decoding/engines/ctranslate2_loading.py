@@ -107,8 +107,8 @@ def _requests(files: TrainedFiles, pipeline: TextPipeline) -> list[Request]:
 
 def _validation_sources(run: RunFolder) -> list[tuple[str, int]]:
     """Source texts and their directions."""
+    from transformer_cli.data.pairs import read_validation_pairs
     from transformer_cli.data.preparation import VALIDATION
-    from transformer_cli.data.text_file import read_validation_pairs
 
     try:
         pairs = read_validation_pairs(run.data_folder / VALIDATION)[:NUM_CHECKED]

@@ -10,7 +10,7 @@ from typing import Any
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config, load_config
 from transformer_cli.config.loading import override_settings
-from transformer_cli.data.selection.held_out import held_out_pairs, pairs_to_validate
+from transformer_cli.data.selection import held_out_pairs, pairs_to_validate
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.extensions.lessons.ablations.ablation import SMALL_MACHINE, Ablation, Variant
 from transformer_cli.extensions.lessons.ablations.measurements import MEASURES, Trained

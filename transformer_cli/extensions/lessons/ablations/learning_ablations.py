@@ -88,7 +88,7 @@ LEARNING = (
         right=2,
         came_out="Seed 1: both losses are 0.000 (0.008 and 0.006 with the shift). When it generates, 10.2 % of the symbols are right, as many as by chance, and 1 2 3 4 5 6 becomes 8 8 8 8 8 8. With the shift, 99.8 % are right.",
         why="The right answer is the input, so the decoder only has to pass it on: the loss is almost 0 from the first report on. The validation loss does not warn, because it is computed with the same input. Only generating shows the error. There the input is the token that was written last, and the model writes it again and again.",
-        read_on="configs/memorise.yaml and configs/memorise-shifted.yaml; data/batches/batch.py",
+        read_on="configs/memorise.yaml and configs/memorise-shifted.yaml; data/updates.py",
         cpu_seconds=26,
     ),
 )

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 from transformer_cli.checkpoint import TrainedFiles
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.pairs import SentencePair, read_validation_pairs
 from transformer_cli.data.preparation import REPORT, VALIDATION
-from transformer_cli.data.text_file import read_validation_pairs
 
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) ")
 LONGEST_STEP = timedelta(hours=1)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from transformer_cli.checkpoint import TrainedFiles
 from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.data.pairs import read_validation_pairs
 from transformer_cli.data.preparation import VALIDATION
-from transformer_cli.data.text_file import read_validation_pairs
 from transformer_cli.decoding import Request, TextPipeline
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import Tokenizer

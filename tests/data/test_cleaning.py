@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from transformer_cli.config.data import FilesData
 from transformer_cli.config.text_settings import CleaningConfig
 from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
-from transformer_cli.data.selection.cleaning import (
+from transformer_cli.data.selection import (
     CleaningReport,
     check_dropped_share,
     clean,

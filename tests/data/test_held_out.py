@@ -7,9 +7,9 @@ import pytest
 from transformer_cli.config import Config
 from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.data.selection.cleaning import CleaningReport
-from transformer_cli.data.selection.held_out import (
+from transformer_cli.data.selection import (
     MAX_DRAWN_TO_VALIDATE,
+    CleaningReport,
     HeldOutSplit,
     HeldOutSplits,
     all_held_out_pairs,

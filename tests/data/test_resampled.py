@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 
 from transformer_cli.config import Config, NoiseConfig, TokenizerConfig, load_config
-from transformer_cli.data.batches import resampled
-from transformer_cli.data.batches.encoded import TokenPair
-from transformer_cli.data.batches.grouping import UpdateSize
-from transformer_cli.data.batches.order import EpochOrder
-from transformer_cli.data.batches.resampled import PairNoise, ResampledPairs, training_pairs
-from transformer_cli.data.batches.updates import Updates
+from transformer_cli.data.encoded import TokenPair
+from transformer_cli.data.order import EpochOrder, UpdateSize
 from transformer_cli.data.preparation import PreparedData, prepare_data
+from transformer_cli.data.updates import PairNoise, ResampledPairs, Updates, training_pairs
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.text.tokenizer import train_tokenizer
 
@@ -143,7 +140,7 @@ def test_a_pair_that_would_be_too_long_keeps_its_ordinary_ids(prepared: Prepared
 def test_a_stream_resumes_anywhere(
     prepared: PreparedData, max_kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resampled, "MAX_KEPT_PAIRS", max_kept)
+    monkeypatch.setattr("transformer_cli.data.updates.MAX_KEPT_PAIRS", max_kept)
     size = UpdateSize(target_tokens=2500)
 
     def stream(position: Sequence[int] = (0, 0)) -> Updates:

@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer_cli.config import Config, FilesData, PhrasebookData, TrainingConfig
-from transformer_cli.data.batches.grouping import UpdateSize, estimated_updates
-from transformer_cli.data.batches.order import (
+from transformer_cli.data.order import (
     Budget,
     EpochOrder,
     Indices,
+    UpdateSize,
     epoch_order,
+    estimated_updates,
     padding_share,
     permute,
 )

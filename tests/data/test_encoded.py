@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.data.batches.encoded import (
+from transformer_cli.data.encoded import (
     EncodedCorpus,
     EncodedPairs,
     TokenPair,
@@ -19,7 +19,7 @@ from transformer_cli.data.pairs import SentencePair, rows_of
 from transformer_cli.text.sequence_format import SequenceFormat
 from transformer_cli.text.tokenizer import train_tokenizer
 
-from ..pair_list import PairList
+from .pair_list import PairList
 
 IDS = st.lists(st.integers(0, 70_000), max_size=6)
 CHUNKS = st.lists(st.lists(st.builds(TokenPair, IDS, IDS), max_size=5), min_size=1, max_size=4)

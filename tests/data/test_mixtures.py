@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from transformer_cli.config import Config, FilesData, TrainingConfig
 from transformer_cli.config.loading import check_settings
-from transformer_cli.data.batches.order import EpochOrder, Indices, epoch_order, tempered_weights
+from transformer_cli.data.order import EpochOrder, Indices, epoch_order, tempered_weights
 from transformer_cli.process.errors import ConfigError, DataError
 
 SIZES = [700, 60, 240]

@@ -10,16 +10,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.data.batches.batch import Batch, collate
-from transformer_cli.data.batches.encoded import TokenPair
-from transformer_cli.data.batches.grouping import UpdateSize
-from transformer_cli.data.batches.order import Budget, EpochOrder, Indices
-from transformer_cli.data.batches.updates import Position, Share, Updates
+from transformer_cli.data.encoded import TokenPair
+from transformer_cli.data.order import Budget, EpochOrder, Indices, UpdateSize
+from transformer_cli.data.updates import Batch, Position, Share, Updates, collate
 from transformer_cli.text.padding import Padded
 from transformer_cli.text.sequence_format import SequenceFormat
 from transformer_cli.text.tokenizer import Tokenizer
 
-from ..pair_list import PairList
+from .pair_list import PairList
 
 SOS, PAD, EOS = Tokenizer.sos_id, Tokenizer.pad_id, Tokenizer.eos_id
 NUMBERS = np.random.default_rng(1)

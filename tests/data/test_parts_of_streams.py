@@ -9,14 +9,13 @@ import datasets
 import pytest
 import torch
 
-from tests.data.streaming.test_streamed import config_of, open_at, sentence, sentences_of, write
+from tests.data.test_streamed import config_of, open_at, sentence, sentences_of, write
 from transformer_cli.config import Config
-from transformer_cli.data.batches.batch import Batch
-from transformer_cli.data.batches.grouping import UpdateSize
-from transformer_cli.data.batches.updates import AnyPosition, Position, Share, StreamPosition
-from transformer_cli.data.corpus_part import CorpusPart
+from transformer_cli.data import streaming
+from transformer_cli.data.order import UpdateSize
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.data.streaming import buffers
+from transformer_cli.data.sources.local_files import CorpusPart
+from transformer_cli.data.updates import AnyPosition, Batch, Position, Share, StreamPosition
 from transformer_cli.process.errors import ConfigError, DataError
 
 FOUR = UpdateSize(4)
@@ -31,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path / "a-2.tsv", range(40, 61))
     write(tmp_path / "b.tsv", range(100, 130))
     write(tmp_path / "held-out.tsv", [7, 900, 901])
-    monkeypatch.setattr(buffers, "BUFFER_PAIRS", 10)
+    monkeypatch.setattr(streaming, "BUFFER_PAIRS", 10)
     return tmp_path
 
 
@@ -128,14 +127,14 @@ def encoded_by(
 ) -> list[str]:
     """The sources that a process of two encodes for 20 updates, and some more that its thread prepares."""
     encoded: list[str] = []
-    encode = buffers.encode_short_pairs
+    encode = streaming.encode_short_pairs
 
     def noted(rows: Any, *arguments: Any) -> Any:
         encoded.extend(rows.column("source").to_pylist())
         return encode(rows, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(buffers, "encode_short_pairs", noted)
+        patch.setattr(streaming, "encode_short_pairs", noted)
         steps_of(config, data, 20, share=Share(rank, 2))
         for thread in threading.enumerate():
             if thread.name == "batches":

@@ -8,13 +8,11 @@ import pytest
 import torch
 
 from transformer_cli.config import Config
-from transformer_cli.data.batches.batch import Batch
-from transformer_cli.data.batches.grouping import UpdateSize
-from transformer_cli.data.batches.order import epoch_order
-from transformer_cli.data.batches.updates import AnyPosition, Position, Share, StreamPosition
+from transformer_cli.data import streaming as streaming_module
+from transformer_cli.data.order import UpdateSize, epoch_order
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.data.streaming import buffers
-from transformer_cli.data.streaming.streamed import StreamedUpdates
+from transformer_cli.data.streaming import StreamedUpdates
+from transformer_cli.data.updates import AnyPosition, Batch, Position, Share, StreamPosition
 from transformer_cli.process.errors import DataError
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
@@ -37,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path / "a-2.tsv", range(40, 61))
     write(tmp_path / "b.tsv", range(100, 130))
     write(tmp_path / "held-out.tsv", [7, 900, 901])
-    monkeypatch.setattr(buffers, "BUFFER_PAIRS", 16)
+    monkeypatch.setattr(streaming_module, "BUFFER_PAIRS", 16)
     return tmp_path
 
 

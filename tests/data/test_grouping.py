@@ -8,9 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer_cli.config import TrainingConfig
-from transformer_cli.data.batches.grouping import UpdateSize, estimated_updates, update_batches
-from transformer_cli.data.batches.order import Budget, EpochOrder, Indices
-from transformer_cli.data.batches.updates import Updates
+from transformer_cli.data.order import (
+    Budget,
+    EpochOrder,
+    Indices,
+    UpdateSize,
+    estimated_updates,
+    update_batches,
+)
+from transformer_cli.data.updates import Updates
 
 from .test_updates import content, some_pairs
 
