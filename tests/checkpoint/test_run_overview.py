@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.checkpoint import Checkpoints, Retention
-from transformer_cli.checkpoint.run_overview import list_runs, overview
+from transformer_cli.checkpoint.runs import list_runs, overview
 from transformer_cli.config import load_config, to_yaml
 from transformer_cli.config.training import TrainingConfig
 from transformer_cli.process.errors import MissingInputError

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transformer_cli.checkpoint import Checkpoint, find_run, list_checkpoints
-from transformer_cli.checkpoint.averages import mean_of_checkpoints, write_average
-from transformer_cli.checkpoint.listing import AVERAGE, ranked
 from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.stored import AVERAGE, ranked
+from transformer_cli.checkpoint.trained_model import mean_of_checkpoints, write_average
 from transformer_cli.process.errors import CannotCreateError, MissingInputError, UsageError
 from transformer_cli.storage import RunLock, make_folders
 

@@ -7,15 +7,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.checkpoint.pruning import Pruned, prune
-from transformer_cli.checkpoint.run_comparison import Comparison, Curve, compare
+from transformer_cli.checkpoint.recorded_series import Comparison, Curve, compare
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.checkpoint.run_overview import RunOverview, list_runs
-from transformer_cli.checkpoint.runs import find_run
+from transformer_cli.checkpoint.runs import Pruned, RunOverview, find_run, list_runs, prune
 from transformer_cli.commands.streams.output import fitting, show
 from transformer_cli.process.errors import UsageError
 from transformer_cli.process.escaping import on_one_line
-from transformer_cli.storage.file_sizes import size_in_words
+from transformer_cli.storage.filesystem import size_in_words
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 
 from transformer_cli.commands.streams.output_file import opened_output
-from transformer_cli.storage.file_sizes import size_in_words
+from transformer_cli.storage.filesystem import size_in_words
 
 logger = logging.getLogger(__name__)
 

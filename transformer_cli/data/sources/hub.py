@@ -32,7 +32,7 @@ from transformer_cli.data.sources.records import (
     saved_splits,
 )
 from transformer_cli.process.errors import DataError, MissingInputError
-from transformer_cli.storage.file_sizes import size_in_words
+from transformer_cli.storage.filesystem import size_in_words
 
 # The commit of a data set on the Hugging Face hub, as far as it can be known.
 

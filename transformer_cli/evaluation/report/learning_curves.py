@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from transformer_cli.checkpoint.records.recorded_series import Values, finite, read_series
+from transformer_cli.checkpoint.recorded_series import Values, finite, read_series
 from transformer_cli.evaluation.report.charts import Chart, Series, line_chart
 
 

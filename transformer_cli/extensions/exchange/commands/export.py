@@ -12,7 +12,7 @@ from transformer_cli.extensions.exchange.porting.card.model_card import CardWish
 from transformer_cli.extensions.exchange.porting.exporting.export_format import Quantization
 from transformer_cli.extensions.exchange.porting.exporting.export_formats import FORMATS
 from transformer_cli.extensions.exchange.porting.exporting.export_run import export_run
-from transformer_cli.storage.file_sizes import size_in_words
+from transformer_cli.storage.filesystem import size_in_words
 
 logger = logging.getLogger(__name__)
 

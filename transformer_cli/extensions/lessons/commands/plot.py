@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_cli.checkpoint import find_run
-from transformer_cli.checkpoint.records.recorded_series import RecordedSeries, read_series
+from transformer_cli.checkpoint.recorded_series import RecordedSeries, read_series
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.commands.streams.output import fitting, show
 from transformer_cli.commands.streams.output_file import check_output

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from transformer_cli.checkpoint import load_trained, open_checkpoint
-from transformer_cli.checkpoint.run_overview import overview
+from transformer_cli.checkpoint.runs import overview
 from transformer_cli.config import RuntimeConfig, load_config
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.extensions.exchange.porting.importing.import_folder import import_folder

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from transformer_cli import __version__
 from transformer_cli.checkpoint import TrainedFiles
-from transformer_cli.checkpoint.portable import portable_config
+from transformer_cli.checkpoint.trained_files import portable_config
 from transformer_cli.config import FileCorpus, FilesData, HubCorpus, HubData, to_yaml
 from transformer_cli.decoding import Translator
 from transformer_cli.evaluation.report.learning_curves import learning_curves

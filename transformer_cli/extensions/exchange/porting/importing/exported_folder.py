@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE
-from transformer_cli.checkpoint.state_values import MOST
+from transformer_cli.checkpoint.stored import MOST
 from transformer_cli.config import Config, ModelConfig
 from transformer_cli.config.loading import MAX_CONFIG_BYTES, check_settings, stored_settings
 from transformer_cli.config.yaml_reader import parse_yaml

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer_cli.checkpoint.records.recorded_series import RecordedSeries, Values, finite
+from transformer_cli.checkpoint.recorded_series import RecordedSeries, Values, finite
 from transformer_cli.config import LOWER_IS_BETTER
 from transformer_cli.extensions.lessons.drawing.plots.horizontal_axis import Axis, places
 from transformer_cli.extensions.lessons.drawing.plots.metric_titles import LOSS, TITLES

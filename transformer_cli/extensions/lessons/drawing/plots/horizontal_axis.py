@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from transformer_cli.checkpoint.records.recorded_series import RecordedSeries, finite
+from transformer_cli.checkpoint.recorded_series import RecordedSeries, finite
 from transformer_cli.process.errors import UsageError
 
 Axis = Literal["step", "epoch", "tokens", "minutes"]

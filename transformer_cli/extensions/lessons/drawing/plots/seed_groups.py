@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformer_cli.checkpoint.records.recorded_series import RecordedSeries
+from transformer_cli.checkpoint.recorded_series import RecordedSeries
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import load_stored_config
 from transformer_cli.config.section import flat_settings
