@@ -16,8 +16,7 @@ from transformer_cli.commands.score import Texts, run_scoring
 from transformer_cli.commands.validate import run_validation
 from transformer_cli.decoding.comet_model import load_comet
 from transformer_cli.evaluation.comet_score import measure_comet
-from transformer_cli.evaluation.metrics import Score
-from transformer_cli.evaluation.scores.resampling import Interval
+from transformer_cli.evaluation.metrics import Interval, Score
 from transformer_cli.evaluation.system_comparison import compare
 from transformer_cli.process.errors import DataError, UsageError
 

@@ -14,7 +14,7 @@ from transformer_cli.data.encoded import (
     write_encoded,
 )
 from transformer_cli.decoding import TextPipeline
-from transformer_cli.evaluation.word_frequency import rarest_word_frequencies, training_sources
+from transformer_cli.evaluation.breakdown import rarest_word_frequencies, training_sources
 from transformer_cli.text import train_tokenizer
 
 TRAINING = ["The cat sees the dog.", "The dog, the cat", "a dog sleeps."]

@@ -24,17 +24,20 @@ from transformer_cli.evaluation.breakdown import (
     by_name,
     by_number,
     lengths_in_words,
+    rarest_word_frequencies,
+    training_sources,
 )
-from transformer_cli.evaluation.calibration import Calibration, calibration_on
 from transformer_cli.evaluation.comet_score import COMET, measure_comet
-from transformer_cli.evaluation.confidence import ConfidenceReport, confidence_report
+from transformer_cli.evaluation.confidence import (
+    Calibration,
+    ConfidenceReport,
+    calibration_on,
+    confidence_report,
+)
 from transformer_cli.evaluation.metrics import measure_corpus
-from transformer_cli.evaluation.report.learning_curves import learning_curves
-from transformer_cli.evaluation.report.page import Page, html_of
-from transformer_cli.evaluation.report.ranked_sentences import ranked_sentences
+from transformer_cli.evaluation.report import Page, html_of, learning_curves, ranked_sentences
 from transformer_cli.evaluation.system_comparison import Comparison, SignificanceTest, compare
 from transformer_cli.evaluation.validation import DirectionReport, ValidationReport
-from transformer_cli.evaluation.word_frequency import rarest_word_frequencies, training_sources
 from transformer_cli.process.errors import DataError, UsageError
 
 logger = logging.getLogger(__name__)

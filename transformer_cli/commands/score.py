@@ -11,15 +11,14 @@ from transformer_cli.commands.streams.open_descriptors import STANDARD
 from transformer_cli.commands.streams.output import fitting, show
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT, ScoreName
 from transformer_cli.evaluation.breakdown import LENGTHS, by_number, lengths_in_words
-from transformer_cli.evaluation.metrics import Measurement, Score, measure_corpus
-from transformer_cli.evaluation.scores import resampling
+from transformer_cli.evaluation.metrics import NUM_SAMPLES, SEED, Measurement, Score, measure_corpus
 from transformer_cli.evaluation.system_comparison import SignificanceTest, compare
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.text import languages
 
 logger = logging.getLogger(__name__)
 
-INTERVALS = f"± 95 % confidence interval, bootstrap, {resampling.NUM_SAMPLES:,} samples, seed {resampling.SEED}"
+INTERVALS = f"± 95 % confidence interval, bootstrap, {NUM_SAMPLES:,} samples, seed {SEED}"
 
 
 class Texts(NamedTuple):

@@ -3,7 +3,7 @@
 A file is written under a temporary name, flushed to disk (fsync) and renamed; then its folder is flushed.
 Before files are deleted they get a hidden name, so no reader sees half of a folder. Names that begin with
 `.tmp-` or `.trash-` were left by a killed process; the next holder of the run's lock deletes them. Elsewhere, a mark
-beside a folder (see above `write_mark`) lets the next command delete it.
+beside a folder (see `marked`) lets the next command delete it.
 """
 
 import errno

@@ -10,7 +10,7 @@ from transformer_cli.config import Config
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import Translator
 from transformer_cli.evaluation import validate
-from transformer_cli.evaluation.calibration import Calibration, calibration_on
+from transformer_cli.evaluation.confidence import Calibration, calibration_on
 from transformer_cli.evaluation.synthetic_tasks import ExactMatch, exact_matches
 from transformer_cli.evaluation.validation import ValidationReport
 from transformer_cli.storage import read_json_lines

@@ -26,7 +26,7 @@ TEXT = (
         right=1,
         came_out="Seed 1: without smoothing the validation loss is 3.66 instead of 3.80, the perplexity 38.7 instead of 44.7, and the mean probability of the best token 32.4 % instead of 29.2 %. The best token is right in 37.5 % and 37.0 % of the places, and BLEU is 1.9 and 1.7 after so short a training: no difference that one run could prove. The smoothed model is less sure than it is right, so its calibration error is larger, 7.8 % instead of 5.1 %.",
         why="With smoothing, the best probability for the true token is 0.9 and a little: the model is trained to keep the rest for other tokens. That costs likelihood, so the loss that is measured is higher, and the mean probability is lower. A search takes the most probable token, whether its probability is 0.6 or 0.9. Therefore perplexities of models with and without smoothing must not be compared.",
-        read_on="model/loss.py; Vaswani et al. 2017, section 5.4; Müller et al. 2019; evaluation/calibration.py",
+        read_on="model/loss.py; Vaswani et al. 2017, section 5.4; Müller et al. 2019; evaluation/confidence.py",
         cpu_seconds=61,
     ),
     Ablation(

@@ -9,7 +9,7 @@ from transformer_cli.checkpoint import TrainedFiles
 from transformer_cli.checkpoint.trained_files import portable_config
 from transformer_cli.config import FileCorpus, FilesData, HubCorpus, HubData, to_yaml
 from transformer_cli.decoding import Translator
-from transformer_cli.evaluation.report.learning_curves import learning_curves
+from transformer_cli.evaluation.report import learning_curves
 from transformer_cli.evaluation.validation import DirectionReport, validate
 from transformer_cli.extensions.exchange.porting.card.card_metadata import metadata_of
 from transformer_cli.extensions.exchange.porting.card.curve_picture import svg_of
