@@ -8,7 +8,7 @@ from pathlib import Path
 
 from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
-from transformer_cli.commands.streams.output import show
+from transformer_cli.commands.output import show
 from transformer_cli.config import Config, load_config
 from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data, take_over
 from transformer_cli.data.selection import held_out_pairs

@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 
 from transformer_cli.checkpoint import find_run, load_trained
-from transformer_cli.commands.streams.output import show
+from transformer_cli.commands.output import show
 from transformer_cli.extensions.exchange.porting.card.model_card import (
     CARD,
     CardSource,

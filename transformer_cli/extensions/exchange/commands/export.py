@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transformer_cli.checkpoint import find_run, load_trained
+from transformer_cli.commands.output import show
 from transformer_cli.commands.score import lines_of
-from transformer_cli.commands.streams.output import show
-from transformer_cli.commands.streams.sentence_progress import sentence_progress
+from transformer_cli.commands.sentence_progress import sentence_progress
 from transformer_cli.extensions.exchange.porting.card.model_card import CardWishes
 from transformer_cli.extensions.exchange.porting.exporting.export_format import Quantization
 from transformer_cli.extensions.exchange.porting.exporting.export_formats import FORMATS

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from transformer_cli.commands.streams.output import show
+from transformer_cli.commands.output import show
 from transformer_cli.extensions.exchange.porting.importing.import_folder import import_folder
 from transformer_cli.extensions.exchange.porting.importing.imported_model import Wishes
 from transformer_cli.extensions.exchange.porting.importing.imported_run import fine_tuning_command

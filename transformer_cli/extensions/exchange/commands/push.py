@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from transformer_cli.commands.streams.output import show
+from transformer_cli.commands.output import show
 from transformer_cli.extensions.exchange.porting.hub_upload import (
     check_repository,
     planned_files,

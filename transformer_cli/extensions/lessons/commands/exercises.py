@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from transformer_cli.commands.streams.output import show
+from transformer_cli.commands.output import show
 from transformer_cli.extensions.lessons.exercises.catalogue import (
     EXERCISES,
     exercise_named,

@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 from transformer_cli.checkpoint import find_run
 from transformer_cli.checkpoint.recorded_series import RecordedSeries, read_series
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
-from transformer_cli.commands.streams.output import fitting, show
-from transformer_cli.commands.streams.output_file import check_output
-from transformer_cli.commands.streams.written_file import write_and_tell
+from transformer_cli.commands.output import check_output, fitting, show, write_and_tell
 from transformer_cli.extensions.lessons.drawing.picture_files import FORMATS, bytes_of
 from transformer_cli.extensions.lessons.drawing.plots.curves import (
     Panel,

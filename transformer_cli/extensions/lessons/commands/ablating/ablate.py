@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from transformer_cli.commands.streams.output import show
+from transformer_cli.commands.output import show
 from transformer_cli.extensions.lessons.ablations.ablation import Ablation, Variant
 from transformer_cli.extensions.lessons.ablations.known_ablations import ABLATIONS, ablation_named
 from transformer_cli.extensions.lessons.commands.ablating.ablation_lines import (

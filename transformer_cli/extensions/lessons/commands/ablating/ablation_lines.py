@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from transformer_cli.commands.streams.output import fitting
+from transformer_cli.commands.output import fitting
 from transformer_cli.extensions.lessons.ablations.ablation import Ablation
 
 if TYPE_CHECKING:

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer_cli.commands.streams.output import show
-from transformer_cli.commands.streams.output_file import check_output
-from transformer_cli.commands.streams.written_file import write_and_tell
+from transformer_cli.commands.output import check_output, show, write_and_tell
 from transformer_cli.decoding.loading import load_run
 from transformer_cli.extensions.lessons.commands.explaining.explanation_lines import (
     explanation_lines,

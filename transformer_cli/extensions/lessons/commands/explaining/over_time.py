@@ -6,9 +6,7 @@ from pathlib import Path
 
 from transformer_cli.checkpoint import find_run
 from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.commands.streams.output import show
-from transformer_cli.commands.streams.output_file import check_output
-from transformer_cli.commands.streams.written_file import write_and_tell
+from transformer_cli.commands.output import check_output, show, write_and_tell
 from transformer_cli.config import load_stored_config
 from transformer_cli.decoding.engines.cross_attention import aligning_layer
 from transformer_cli.extensions.lessons.commands.explaining.learning_lines import learning_lines
