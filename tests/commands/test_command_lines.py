@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli import cli
-from transformer_cli.config.other_names import _SETTINGS
-from transformer_cli.config.refusal import setting_called, setting_paths
+from transformer_cli.config.refusal import _SETTINGS, setting_called, setting_paths
 
 RUN = str(Path(__file__).parents[2] / "docs" / "run")
 TRAIN = ["train", "--config", "en-it.yaml"]

@@ -18,7 +18,7 @@ from transformer_cli.commands.translate import translate_command
 from transformer_cli.commands.validate import validate_command
 from transformer_cli.config import DecodingConfig, FilesData, SequencesData, to_yaml
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT
-from transformer_cli.config.overridable import OVERRIDABLE, Command
+from transformer_cli.config.overrides import OVERRIDABLE, Command
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.extensions.lessons.commands.explaining.explain import (
     Asked,

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.config.data import FilesData
-from transformer_cli.config.text_settings import CleaningConfig
+from transformer_cli.config.data import CleaningConfig, FilesData
 from transformer_cli.data.pairs import ReadingReport, SentencePair, pair_digest
 from transformer_cli.data.selection import (
     CleaningReport,

@@ -196,7 +196,7 @@ def _unknown_option(command: Any, ctx: Any, args: list[str], error: Any) -> Usag
 
 def _takes(command: str, setting: str) -> bool:
     """Whether a command takes this setting by its option --set."""
-    from transformer_cli.config.overridable import OVERRIDABLE, commands_that_take
+    from transformer_cli.config.overrides import OVERRIDABLE, commands_that_take
 
     if command == "clean":  # its --set is for its own rules
         return False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args, get
 from transformer_cli.process.imports import imported
 
 if TYPE_CHECKING:
-    from transformer_cli.config.overridable import Command
+    from transformer_cli.config.overrides import Command
 
 Offer = tuple[str, str]
 """A completion, and a sentence about it that some shells show."""
@@ -72,7 +72,7 @@ def runs(incomplete: str) -> list[Offer]:
 
 def configs(incomplete: str) -> list[Offer]:
     """YAML files whose paths begin with the text, also those in a matching folder; then the configs of tfm."""
-    from transformer_cli.config.finding import shipped_configs
+    from transformer_cli.config.loading import shipped_configs
 
     found: dict[str, str] = {}
     for path in _entries(incomplete):
@@ -167,7 +167,7 @@ def cleaning_rules(incomplete: str) -> list[Offer]:
 
 
 def _settings(incomplete: str, command: "Command | None" = None) -> list[Offer]:
-    from transformer_cli.config.overridable import commands_that_take
+    from transformer_cli.config.overrides import commands_that_take
 
     if before := _typed.before:
         _typed.before = ""

@@ -18,7 +18,7 @@ from transformer_cli.config import (
     load_stored_config,
 )
 from transformer_cli.config.loading import override_settings
-from transformer_cli.config.overridable import Command, commands_that_take, overridable_setting
+from transformer_cli.config.overrides import Command, commands_that_take, overridable_setting
 from transformer_cli.decoding import ExplainingEngine, SpecialIds, TextPipeline, Translator
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.text import SequenceFormat, Tokenizer

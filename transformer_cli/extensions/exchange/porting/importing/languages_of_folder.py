@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transformer_cli.config import FileCorpus, FilesData
-from transformer_cli.config.text_settings import CleaningConfig
+from transformer_cli.config.data import CleaningConfig
 from transformer_cli.extensions.exchange.porting.importing.imported_model import Wishes
 from transformer_cli.extensions.exchange.porting.importing.model_folder import (
     ModelFolder,
