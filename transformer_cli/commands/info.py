@@ -17,7 +17,7 @@ from transformer_cli.checkpoint import (
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.streams.output import show
 from transformer_cli.config import Config, SequencesData, load_config, load_stored_config, to_yaml
-from transformer_cli.extensions.exchange.porting.exporting.export_formats import all_obstacles
+from transformer_cli.extensions.exchange.export import possible_formats
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import UsageError
 from transformer_cli.text.word_split import SPECIALS
@@ -106,7 +106,7 @@ def _exits(config: Config) -> dict[str, list[dict[str, str]]]:
     """For each format of `tfm export`, the settings in the way; none: the format is open."""
     return {
         name: [obstacle._asdict() for obstacle in found]
-        for name, found in all_obstacles(config).items()
+        for name, found in possible_formats(config).items()
     }
 
 
