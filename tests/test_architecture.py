@@ -69,7 +69,7 @@ def test_no_file_has_a_name_without_a_meaning() -> None:
 DANGEROUS_CALLS = {"eval", "exec", "compile", "__import__"}
 DANGEROUS_ATTRIBUTES = {("yaml", "load"), ("torch", "load"), ("torch", "save"), ("os", "system")}
 # The one place that reads files of `torch.save`: with weights_only=True, in a child process with a limit of its memory.
-READER_OF_PICKLED_WEIGHTS = "extensions/exchange/porting/importing/pickled_weights.py"
+READER_OF_PICKLED_WEIGHTS = "extensions/exchange/pickled_weights.py"
 # The one place that runs files of a user: a learner's own code, when the learner asks for a check (decision 0012).
 RUNNER_OF_LEARNERS_CODE = "extensions/lessons/exercises/learner_code.py"
 RUNNING_A_FILE = {"exec_module", "load_module", "run_path", "run_module", "runcode"}

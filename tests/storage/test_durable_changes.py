@@ -32,12 +32,11 @@ STAGED = {
     "data/sources/hub.py",
     "data/pairs.py",
     "extensions/lessons/exercises/new_folder.py",
-    "extensions/exchange/porting/exporting/argos_format.py",
-    "extensions/exchange/porting/exporting/export_format.py",
-    "extensions/exchange/porting/exporting/export_run.py",
-    "extensions/exchange/porting/exporting/hugging_face_format.py",
-    "extensions/exchange/porting/exporting/onnx_format.py",
-    "extensions/exchange/porting/importing/exported_package.py",
+    "extensions/exchange/argos.py",
+    "extensions/exchange/export.py",
+    "extensions/exchange/export_format.py",
+    "extensions/exchange/hugging_face.py",
+    "extensions/exchange/onnx.py",
     "training/recorders.py",
 }
 

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from transformer_cli.config import Config
     from transformer_cli.model import Transformer
 
-EXPORT_OBSTACLES = (
-    "transformer_cli.extensions.exchange.porting.exporting.export_formats:all_obstacles"
-)
+EXPORT_OBSTACLES = "transformer_cli.extensions.exchange.export:possible_formats"
 
 
 def info_command(

@@ -484,7 +484,12 @@ def _check_given(given: Sequence[str] | Path | None, output: Path | None) -> Non
 
 
 def _is_run(sentence: str) -> bool:
-    return Path(sentence).name == sentence and (RUNS / sentence / CHECKPOINTS).is_dir()
+    # os.path.isdir says no where Path.is_dir raises an error: a sentence may be too long for a name.
+    return (
+        sentence not in ("", ".")
+        and "/" not in sentence
+        and os.path.isdir(RUNS / sentence / CHECKPOINTS)
+    )
 
 
 @contextmanager
