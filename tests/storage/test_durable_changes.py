@@ -32,7 +32,7 @@ STAGED = {
     "data/shared_data.py",
     "data/sources/streams.py",
     "data/text_file.py",
-    "extensions/lessons/exercises/new_folder.py",
+    "extensions/lessons/exercises/learner_folder.py",
     "extensions/exchange/porting/exporting/argos_format.py",
     "extensions/exchange/porting/exporting/export_format.py",
     "extensions/exchange/porting/exporting/export_run.py",

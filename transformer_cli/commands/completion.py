@@ -92,7 +92,7 @@ def pictures(incomplete: str) -> list[Offer]:
 
 def ablations(incomplete: str) -> list[Offer]:
     """The names of ablations, each with its subject."""
-    from transformer_cli.extensions.lessons.ablations.known_ablations import ABLATIONS
+    from transformer_cli.extensions.lessons.ablations import ABLATIONS
 
     return [(one.name, one.subject) for one in ABLATIONS if one.name.startswith(incomplete)]
 
@@ -108,7 +108,7 @@ def exercises(incomplete: str) -> list[Offer]:
 def plotted_metrics(incomplete: str) -> list[Offer]:
     """What a run may have recorded, each with its title: the loss and the like, then the scores."""
     from transformer_cli.config.decoding import ScoreName
-    from transformer_cli.extensions.lessons.drawing.plots.metric_titles import TITLES
+    from transformer_cli.extensions.lessons.drawing.curves import TITLES
 
     offers = [*TITLES.items(), *((name, "a score") for name in get_args(ScoreName))]
     return [offer for offer in offers if offer[0].startswith(incomplete)]
