@@ -65,7 +65,7 @@ COMMANDS = {
         takes_sentences=True,
     ),
     "explain": Entry(
-        "transformer_cli.commands.arguments.explain:explain",
+        "transformer_cli.extensions.lessons.commands.explain:explain_command",
         "Show how the model translates a sentence.",
         'tfm explain "The red cars are here." --html page.html',
         takes_sentences=True,
@@ -91,7 +91,7 @@ COMMANDS = {
         "tfm average --run en-it --last 5",
     ),
     "ablate": Entry(
-        "transformer_cli.commands.arguments.models.ablate:ablate",
+        "transformer_cli.extensions.lessons.commands.ablate:ablate_command",
         "Train with and without a part of the model, and compare.",
         "tfm ablate no-causal-mask",
     ),
@@ -106,7 +106,7 @@ COMMANDS = {
         "tfm serve --run en-it --port 5000",
     ),
     "plot": Entry(
-        "transformer_cli.commands.arguments.models.plot:plot",
+        "transformer_cli.extensions.lessons.commands.plot:plot_command",
         "Draw the training curves of runs.",
         "tfm plot en-it en-it-2 --output curves.png",
     ),
@@ -136,12 +136,12 @@ COMMANDS = {
         "tfm benchmark --config en-it.yaml --set runtime.threads=1",
     ),
     "draw": Entry(
-        "transformer_cli.commands.arguments.draw:draw",
+        "transformer_cli.extensions.lessons.commands.draw:draw_command",
         "Draw the model, its masks, schedules and batches.",
         "tfm draw architecture --output architecture.png",
     ),
     "exercises": Entry(
-        "transformer_cli.commands.arguments.exercises:exercises",
+        "transformer_cli.extensions.lessons.commands.exercises:exercises_command",
         "Write exercises, or check them.",
         "tfm exercises my-exercises, then: tfm exercises --check my-exercises",
     ),

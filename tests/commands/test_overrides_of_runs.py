@@ -20,11 +20,7 @@ from transformer_cli.config import DecodingConfig, FilesData, SequencesData, to_
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT
 from transformer_cli.config.overrides import OVERRIDABLE, Command
 from transformer_cli.config.refusal import setting_paths
-from transformer_cli.extensions.lessons.commands.explaining.explain import (
-    Asked,
-    Outputs,
-    run_explanation,
-)
+from transformer_cli.extensions.lessons.commands.explain import explain_command
 from transformer_cli.extensions.serving.batching.jobs import Job
 from transformer_cli.extensions.serving.served_runs import load_served_runs
 from transformer_cli.model import Transformer
@@ -166,8 +162,7 @@ def run_command(command: Command, run: str, overrides: Sequence[str], source: Pa
         case "serve":
             print(served(run, overrides))  # noqa: T201
         case "explain":
-            asked = Asked(LINES[-1], None, None, prefix="", num_best=None, num_alternatives=5)
-            run_explanation(run, overrides, asked, Outputs(None, None, as_json=True))
+            explain_command(LINES[-1], run, overrides=[*overrides], as_json=True)
 
 
 def served(run: str, overrides: Sequence[str]) -> list[tuple[str, float]]:

@@ -31,7 +31,7 @@ STAGED = {
     "data/selection.py",
     "data/sources/hub.py",
     "data/pairs.py",
-    "extensions/lessons/exercises/new_folder.py",
+    "extensions/lessons/exercises/learner_folder.py",
     "extensions/exchange/argos.py",
     "extensions/exchange/export.py",
     "extensions/exchange/export_format.py",

@@ -93,7 +93,7 @@ def pictures(incomplete: str) -> list[Offer]:
 
 def ablations(incomplete: str) -> list[Offer]:
     """The names of ablations, each with its subject."""
-    found = imported("transformer_cli.extensions.lessons.ablations.known_ablations:ABLATIONS")
+    found = imported("transformer_cli.extensions.lessons.ablations:ABLATIONS")
     return [(one.name, one.subject) for one in found if one.name.startswith(incomplete)]
 
 
@@ -108,7 +108,7 @@ def plotted_metrics(incomplete: str) -> list[Offer]:
     """What a run may have recorded, each with its title: the loss and the like, then the scores."""
     from transformer_cli.config.decoding import ScoreName
 
-    titles = imported("transformer_cli.extensions.lessons.drawing.plots.metric_titles:TITLES")
+    titles = imported("transformer_cli.extensions.lessons.drawing.curves:TITLES")
     offers = [*titles.items(), *((name, "a score") for name in get_args(ScoreName))]
     return [offer for offer in offers if offer[0].startswith(incomplete)]
 

@@ -8,9 +8,10 @@ from transformer_cli.config import ModelConfig
 from transformer_cli.extensions.lessons.explaining.forward_trace import (
     FORWARD,
     ForwardTrace,
+    masks_of,
+    positions_of,
     trace_forward,
 )
-from transformer_cli.extensions.lessons.explaining.inner_values import masks_of, positions_of
 from transformer_cli.model import Transformer
 from transformer_cli.model.attention import MultiHeadAttention
 

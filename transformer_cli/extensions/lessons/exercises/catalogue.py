@@ -7,6 +7,8 @@ from typing import NamedTuple
 from transformer_cli.process.errors import UsageError
 
 FINALE = "finale"
+MAX_SECONDS = 20.0
+"""For the check of one exercise; a right solution takes less than a second."""
 SOLUTIONS = Path(__file__).parent / "solutions"
 
 
