@@ -4,16 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from transformer_cli.decoding.details.word_links import word_spans
-from transformer_cli.extensions.documents.document_translation import (
-    TranslatedDocument,
-    translate_document,
-)
 from transformer_cli.extensions.documents.segments import Document, Languages
-from transformer_cli.extensions.documents.text_translator import (
-    AnsweredText,
-    AskedText,
-    LinkedWords,
-)
+from transformer_cli.extensions.documents.translation import TranslatedDocument, translate_document
+from transformer_cli.extensions.documents.translator import AnsweredText, AskedText, LinkedWords
 from transformer_cli.text.protected.spans import find_spans, masked
 from transformer_cli.text.sentences import Sentence, split_sentences
 

@@ -6,8 +6,14 @@ from pathlib import Path
 from transformer_cli.commands.streams.open_descriptors import STANDARD
 from transformer_cli.config.data import known_encoding
 from transformer_cli.data.sources.decompression import COMPRESSIONS
-from transformer_cli.extensions.documents.formats import LINES, XML, Format, format_named, format_of
-from transformer_cli.extensions.documents.reading_options import ReadingOptions
+from transformer_cli.extensions.documents.formats import (
+    LINES,
+    XML,
+    Format,
+    ReadingOptions,
+    format_named,
+    format_of,
+)
 from transformer_cli.process.errors import UsageError
 
 

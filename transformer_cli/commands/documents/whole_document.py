@@ -21,7 +21,7 @@ from transformer_cli.decoding import read_glossary
 from transformer_cli.decoding.loading import load_run
 from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document
 from transformer_cli.extensions.documents.formats import format_of
-from transformer_cli.extensions.documents.kept_spans import CUT
+from transformer_cli.extensions.documents.translation import CUT
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.process.signals import ended_after

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from transformer_cli.extensions.documents import ModelTranslator
 from transformer_cli.extensions.documents.segments import Languages
-from transformer_cli.extensions.documents.text_translator import AnsweredText, AskedText
+from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
 from transformer_cli.text.sentences import Sentence
 
 _SIZE = 32
