@@ -26,7 +26,7 @@ from transformer_cli.data.survey import (
     num_pairs_by_split,
     survey,
 )
-from transformer_cli.extensions.corpora.importing.spreadsheets import sheet_as_tsv
+from transformer_cli.extensions.corpora.spreadsheets import sheet_as_tsv
 from transformer_cli.process.errors import CannotCreateError, UsageError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.process.extras import require_extra

@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.html import read_html
-from transformer_cli.extensions.documents.segments import Languages
 from transformer_cli.extensions.documents.translation import NOT_TEXT, translate_document
 
 from .fake_translators import REVERSED, Identity, WordByWord, done, translated
@@ -126,7 +126,7 @@ def test_a_tag_without_partner_stays_in_its_place() -> None:
 def test_a_character_that_the_encoding_lacks_becomes_a_reference() -> None:
     page = read_html(b'<meta charset="iso-8859-1"><p>caf\xe9</p>')
     found = translate_document(
-        page, WordByWord(lambda word: word + "\u0142", languages=Languages("en", "pl"))
+        page, WordByWord(lambda word: word + "\u0142", languages=Direction("en", "pl"))
     )
     assert found.data == b'<meta charset="iso-8859-1"><p>caf\xe9&#322;</p>'
 

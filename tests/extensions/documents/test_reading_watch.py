@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents import (
-    Languages,
     format_named,
     read_document,
     translate_document,
@@ -240,7 +240,7 @@ def test_a_book_that_names_a_chapter_often_reads_it_once() -> None:
 class Capitals:
     """Translates a text into capitals."""
 
-    languages = Languages("en", "it")
+    languages = Direction("en", "it")
 
     def sentences(self, text: str) -> list[Sentence]:
         return [Sentence(text, "")]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from transformer_cli.extensions.documents.segments import Languages
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.xliff import read_xliff
 from transformer_cli.process.errors import DataError
 
@@ -85,7 +85,7 @@ def test_a_file_of_other_languages_is_refused() -> None:
     text = xliff(unit("Hello"), attributes='source-language="en-US" target-language="fr"')
     with pytest.raises(DataError, match='target-language="fr", but the model translates from en'):
         translated(read_xliff(text.encode()))
-    german = WordByWord(str.upper, languages=Languages("de", "fr"))
+    german = WordByWord(str.upper, languages=Direction("de", "fr"))
     with pytest.raises(DataError, match="source-language"):
         translated(read_xliff(text.encode()), german)
 

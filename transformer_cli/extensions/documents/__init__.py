@@ -10,7 +10,6 @@ from transformer_cli.extensions.documents.formats import Format as Format
 from transformer_cli.extensions.documents.formats import format_named as format_named
 from transformer_cli.extensions.documents.formats import format_of as format_of
 from transformer_cli.extensions.documents.formats import read_document as read_document
-from transformer_cli.extensions.documents.segments import Languages as Languages
 from transformer_cli.extensions.documents.translation import Doubt as Doubt
 from transformer_cli.extensions.documents.translation import (
     TranslatedDocument as TranslatedDocument,

@@ -3,12 +3,12 @@
 import posixpath
 from urllib.parse import unquote
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.html import read_html
 from transformer_cli.extensions.documents.segments import (
     Document,
     Edit,
-    Languages,
     Segment,
     Slot,
     SplicedDocument,
@@ -103,7 +103,7 @@ def _package(package: XmlText, watch: ReadingWatch) -> SplicedDocument:
 def _language_edit(package: XmlText, element: Element) -> Edit:
     given = package.whole_text(element)
 
-    def language_of(languages: Languages) -> str:
+    def language_of(languages: Direction) -> str:
         source, target = map(primary_language, languages)
         is_source = primary_language(given.strip()) == source != target
         return languages.target if is_source else escaped_xml(given)

@@ -12,13 +12,13 @@ from functools import partial
 from html import escape
 from typing import NamedTuple
 
+from transformer_cli.config.data import Direction
 from transformer_cli.decoding.real_text.sentence_form import ends_sentence
 from transformer_cli.extensions.documents.character_encoding import declared_encoding, decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.segments import (
     Edit,
     InlinePart,
-    Languages,
     LineNumbers,
     Markup,
     Role,
@@ -414,7 +414,7 @@ def _as_attribute(given: Attribute, found: TranslatedSegment) -> str:
     return quote + _escaped(found.text).replace(quote, reference) + quote
 
 
-def _language_of(given: Attribute, languages: Languages) -> str:
+def _language_of(given: Attribute, languages: Direction) -> str:
     """The value of an attribute `lang`: the target language, if it was the source language."""
     source, target = map(primary_language, languages)
     if primary_language(given.value) != source or source == target:

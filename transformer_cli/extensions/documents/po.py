@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText, decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.segments import (
     Change,
-    Languages,
     Segment,
     TranslatedSegment,
     has_letter,
@@ -74,7 +74,7 @@ class Catalogue:
         """See `Document.segments`."""
         return [slot.segment for slot in self.slots]
 
-    def write(self, translations: Sequence[TranslatedSegment], languages: Languages) -> bytes:
+    def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
         """See `Document.write`. A message whose translation is equal to it stays without one, as gettext allows."""
         text = self.content.text
         line_end = "\r\n" if "\r\n" in text else "\n"

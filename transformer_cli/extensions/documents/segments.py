@@ -12,6 +12,7 @@ from enum import Enum
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.character_encoding import DecodedText
 
 
@@ -79,13 +80,6 @@ class TranslatedSegment:
         return plain_text(self.pieces)
 
 
-class Languages(NamedTuple):
-    """The languages of a translation, such as en and it."""
-
-    source: str
-    target: str
-
-
 class Document(Protocol):
     """A file that holds text: it gives its segments, and writes itself with their translations."""
 
@@ -93,7 +87,7 @@ class Document(Protocol):
     def segments(self) -> Sequence[Segment]:
         """What is to translate, in order."""
 
-    def write(self, translations: Sequence[TranslatedSegment], languages: Languages) -> bytes:
+    def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
         """The document with other texts. A segment whose pieces did not change keeps its bytes.
 
         Args:
@@ -203,7 +197,7 @@ class Edit(NamedTuple):
 
     start: int
     end: int
-    replacement: Callable[[Languages], str]
+    replacement: Callable[[Direction], str]
 
 
 class Change(NamedTuple):
@@ -227,12 +221,12 @@ class SplicedDocument:
         """See `Document.segments`."""
         return [slot.segment for slot in self.slots]
 
-    def write(self, translations: Sequence[TranslatedSegment], languages: Languages) -> bytes:
+    def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
         """See `Document.write`."""
         return self.content.encoded(self.translated_text(translations, languages))
 
     def translated_text(
-        self, translations: Sequence[TranslatedSegment], languages: Languages
+        self, translations: Sequence[TranslatedSegment], languages: Direction
     ) -> str:
         """The text of `write`, before it is encoded."""
         changes = sorted(Change(*edit[:2], edit.replacement(languages)) for edit in self.edits)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
+from transformer_cli.config.data import Direction
 from transformer_cli.decoding.real_text.sentence_form import ends_sentence
 from transformer_cli.extensions.documents.character_encoding import DecodedText, decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
@@ -14,7 +15,6 @@ from transformer_cli.extensions.documents.html import unescaped_html
 from transformer_cli.extensions.documents.segments import (
     Change,
     InlinePart,
-    Languages,
     LineNumbers,
     Markup,
     Piece,
@@ -350,7 +350,7 @@ class Subtitles:
         """See `Document.segments`."""
         return [group.segment for group in self.groups]
 
-    def write(self, translations: Sequence[TranslatedSegment], languages: Languages) -> bytes:
+    def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
         """See `Document.write`."""
         texts: dict[Cue, list[tuple[_Member, list[str]]]] = {}
         for group, translation in zip(self.groups, translations, strict=True):

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions
 from transformer_cli.extensions.documents.segments import (
-    Languages,
     Segment,
     Slot,
     SplicedDocument,
@@ -51,7 +51,7 @@ class TmxDocument:
         """See `Document.segments`."""
         return [unit.segment for unit in self.units]
 
-    def write(self, translations: Sequence[TranslatedSegment], languages: Languages) -> bytes:
+    def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
         """See `Document.write`."""
         slots = (
             Slot(
@@ -105,7 +105,7 @@ def _language(variant: Element) -> str:
     return given.get("xml:lang", given.get("lang", ""))
 
 
-def _variant(xml: XmlText, source: Element, languages: Languages, found: TranslatedSegment) -> str:
+def _variant(xml: XmlText, source: Element, languages: Direction, found: TranslatedSegment) -> str:
     """A new variant, written as that of the source is."""
     gap = white_space_before(xml.content.text, source.start)
     seg = f"<seg>{rendered(found.pieces, escaped_xml)}</seg>"

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from transformer_cli.config.data import Direction
 from transformer_cli.decoding.real_text.promise import Promise
 from transformer_cli.extensions.documents.character_encoding import DecodedText
 from transformer_cli.extensions.documents.segments import (
     Document,
-    Languages,
     Piece,
     Segment,
     TranslatedSegment,
@@ -283,7 +283,7 @@ class _SegmentInWork:
         return "".join(piece if isinstance(piece, str) else piece.raw for piece in pieces)
 
     def translation(
-        self, answers: dict[AskedText, CheckedAnswer], languages: Languages
+        self, answers: dict[AskedText, CheckedAnswer], languages: Direction
     ) -> TranslatedSegment:
         """The segment with the translations of its parts."""
         if _NOT_TEXT.search(self.inline.text):
@@ -317,7 +317,7 @@ def _without_labels(text: str, inline: InlineText) -> str:
     return text
 
 
-def _gap(of_source: str, text: str, languages: Languages) -> str:
+def _gap(of_source: str, text: str, languages: Direction) -> str:
     """What stands before a translated sentence; white space as the target language has it."""
     if not of_source.isspace() or "\n" in of_source or not text:
         return of_source

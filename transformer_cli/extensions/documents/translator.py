@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
+from transformer_cli.config.data import Direction
 from transformer_cli.decoding import ExplainingEngine, Translator
 from transformer_cli.decoding.details.aligned_texts import TextAligner
 from transformer_cli.decoding.details.word_links import word_spans
-from transformer_cli.extensions.documents.segments import Languages
 from transformer_cli.text.protected.spans import find_spans, masked, span_texts
 from transformer_cli.text.sentences import Sentence, split_sentences
 
@@ -55,7 +55,7 @@ class TextTranslator(Protocol):
     """Translates texts of one language into another; see `ModelTranslator` for that of a trained model."""
 
     @property
-    def languages(self) -> Languages:
+    def languages(self) -> Direction:
         """The languages of all texts and translations."""
 
     def sentences(self, text: str) -> list[Sentence]:
@@ -104,9 +104,9 @@ class ModelTranslator:
         )
 
     @property
-    def languages(self) -> Languages:
+    def languages(self) -> Direction:
         """See `TextTranslator.languages`."""
-        return Languages(*self.translator.pipeline.languages)
+        return self.translator.pipeline.languages
 
     def sentences(self, text: str) -> list[Sentence]:
         """See `TextTranslator.sentences`."""

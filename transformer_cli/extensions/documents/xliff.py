@@ -2,10 +2,10 @@
 
 from functools import partial
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.segments import (
     Edit,
-    Languages,
     Segment,
     Slot,
     SplicedDocument,
@@ -74,7 +74,7 @@ def _language_edits(file: Element) -> list[Edit]:
     return edits
 
 
-def _language(given: str, name: str, of: str, languages: Languages) -> str:
+def _language(given: str, name: str, of: str, languages: Direction) -> str:
     """The value of an attribute: as it is, or the language of the model if it is empty."""
     wanted: str = getattr(languages, of)
     if given and primary_language(given) != primary_language(wanted):

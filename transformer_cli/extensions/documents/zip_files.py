@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import PurePosixPath
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents.formats import LIMITS, MEBIBYTE, ReadingLimits
 from transformer_cli.extensions.documents.segments import (
     Document,
-    Languages,
     Segment,
     TranslatedSegment,
 )
@@ -117,7 +117,7 @@ class ZipDocument:
             for segment in part.segments
         ]
 
-    def write(self, translations: Sequence[TranslatedSegment], languages: Languages) -> bytes:
+    def write(self, translations: Sequence[TranslatedSegment], languages: Direction) -> bytes:
         """See `Document.write`; if no part changes, the file stays as it is."""
         changed = {}
         place = 0

@@ -1,9 +1,9 @@
 """`tfm data check`: finds what ruins a training in a corpus."""
 
 from transformer_cli.commands.streams.output import fitting, show
+from transformer_cli.extensions.corpora.checks import PartReport, inspect
 from transformer_cli.extensions.corpora.commands.given_corpus import GivenCorpus
 from transformer_cli.extensions.corpora.findings import KINDS, ruining
-from transformer_cli.extensions.corpora.inspection import PartReport, inspect
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.extras import require_extra
 

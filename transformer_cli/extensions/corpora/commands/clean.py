@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transformer_cli.commands.streams.output import fitting, show
-from transformer_cli.extensions.corpora.cleaned_files import REPORT, CleanedPart, clean_corpus
+from transformer_cli.extensions.corpora.cleaning import REPORT, CleanedPart, clean_corpus
 from transformer_cli.extensions.corpora.cleaning_rules import corpus_rules
 from transformer_cli.extensions.corpora.commands.config_lines import WrittenCorpus, config_lines
 from transformer_cli.extensions.corpora.commands.given_corpus import GivenCorpus

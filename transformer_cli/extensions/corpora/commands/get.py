@@ -10,14 +10,10 @@ from tqdm import tqdm
 
 from transformer_cli.commands.streams.output import fitting, show
 from transformer_cli.config import Direction
+from transformer_cli.extensions.corpora.catalogues import CatalogueEntry, read_catalogue
 from transformer_cli.extensions.corpora.commands.config_lines import WrittenCorpus, config_lines
-from transformer_cli.extensions.corpora.fetching.catalogue_entry import (
-    CatalogueEntry,
-    read_catalogue,
-)
-from transformer_cli.extensions.corpora.fetching.downloads import Progress
-from transformer_cli.extensions.corpora.fetching.fetched_corpora import Fetched, fetch
-from transformer_cli.extensions.corpora.fetching.lock_file import LOCK_FILE, read_lock
+from transformer_cli.extensions.corpora.downloads import Progress
+from transformer_cli.extensions.corpora.fetching import LOCK_FILE, Fetched, fetch, read_lock
 from transformer_cli.process.errors import CannotCreateError, MissingInputError, UsageError
 from transformer_cli.process.extras import require_extra
 from transformer_cli.storage import RunLock, make_folders
@@ -45,7 +41,7 @@ class Request:
             found: Iterator[CatalogueEntry] = read_catalogue(self.catalogue)
         else:
             require_extra("corpora", ("mtdata",), purpose="tfm data get")
-            from transformer_cli.extensions.corpora.fetching.mtdata_catalogue import mtdata_entries
+            from transformer_cli.extensions.corpora.catalogues import mtdata_entries
 
             make_folders(self.folder)
             found = mtdata_entries(self.folder, words=tuple(wanted))

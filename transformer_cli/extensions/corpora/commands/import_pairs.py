@@ -9,7 +9,7 @@ from transformer_cli.config import Direction
 from transformer_cli.data.pairs import finding_rows, table_lines
 from transformer_cli.data.survey import Wishes
 from transformer_cli.extensions.corpora.commands.config_lines import WrittenCorpus, config_lines
-from transformer_cli.extensions.corpora.importing.imported_files import Imported, import_pairs
+from transformer_cli.extensions.corpora.importing import Imported, import_pairs
 from transformer_cli.process.errors import CannotCreateError, UsageError
 
 

@@ -4,7 +4,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from transformer_cli.extensions.corpora.importing.imported_segments import one_line
+from transformer_cli.extensions.corpora.pairs import one_line
 from transformer_cli.process.errors import DataError, TfmError
 
 MAX_BYTES = 4 << 30

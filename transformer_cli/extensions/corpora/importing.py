@@ -11,25 +11,25 @@ from transformer_cli.data.sources.lines import HOW_TO_CONVERT, TOO_LONG
 from transformer_cli.data.sources.local_files import without_compression
 from transformer_cli.data.survey import Wishes
 from transformer_cli.data.unknown_files import find_corpus
-from transformer_cli.extensions.corpora.importing.archives import unpacked
-from transformer_cli.extensions.corpora.importing.imported_segments import (
-    ImportReport,
-    Segment,
-    one_line,
-)
-from transformer_cli.extensions.corpora.importing.secure_xml import elements, local_name
-from transformer_cli.extensions.corpora.importing.spreadsheets import sheet_as_tsv
-from transformer_cli.extensions.corpora.importing.translation_memories import (
-    languages_of_tmx,
-    read_tmx,
-)
-from transformer_cli.extensions.corpora.importing.xliff_units import languages_of_xliff, read_xliff
-from transformer_cli.extensions.corpora.numbered_pairs import (
+from transformer_cli.extensions.corpora.archives import unpacked_corpus
+from transformer_cli.extensions.corpora.pairs import (
     NOT_UTF_8,
     NUL_BYTE,
+    ImportedPair,
+    ImportReport,
     NumberedPairs,
     corpus_parts,
+    one_line,
     scratch_folder,
+)
+from transformer_cli.extensions.corpora.spreadsheets import sheet_as_tsv
+from transformer_cli.extensions.corpora.translation_memories import (
+    elements_of_file,
+    languages_of_tmx,
+    languages_of_xliff,
+    local_name,
+    pairs_of_tmx,
+    pairs_of_xliff,
 )
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.process.extras import require_extra
@@ -42,8 +42,8 @@ _KINDS = {
     ".xml": "xml", ".xlsx": "xlsx", ".xlsm": "xlsx", ".zip": "zip",
 }  # fmt: skip
 _ROOTS = {
-    "tmx": (read_tmx, languages_of_tmx),
-    "xliff": (read_xliff, languages_of_xliff),
+    "tmx": (pairs_of_tmx, languages_of_tmx),
+    "xliff": (pairs_of_xliff, languages_of_xliff),
 }
 EMPTY = "an empty side"
 MAX_DROPPED_SHARE = 0.05
@@ -64,7 +64,7 @@ class Imported:
 class OpenSegments(NamedTuple):
     """The pairs of a file, which are read when they are iterated."""
 
-    segments: Iterator[Segment]
+    segments: Iterator[ImportedPair]
     direction: Direction
 
 
@@ -108,7 +108,9 @@ def open_segments(
         raise UsageError(f"--sheet is for spreadsheets (.xlsx); {paths[0]} is none")
     if kind == "zip":
         languages = (wishes.source_language, wishes.target_language)
-        return open_segments(unpacked(paths[0], scratch, languages), wishes, sheet, report, scratch)
+        return open_segments(
+            unpacked_corpus(paths[0], scratch, languages), wishes, sheet, report, scratch
+        )
     if kind in _ROOTS:
         return _memory(paths[0], kind, wishes, report)
     if kind == "xlsx":
@@ -125,7 +127,7 @@ def _kind(path: Path) -> str:
         require_extra("corpora", ("lxml",), purpose="tfm data import")
     if kind != "xml":
         return kind
-    root = local_name(next(elements(path, names=())))
+    root = local_name(next(elements_of_file(path, names=())))
     if root not in _ROOTS:
         raise DataError(
             f"{path}: XML with the root <{root}>, where <tmx> or <xliff> is expected",
@@ -173,14 +175,14 @@ def _table(
     report.doubts += found.doubts
     [part] = corpus_parts(data)
 
-    def segments() -> Iterator[Segment]:
+    def segments() -> Iterator[ImportedPair]:
         pairs = NumberedPairs(part, data)
         for pair in pairs:
             report.num_units += 1
             if pair.damage:
                 report.skip(pair.damage, f"{name}:{pair.line}")
             else:
-                yield Segment(pair.line, one_line(pair.source), one_line(pair.target))
+                yield ImportedPair(pair.line, one_line(pair.source), one_line(pair.target))
         if pairs.unequal is not None:
             raise pairs.unequal
 
@@ -188,7 +190,7 @@ def _table(
 
 
 def write_segments(
-    segments: Iterator[Segment],
+    segments: Iterator[ImportedPair],
     files: Sequence[Path],
     report: ImportReport,
     name: str,
