@@ -19,13 +19,11 @@ CHANGES_OF_OS = {"replace", "remove", "removedirs", "link", "move", "copy", "cop
 # curves, which may be lost, or a download that is not whole yet.
 STAGED = {
     "extensions/benchmark/measuring/peak_memory.py",
-    "extensions/corpora/cleaned_files.py",
-    "extensions/corpora/fetching/downloads.py",
-    "extensions/corpora/fetching/fetched_corpora.py",
-    "extensions/corpora/held_out_forms.py",
-    "extensions/corpora/inspection.py",
-    "extensions/corpora/pair_checks.py",
-    "extensions/corpora/pair_cleaner.py",
+    "extensions/corpora/checks.py",
+    "extensions/corpora/cleaning.py",
+    "extensions/corpora/downloads.py",
+    "extensions/corpora/fetching.py",
+    "extensions/corpora/pair_facts.py",
     "data/fingerprint.py",
     "data/preparation.py",
     "data/selection.py",
