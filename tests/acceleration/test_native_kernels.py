@@ -17,7 +17,7 @@ from transformer_cli.acceleration.prepared_layers import prepare_norm
 from transformer_cli.acceleration.prepared_linear import prepare_quantised
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
 from transformer_cli.config import ModelConfig
-from transformer_cli.decoding.search.top_k import largest, top_k
+from transformer_cli.decoding.search.beam import largest, top_k
 from transformer_cli.model.transformer import Transformer
 
 pytestmark = pytest.mark.usefixtures("kernels")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.commands.likelihood import print_likelihoods
-from transformer_cli.decoding.pair_likelihoods import pair_likelihoods
+from transformer_cli.decoding.given_pairs import pair_likelihoods
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 
 from ..decoding.small_translators import tokenizer_of_words, translator

@@ -7,9 +7,9 @@ import torch
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Engine, Request, SpecialIds, Term, TokenIds
-from transformer_cli.decoding.engines import CTranslate2Engine, PyTorchEngine
 from transformer_cli.decoding.engines.agreement import require_agreement
-from transformer_cli.decoding.engines.ctranslate2_engine import load_translator
+from transformer_cli.decoding.engines.ctranslate2_engine import CTranslate2Engine, load_translator
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine
 from transformer_cli.extensions.exchange.interchange.ctranslate2_files import ctranslate2_files
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError, DataError

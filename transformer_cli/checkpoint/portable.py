@@ -5,7 +5,7 @@ from pathlib import PurePath, PureWindowsPath
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE
 from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.tokenizer_pair import tokenizer_files
+from transformer_cli.text.tokenizer import tokenizer_files
 
 
 def portable_files(

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from transformer_cli.commands.streams.input_lines import check_input, opened_lines
 from transformer_cli.commands.streams.open_descriptors import STANDARD
-from transformer_cli.decoding.details.aligned_pairs import AlignedPair, PairAligner
-from transformer_cli.decoding.details.word_links import pharaoh
+from transformer_cli.decoding.details import pharaoh
 from transformer_cli.decoding.engine import ExplainingEngine
+from transformer_cli.decoding.given_pairs import AlignedPair, PairAligner
 from transformer_cli.decoding.loading import load_run
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.escaping import escaped_in_json

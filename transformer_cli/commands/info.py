@@ -20,7 +20,7 @@ from transformer_cli.config import Config, SequencesData, load_config, load_stor
 from transformer_cli.extensions.exchange.porting.exporting.export_formats import all_obstacles
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import UsageError
-from transformer_cli.text.word_split import SPECIALS
+from transformer_cli.text.words import SPECIALS
 from transformer_cli.training.initial_weights import checked_origin
 
 

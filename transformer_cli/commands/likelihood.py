@@ -9,8 +9,8 @@ from pathlib import Path
 from transformer_cli.commands.streams.input_lines import check_input, opened_lines
 from transformer_cli.commands.streams.open_descriptors import STANDARD
 from transformer_cli.commands.streams.output_file import opened_output
+from transformer_cli.decoding.given_pairs import PairLikelihood, pair_likelihoods
 from transformer_cli.decoding.loading import load_run
-from transformer_cli.decoding.pair_likelihoods import PairLikelihood, pair_likelihoods
 from transformer_cli.decoding.translator import WINDOW_LINES
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.signals import ended_after

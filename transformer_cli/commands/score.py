@@ -143,7 +143,7 @@ def _measures(
 
     if texts.comet is None:
         return by_sacrebleu
-    from transformer_cli.decoding.comet_model import load_comet  # it loads PyTorch
+    from transformer_cli.decoding.comet import load_comet  # it loads PyTorch
     from transformer_cli.evaluation.comet_score import measure_comet
 
     model = load_comet(texts.comet, as_command=True)

@@ -121,7 +121,7 @@ def _choosing_by_comet(translator: Translator, folder: Path) -> Translator:
             "--comet works only with decoding.mbr",
             hint='add --set "decoding.mbr={}", or leave out --comet',
         )
-    from transformer_cli.decoding.comet_utility import comet_utility
+    from transformer_cli.decoding.comet import comet_utility
 
     return replace(translator, utility=comet_utility(folder))
 

@@ -19,7 +19,7 @@ from transformer_cli.commands.streams.sentence_progress import sentence_progress
 from transformer_cli.config import DecodingConfig, SequencesData
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT
 from transformer_cli.config.section import flat_settings
-from transformer_cli.decoding.comet_model import load_comet
+from transformer_cli.decoding.comet import load_comet
 from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.evaluation import ValidationReport, validate
 from transformer_cli.evaluation.comet_score import with_comet

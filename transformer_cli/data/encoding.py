@@ -28,7 +28,7 @@ from transformer_cli.data.selection.cleaning import excerpt
 from transformer_cli.data.text_file import PAIRS_AT_ONCE, read_rows
 from transformer_cli.process.errors import TryAgainError
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers, tokenizer_files
+from transformer_cli.text.tokenizer import Tokenizers, load_tokenizers, tokenizer_files
 
 PAIRS_PER_WORKER = 250_000
 """A further process is started for each of so many pairs; for fewer, its start takes longer than it saves."""

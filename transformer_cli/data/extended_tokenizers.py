@@ -7,8 +7,8 @@ from transformer_cli.config import Config
 from transformer_cli.data.text_file import StoredText
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.extension.added_entries import with_added_entries, with_tags
-from transformer_cli.text.tokenizer_pair import Tokenizers
+from transformer_cli.text.added_entries import with_added_entries, with_tags
+from transformer_cli.text.tokenizer import Tokenizers
 
 logger = logging.getLogger(__name__)
 

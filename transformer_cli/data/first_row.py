@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from transformer_cli.data.sources.fields import ROLES
-from transformer_cli.text.language_names import code_of_language, named_language
-from transformer_cli.text.languages import language_in
+from transformer_cli.text.languages import code_of_language, language_in, named_language
 
 _FEW_ROWS = 20
 _DATE = re.compile(r"\d{4}([-/.])\d{1,2}\1\d{1,2}([T ].*)?|\d{1,2}([-/.])\d{1,2}\3\d{2,4}([ ,].*)?")

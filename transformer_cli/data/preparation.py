@@ -40,8 +40,8 @@ from transformer_cli.data.text_file import (
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import make_folders, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
-from transformer_cli.text.extension.added_entries import is_extension
-from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers, tokenizer_files
+from transformer_cli.text.added_entries import is_extension
+from transformer_cli.text.tokenizer import Tokenizers, load_tokenizers, tokenizer_files
 
 logger = logging.getLogger(__name__)
 

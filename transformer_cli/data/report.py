@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from transformer_cli.data.batches.encoded import EncodedPairs
 from transformer_cli.data.pairs import Row, SentencePair, table_lines
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.id_lists import IdLists
+from transformer_cli.text.token_arrays import IdLists
 
 
 @dataclass(slots=True)

@@ -2,15 +2,11 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeVar
 
 from transformer_cli.config import DataConfig, Direction, SequencesData
-from transformer_cli.decoding.alternatives import Alternative as Alternative
-from transformer_cli.decoding.alternatives import join_alternatives
-from transformer_cli.decoding.chosen_direction import chosen_direction
-from transformer_cli.decoding.details.unknown_replacement import UnknownReplacement
 from transformer_cli.decoding.engine import Hypothesis, Request, TokenIds
 from transformer_cli.decoding.glossary import (
     Glossary,
@@ -20,21 +16,15 @@ from transformer_cli.decoding.glossary import (
     texts_of_slots,
     with_terms,
 )
-from transformer_cli.decoding.real_text.sentence_form import (
-    as_inner_part,
-    closing_mark,
-    ends_sentence,
-    without_closing_mark,
-)
-from transformer_cli.decoding.translation import Clause
+from transformer_cli.decoding.translation import Alternative as Alternative
+from transformer_cli.decoding.translation import Clause, join_alternatives
 from transformer_cli.decoding.translation import PreparedLine as PreparedLine
 from transformer_cli.decoding.translation import Translation as Translation
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.clauses import Cut, cut_after_sentence, cut_in_two
-from transformer_cli.text.languages import has_spaces, primary_language
-from transformer_cli.text.long_lines import split_line
+from transformer_cli.text.known_spellings import KnownSpellings
+from transformer_cli.text.languages import has_spaces, meant_among, primary_language
 from transformer_cli.text.normalization import (
     is_blank,
     may_be_invisible,
@@ -43,10 +33,21 @@ from transformer_cli.text.normalization import (
     reads_without_invisible,
 )
 from transformer_cli.text.seen_lengths import FEWEST_TOKENS, UNKNOWN_LENGTHS, SeenLengths
-from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
-from transformer_cli.text.spelling.known_spellings import KnownSpellings
+from transformer_cli.text.sentences import (
+    Cut,
+    Sentence,
+    as_inner_part,
+    closing_mark,
+    cut_after_sentence,
+    cut_in_two,
+    ends_sentence,
+    gap_between,
+    split_line,
+    split_sentences,
+    without_closing_mark,
+)
 from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
-from transformer_cli.text.word_split import APOSTROPHES
+from transformer_cli.text.words import APOSTROPHES
 
 # Every character that some program takes for the end of a line.
 LINE_BREAKS = dict.fromkeys(map(ord, "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
@@ -61,6 +62,52 @@ _ORDINARY_SHARE = 0.5
 # A translation loses text if it is shorter than this share of nearly all translations of the training.
 _FAR_TOO_SHORT = 0.7
 _FEWEST_WORD_TOKENS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownReplacement:
+    """What stands in a translation instead of [UNK].
+
+    Source: Luong et al. 2015, "Addressing the Rare Word Problem in Neural Machine Translation".
+    """
+
+    dictionary: Mapping[str, str] = field(default_factory=dict)
+    """The translation of words of the source; a word that it lacks stays as it is."""
+
+    def words(
+        self, text: str, source_ids: TokenIds, hypothesis: Hypothesis, source: Tokenizer
+    ) -> list[str]:
+        """For each [UNK] of a hypothesis, what replaces it, with the space before it if it is a word.
+
+        Args:
+            text: the normalised source, whose words are tokens.
+            source_ids: its ids, with tags before them and [EOS] behind them.
+            hypothesis: explained.
+            source: the tokenizer of the source.
+        """
+        if hypothesis.explanation is None:
+            return []
+        words = source.words(text)
+        num_tags = sum(index in source.tag_ids for index in source_ids)
+        places = [
+            place - num_tags
+            for index, place in zip(hypothesis.ids, hypothesis.explanation.alignment, strict=True)
+            if index == source.unk_id
+        ]
+        unknown = source.decode([source.unk_id])
+        return [
+            self._translated(words[place]) if 0 <= place < len(words) else f" {unknown}"
+            for place in places
+        ]
+
+    def _translated(self, word: str) -> str:
+        """The dictionary entry of a word; one with a capital letter may stand in lower case, and keeps its capital."""
+        bare = word.strip()
+        entry = self.dictionary.get(bare)
+        if entry is None and bare[:1].isupper():
+            lower = self.dictionary.get(bare[:1].lower() + bare[1:])
+            entry = lower and lower[:1].upper() + lower[1:]
+        return word if entry is None else f" {entry}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -554,3 +601,59 @@ def _in_form_of(clause: Clause, translated: Alternative, target_language: str) -
     if clause.starts_inside:
         text = as_inner_part(text, clause.text, target_language=target_language)
     return translated._replace(text=text)
+
+
+def chosen_direction(
+    directions: Sequence[Direction], *, to: str | None = None, from_: str | None = None
+) -> int:
+    """The index of the one direction with these languages.
+
+    Args:
+        directions: all directions of the model.
+        to: the target language: a code such as it, or a name such as Italian; None: any.
+        from_: the source language; None: any.
+
+    Raises:
+        UsageError: no direction has these languages, or several have them.
+    """
+    source = _known_language(from_, "from", [one.source for one in directions])
+    target = _known_language(to, "to", [one.target for one in directions])
+    found = [
+        number
+        for number, one in enumerate(directions)
+        if source in (None, one.source) and target in (None, one.target)
+    ]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UsageError(
+            f"this model does not translate from {source} to {target}; it translates {_listed_directions(directions)}"
+        )
+    left = [directions[number] for number in found]
+    targets = list(dict.fromkeys(one.target for one in left))
+    option, choices = "to", targets
+    if len(targets) == 1:
+        # The source language decides where a sentence ends.
+        option, choices = "from", [one.source for one in left]
+    raise UsageError(
+        f"this model translates {_listed_directions(left)}: say which",
+        hint=f"add {' or '.join(f'--{option} {language}' for language in choices)}",
+    )
+
+
+def _known_language(given: str | None, option: str, languages: Sequence[str]) -> str | None:
+    """The language of the model that is meant; None if none is given."""
+    if given is None:
+        return None
+    if (meant := meant_among(given, languages)) is not None:
+        return meant
+    known = ", ".join(dict.fromkeys(languages))
+    verb = "into" if option == "to" else "from"
+    raise UsageError(
+        f"--{option} {given}: this model translates {verb}: {known}",
+        hint=f"leave out --{option}" if len({*languages}) == 1 else f"name one of {known}",
+    )
+
+
+def _listed_directions(directions: Sequence[Direction]) -> str:
+    return ", ".join(map(str, directions))

@@ -1,5 +1,6 @@
 """The translator: lines in, lines out, in the same number and order."""
 
+import hashlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,18 +9,21 @@ from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING
 
 from transformer_cli.config import DecodingConfig, SequencesData
-from transformer_cli.decoding.details.details_of_lines import details_of, explained_hypotheses
-from transformer_cli.decoding.details.unknown_replacement import with_explained_unknown
+from transformer_cli.decoding.details import (
+    details_of,
+    explained_hypotheses,
+    with_explained_unknown,
+)
 from transformer_cli.decoding.engine import Engine, ExplainingEngine, Hypothesis, Request
 from transformer_cli.decoding.glossary import Glossary
-from transformer_cli.decoding.real_text.formatted_lines import FormattedLines
-from transformer_cli.decoding.real_text.together import PlacedText
-from transformer_cli.decoding.sample_seeds import seeded
+from transformer_cli.decoding.layout import FormattedLines
+from transformer_cli.decoding.protected_spans import PlacedText
 from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline, Translation
 from transformer_cli.process.errors import DataError, UsageError
 
-if TYPE_CHECKING:  # numpy is imported where it computes: a translation by CTranslate2 does without
+if TYPE_CHECKING:  # a translation with another library waits neither for PyTorch nor for numpy
     from transformer_cli.decoding.minimum_bayes_risk import Pairwise, Utility
+
 
 logger = logging.getLogger(__name__)
 
@@ -305,3 +309,25 @@ def _lines(numbers: Sequence[int]) -> str:
 def _described(value: object) -> str:
     kinds = {str: "a string", bytes: "bytes", type(None): "None"}
     return kinds.get(type(value), f"a value of the type {type(value).__name__}")
+
+
+def seeded(prepared: PreparedLine, seed: int, number: int, first_part: int = 0) -> PreparedLine:
+    """A line whose parts have seeds, so that equal lines and equal sentences of a line get other samples.
+
+    Args:
+        prepared: the line.
+        seed: of the whole input.
+        number: of the line in its input, from 0.
+        first_part: the number of the first part; other texts of the same line have other numbers.
+    """
+    parts = (
+        request._replace(seed=request_seed(seed, number, part))
+        for part, request in enumerate(prepared.parts, first_part)
+    )
+    return replace(prepared, parts=tuple(parts))
+
+
+def request_seed(seed: int, line: int, part: int) -> int:
+    """A number of 63 bits; different arguments give unrelated numbers, the same on every machine."""
+    digest = hashlib.blake2b(f"{seed} {line} {part}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1

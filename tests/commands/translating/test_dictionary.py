@@ -11,7 +11,7 @@ from transformer_cli.commands.translating.dictionary import read_dictionary
 from transformer_cli.commands.translating.wishes import Wishes
 from transformer_cli.process.errors import DataError, MissingInputError, TfmError, UsageError
 
-from ...decoding.details.test_details_of_lines import copier, tokenizer_of
+from ...decoding.test_details import copier, tokenizer_of
 
 GIVEN: dict[str, Any] = {"run": None, "overrides": (), "as_json": False}
 

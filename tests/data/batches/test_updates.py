@@ -15,8 +15,8 @@ from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.data.batches.grouping import UpdateSize
 from transformer_cli.data.batches.order import Budget, EpochOrder, Indices
 from transformer_cli.data.batches.updates import Position, Share, Updates
-from transformer_cli.text.padding import Padded
 from transformer_cli.text.sequence_format import SequenceFormat
+from transformer_cli.text.token_arrays import Padded
 from transformer_cli.text.tokenizer import Tokenizer
 
 from ..pair_list import PairList

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from transformer_cli.decoding.details.word_links import word_spans
+from transformer_cli.decoding.details import word_spans
 from transformer_cli.extensions.documents.document_translation import (
     TranslatedDocument,
     translate_document,
@@ -14,8 +14,8 @@ from transformer_cli.extensions.documents.text_translator import (
     AskedText,
     LinkedWords,
 )
-from transformer_cli.text.protected.spans import find_spans, masked
 from transformer_cli.text.sentences import Sentence, split_sentences
+from transformer_cli.text.spans import find_spans, masked
 
 EN_IT = Languages("en", "it")
 Words = Callable[[list[str]], list[int]]

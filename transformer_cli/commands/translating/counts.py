@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from transformer_cli.decoding import Translation, UnknownWords
-from transformer_cli.decoding.glossary.glossary_use import GlossaryUse
+from transformer_cli.decoding.translation import GlossaryUse
 
 
 class Counts:

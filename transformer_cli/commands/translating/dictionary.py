@@ -7,7 +7,7 @@ from pathlib import Path
 from transformer_cli.commands.streams.input_lines import opened_lines
 from transformer_cli.commands.translating.wishes import Wishes
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.details.unknown_replacement import UnknownReplacement
+from transformer_cli.decoding.text_pipeline import UnknownReplacement
 from transformer_cli.process.errors import DataError, UsageError
 
 

@@ -12,7 +12,7 @@ from transformer_cli.commands.translating.reasons import reason_lines
 from transformer_cli.commands.translating.task import InputLine, Task, input_lines
 from transformer_cli.config import DecodingConfig, SequencesData
 from transformer_cli.decoding import TextPipeline, Translator, UnknownWords
-from transformer_cli.decoding.glossary.glossary_use import GlossaryUse
+from transformer_cli.decoding.translation import GlossaryUse
 from transformer_cli.process.errors import TfmError, UsageError
 from transformer_cli.process.signals import ended_after
 from transformer_cli.text.languages import meant_among

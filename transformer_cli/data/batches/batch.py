@@ -10,7 +10,7 @@ from torch import Tensor
 from transformer_cli.data.batches.encoded import TokenPair
 from transformer_cli.process.memory import to_device
 from transformer_cli.text import SequenceFormat
-from transformer_cli.text.padding import Padded, pad_ids
+from transformer_cli.text.token_arrays import Padded, pad_ids
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,8 @@ from transformer_cli.data.batches.order import Indices
 from transformer_cli.data.pairs import Rows
 from transformer_cli.storage.arrow_columns import number_column, numbers_of
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.id_lists import IdLists
-from transformer_cli.text.padding import Padded, gather_padded
-from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
-from transformer_cli.text.tokenizer_pair import Tokenizers
+from transformer_cli.text.token_arrays import IdLists, Padded, gather_padded
+from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN, Tokenizers
 from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
 
 

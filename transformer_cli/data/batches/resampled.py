@@ -17,11 +17,9 @@ from transformer_cli.data.batches.encoded import EncodedCorpus, TokenPair
 from transformer_cli.data.batches.order import EpochOrder, Indices, epoch_order
 from transformer_cli.process.device import derive_seed
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.noise.typing_noise import with_noise
-from transformer_cli.text.padding import Padded, pad_ids
-from transformer_cli.text.sampling.lattice import LatticeSampling
-from transformer_cli.text.sampling.merge_dropout import MergeDropout
-from transformer_cli.text.sampling.word_sampler import WordSampler
+from transformer_cli.text.sampling import LatticeSampling, MergeDropout, WordSampler
+from transformer_cli.text.token_arrays import Padded, pad_ids
+from transformer_cli.text.typing_noise import with_noise
 
 Ids = NDArray[Any]
 SAMPLED_POOL_SIZE = 10_000

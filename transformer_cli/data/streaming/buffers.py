@@ -18,7 +18,7 @@ from transformer_cli.data.selection.cleaning import CleaningReport, clean
 from transformer_cli.data.streaming.resumable import Place, StreamedCorpora
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.tokenizer_pair import Tokenizers
+from transformer_cli.text.tokenizer import Tokenizers
 
 BUFFER_PAIRS = 50_000
 """Pairs that are shuffled and sorted together."""

@@ -31,7 +31,7 @@ from transformer_cli.data.selection.held_out import all_held_out_pairs, held_out
 from transformer_cli.data.streaming.buffers import BufferStart, PartStream
 from transformer_cli.data.streaming.resumable import training_corpora
 from transformer_cli.process.errors import ConfigError, DataError
-from transformer_cli.text.tokenizer_pair import Tokenizers
+from transformer_cli.text.tokenizer import Tokenizers
 
 logger = logging.getLogger(__name__)
 

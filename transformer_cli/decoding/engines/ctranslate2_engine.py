@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding.engine import (
+    MAX_LOGITS,
     ExplainingEngine,
     Explanation,
     Hypothesis,
     Request,
     SpecialIds,
     TokenIds,
+    length_batches,
 )
-from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.process.errors import ConfigError
 
 if TYPE_CHECKING:  # this engine needs no PyTorch

@@ -11,7 +11,7 @@ import jiwer
 from sacrebleu.metrics.base import Metric, Score, Signature
 
 from transformer_cli import __version__
-from transformer_cli.text.word_split import UNK
+from transformer_cli.text.words import UNK
 
 _OWN = {"library": "transformer-cli", "version": __version__}
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from transformer_cli.decoding.real_text.promise import Promise
+from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.extensions.documents.segments import has_letter
 from transformer_cli.extensions.documents.text_translator import (
     AnsweredText,
@@ -13,7 +13,7 @@ from transformer_cli.extensions.documents.text_translator import (
     TextTranslator,
     links_by_position,
 )
-from transformer_cli.text.protected.spans import find_spans
+from transformer_cli.text.spans import find_spans
 
 COPIED = "a sentence was left as it is, because the model loses the protected parts of it"
 IN_PIECES = "a sentence was translated in pieces around the parts that must stay, so read it again"

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from transformer_cli.decoding import ExplainingEngine, Translator
-from transformer_cli.decoding.details.aligned_texts import TextAligner
+from transformer_cli.decoding.given_pairs import TextAligner
 from transformer_cli.extensions.documents.segments import Languages
 from transformer_cli.extensions.documents.text_translator import (
     AnsweredText,
     AskedText,
     LinkedWords,
 )
-from transformer_cli.text.protected.spans import find_spans, masked, span_texts
 from transformer_cli.text.sentences import Sentence, split_sentences
+from transformer_cli.text.spans import find_spans, masked, span_texts
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from transformer_cli.decoding.details.word_links import word_spans
+from transformer_cli.decoding.details import word_spans
 from transformer_cli.extensions.documents.segments import Languages
 from transformer_cli.text.sentences import Sentence
 

@@ -12,7 +12,7 @@ from transformer_cli.extensions.documents.document_translation import translate_
 from transformer_cli.extensions.documents.reading_options import ReadingOptions
 from transformer_cli.extensions.documents.strings.yaml_values import read_yaml
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.protected.spans import find_spans
+from transformer_cli.text.spans import find_spans
 
 from ..fake_translators import UPPER, Identity, WordByWord, done
 

@@ -5,8 +5,8 @@ import torch
 
 from transformer_cli.config import DecodingConfig, ModelConfig
 from transformer_cli.decoding import Request, SpecialIds
-from transformer_cli.decoding.engines import CTranslate2Engine, PyTorchEngine
-from transformer_cli.decoding.engines.ctranslate2_engine import load_translator
+from transformer_cli.decoding.engines.ctranslate2_engine import CTranslate2Engine, load_translator
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine
 from transformer_cli.extensions.exchange.interchange.ctranslate2_files import (
     ctranslate2_files,
     num_positions,

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.engine import Engine, Request, SpecialIds
+from transformer_cli.decoding.engine import MAX_LOGITS, Engine, Request, SpecialIds, length_batches
 from transformer_cli.decoding.engines.ctranslate2_engine import CTranslate2Engine, load_translator
 from transformer_cli.decoding.engines.ctranslate2_loading import require_possible
-from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.extensions.benchmark.decoding.decoding_subject import Subject
 from transformer_cli.extensions.benchmark.measuring.processor import processor_name
 from transformer_cli.extensions.benchmark.measuring.spread import Spread

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from transformer_cli.decoding.real_text.sentence_form import ends_sentence
+from transformer_cli.text.sentences import ends_sentence
 
 MAX_CHARACTERS = 300
 """A text without an end of a sentence that is longer is a poem or a list, and no sentence."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from transformer_cli.extensions.documents.segments import Markup, Piece, Role
 from transformer_cli.text.languages import has_spaces
-from transformer_cli.text.lines.aligned_columns import display_width
+from transformer_cli.text.layout import display_width
 
 MAX_WIDTH = 42
 """The characters of a line of subtitles."""

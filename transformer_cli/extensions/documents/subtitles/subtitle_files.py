@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
-from transformer_cli.decoding.real_text.sentence_form import ends_sentence
 from transformer_cli.extensions.documents.character_encoding import DecodedText, decoded
 from transformer_cli.extensions.documents.line_numbers import LineNumbers
 from transformer_cli.extensions.documents.markup.html_tokens import unescaped_html
@@ -43,6 +42,7 @@ from transformer_cli.extensions.documents.subtitles.cues import (
     lines_without_times,
     time_of,
 )
+from transformer_cli.text.sentences import ends_sentence
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Hypothesis, Request, TextPipeline, TokenIds
-from transformer_cli.decoding.engines import PyTorchEngine
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine
 from transformer_cli.decoding.text_pipeline import LINE_BREAKS
 from transformer_cli.extensions.lessons.explaining.beam_tree import (
     BeamRecorder,
@@ -37,7 +37,7 @@ from transformer_cli.extensions.lessons.explaining.inner_values import (
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.process.memory import to_device
-from transformer_cli.text.padding import pad_ids
+from transformer_cli.text.token_arrays import pad_ids
 
 MAX_CONTINUED = 100
 """From how many branches of a search greedy search goes on; a long sentence has thousands of branches."""

@@ -6,8 +6,7 @@ from typing import Literal
 import numpy as np
 
 from transformer_cli.decoding import Explanation, TokenIds
-from transformer_cli.decoding.details.details_of_lines import spans_in_line
-from transformer_cli.decoding.details.word_links import linked_words, word_spans, words_at
+from transformer_cli.decoding.details import linked_words, spans_in_line, word_spans, words_at
 from transformer_cli.decoding.text_pipeline import LINE_BREAKS
 from transformer_cli.extensions.lessons.explaining.explanation import (
     Alternative,

@@ -5,8 +5,9 @@ from typing import Any
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import TokenIds, Translator
-from transformer_cli.decoding.details.word_links import places_of
-from transformer_cli.decoding.engines import EnsembleEngine, PyTorchEngine
+from transformer_cli.decoding.details import places_of
+from transformer_cli.decoding.engines.ensemble import EnsembleEngine
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine
 from transformer_cli.decoding.text_pipeline import PreparedLine
 from transformer_cli.extensions.lessons.explaining.explained_sentence import SentenceExplainer
 from transformer_cli.extensions.lessons.explaining.explanation import FORMAT, LineExplanation

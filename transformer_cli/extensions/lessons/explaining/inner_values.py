@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from transformer_cli.decoding.engines.cross_attention import aligning_layer
+from transformer_cli.decoding.engines.pytorch import aligning_layer
 from transformer_cli.extensions.lessons.explaining.explanation import (
     AttentionWeights,
     Masks,

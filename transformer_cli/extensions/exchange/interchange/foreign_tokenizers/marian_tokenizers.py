@@ -9,17 +9,15 @@ from transformer_cli.extensions.exchange.interchange.foreign_tokenizers.sentence
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.sentencepiece.sentencepiece_layout import (
-    UNLISTED,
-    SentencePieceLayout,
-    hidden,
-)
 from transformer_cli.text.tokenizer_file import (
     MAX_ENTRIES,
+    UNLISTED,
+    SentencePieceLayout,
     TokenizerParts,
+    hidden,
     tokenizer_errors_explained,
 )
-from transformer_cli.text.word_split import SPECIALS, TAG, tag_of
+from transformer_cli.text.words import SPECIALS, TAG, tag_of
 
 LANGUAGE_CODE = re.compile(r">>([A-Za-z][A-Za-z0-9_-]{0,98})<<")
 """What stands before the source in a model of several target languages; the tokenizer has an entry for it."""

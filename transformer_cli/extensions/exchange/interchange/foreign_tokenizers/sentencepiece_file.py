@@ -6,8 +6,8 @@ from typing import Any
 
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.extras import require_extra
-from transformer_cli.text.sentencepiece.charsmap import charsmap_text
-from transformer_cli.text.sentencepiece.sentencepiece_layout import SPACE
+from transformer_cli.text.sentencepiece_charsmap import charsmap_text
+from transformer_cli.text.tokenizer_file import SPACE
 
 _UNIGRAM = 1
 _NORMAL, _USER_DEFINED, _BYTE = 1, 4, 6

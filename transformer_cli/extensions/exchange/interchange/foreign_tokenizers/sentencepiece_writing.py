@@ -4,7 +4,7 @@ import base64
 from typing import Any
 
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.sentencepiece.sentencepiece_layout import (
+from transformer_cli.text.tokenizer_file import (
     UNLISTED,
     SentencePieceLayout,
     is_hidden,

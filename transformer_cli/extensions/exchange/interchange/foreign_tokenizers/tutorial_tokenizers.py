@@ -11,10 +11,10 @@ from transformer_cli.process.errors import DataError
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.tokenizer_file import (
     TokenizerParts,
+    WhitespaceLayout,
     tokenizer_errors_explained,
 )
-from transformer_cli.text.whitespace.whitespace_layout import WhitespaceLayout
-from transformer_cli.text.word_split import SPECIALS, tag_of
+from transformer_cli.text.words import SPECIALS, tag_of
 
 
 def tutorial_tokenizers(

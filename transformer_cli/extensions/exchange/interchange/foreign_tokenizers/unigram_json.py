@@ -17,8 +17,8 @@ from transformer_cli.extensions.exchange.interchange.foreign_tokenizers.sentence
     crossing_piece,
 )
 from transformer_cli.process.errors import DataError
-from transformer_cli.text.sentencepiece.charsmap import checked_charsmap
-from transformer_cli.text.sentencepiece.sentencepiece_layout import SPACE
+from transformer_cli.text.sentencepiece_charsmap import checked_charsmap
+from transformer_cli.text.tokenizer_file import SPACE
 
 _HARMLESS = (
     {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},

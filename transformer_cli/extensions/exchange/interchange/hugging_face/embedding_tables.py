@@ -47,7 +47,7 @@ class Vocabularies:
     are_shared: bool
     """Whether both sides have the same tokenizer."""
     num_unlisted: int = 0
-    """Pieces with which a source is split, but which count as unknown (`text/sentencepiece`). In transformers they have ids of their own,
+    """Pieces with which a source is split, but which count as unknown (`text/tokenizer_file.py`). In transformers they have ids of their own,
     the last ones, whose rows are copies of the row of [UNK]."""
 
 

@@ -34,7 +34,7 @@ from transformer_cli.extensions.exchange.porting.exporting.export_format import 
 from transformer_cli.process.errors import MissingInputError
 from transformer_cli.storage.zip_damage import zip_damage_explained
 from transformer_cli.text.languages import name_of_language
-from transformer_cli.text.word_split import EOS
+from transformer_cli.text.words import EOS
 
 if TYPE_CHECKING:  # the import of PyTorch takes seconds
     from torch import Tensor

@@ -14,7 +14,7 @@ from transformer_cli.data.text_file import read_validation_pairs
 from transformer_cli.decoding import Request, TextPipeline
 from transformer_cli.process.errors import DataError
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.sentencepiece.sentencepiece_layout import SentencePieceLayout, is_hidden
+from transformer_cli.text.tokenizer_file import SentencePieceLayout, is_hidden
 
 NUM_CHECKED = 200
 MAX_WORDS = 12

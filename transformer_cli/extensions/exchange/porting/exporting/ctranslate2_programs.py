@@ -12,8 +12,8 @@ from transformer_cli.extensions.exchange.interchange.standard_tokenizers import 
 )
 from transformer_cli.extensions.exchange.porting.exporting.export_format import Decoded
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.sentencepiece.sentencepiece_layout import SPACE
-from transformer_cli.text.word_split import EOS, PAD, SOS, TAG
+from transformer_cli.text.tokenizer_file import SPACE
+from transformer_cli.text.words import EOS, PAD, SOS, TAG
 
 SOURCE_SPM = "source.spm"
 MAX_BATCH = 32

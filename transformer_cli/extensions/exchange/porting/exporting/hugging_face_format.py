@@ -21,7 +21,7 @@ from transformer_cli.extensions.exchange.porting.exporting.export_format import 
 )
 from transformer_cli.extensions.exchange.porting.exporting.own_folder import OWN_FOLDER, own_files
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers
+from transformer_cli.text.tokenizer import Tokenizers, load_tokenizers
 
 if TYPE_CHECKING:  # the import of PyTorch takes seconds
     from torch import Tensor

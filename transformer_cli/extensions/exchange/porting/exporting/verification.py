@@ -13,7 +13,7 @@ from typing import Any
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import ExplainingEngine, Explanation, TokenIds, Translator
-from transformer_cli.decoding.length_limits import length_limits
+from transformer_cli.decoding.engine import length_limits
 from transformer_cli.evaluation.metrics import score_corpus
 from transformer_cli.extensions.exchange.porting.exporting.checked_texts import (
     CheckedText,

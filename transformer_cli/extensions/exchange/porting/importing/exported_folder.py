@@ -38,7 +38,7 @@ from transformer_cli.extensions.exchange.porting.importing.model_folder import (
 )
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers
+from transformer_cli.text.tokenizer import Tokenizers, load_tokenizers
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from transformer_cli.config import Config, TrainingConfig
-from transformer_cli.text.tokenizer_pair import Tokenizers
+from transformer_cli.text.tokenizer import Tokenizers
 
 if TYPE_CHECKING:
     from torch import Tensor

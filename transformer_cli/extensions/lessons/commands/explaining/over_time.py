@@ -10,7 +10,7 @@ from transformer_cli.commands.streams.output import show
 from transformer_cli.commands.streams.output_file import check_output
 from transformer_cli.commands.streams.written_file import write_and_tell
 from transformer_cli.config import load_stored_config
-from transformer_cli.decoding.engines.cross_attention import aligning_layer
+from transformer_cli.decoding.engines.pytorch import aligning_layer
 from transformer_cli.extensions.lessons.commands.explaining.learning_lines import learning_lines
 from transformer_cli.extensions.lessons.commands.explaining.paint import Paint
 from transformer_cli.extensions.lessons.explaining.learning import Moment, read_moments
