@@ -3,15 +3,23 @@
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.config import FilesData, TokenizerConfig
-from transformer_cli.decoding import Alternative, TextPipeline, Translation
-from transformer_cli.decoding.layout import FormattedLines
-from transformer_cli.decoding.protected_spans import PlacedText
+from transformer_cli.config import DecodingConfig, FilesData, TokenizerConfig
+from transformer_cli.decoding import (
+    Alternative,
+    Engine,
+    ExplainingEngine,
+    TextPipeline,
+    Translation,
+    Translator,
+)
+from transformer_cli.decoding.translation import Chunk
 from transformer_cli.text.spans import find_spans, span_texts
 from transformer_cli.text.tokenizer import train_tokenizer
 
@@ -89,6 +97,35 @@ def data_of(source: str, target: str) -> FilesData:
     return FilesData.model_validate({"source": "files", "corpora": [corpus], **languages})
 
 
+@dataclass(frozen=True, slots=True)
+class TranslatorOfSayings(Translator):
+    """A translator without a model: a function translates the chunks of its lines."""
+
+    says: Callable[[Sequence[Chunk]], list[Translation]] = lambda chunks: []
+
+    def translate_chunks(
+        self, chunks: Sequence[Chunk], explainer: ExplainingEngine | None = None
+    ) -> list[Translation]:
+        return self.says(chunks)
+
+
+def translator_of(
+    says: Callable[[Sequence[Chunk]], list[Translation]],
+    pipeline: TextPipeline,
+    *,
+    protects: bool,
+    keeps_layout: bool = True,
+) -> TranslatorOfSayings:
+    return TranslatorOfSayings(
+        pipeline,
+        cast(Engine, None),
+        DecodingConfig(keep_layout=keeps_layout),
+        protects_spans=protects,
+        reports_lines=False,
+        says=says,
+    )
+
+
 def formatted(
     model: Model,
     *,
@@ -96,9 +133,9 @@ def formatted(
     keeps_layout: bool = True,
     tokenizer: object = SUBWORDS,
     languages: tuple[str, str] = ("en", "it"),
-) -> FormattedLines:
-    def translate(prefixed: Sequence[PlacedText]) -> list[Translation]:
-        texts = [each.text for each in prefixed]
+) -> TranslatorOfSayings:
+    def translate(chunks: Sequence[Chunk]) -> list[Translation]:
+        texts = [each.text for each in chunks]
         of_texts = [list(dict.fromkeys(model(text))) for text in texts]
         return [
             Translation(text, each[0], -1.0, tuple(Alternative(one, -1.0) for one in each))
@@ -107,11 +144,11 @@ def formatted(
 
     assert isinstance(tokenizer, type(SUBWORDS))
     pipeline = TextPipeline(tokenizer, tokenizer, data_of(*languages), 50, splits_sentences=True)
-    return FormattedLines(pipeline, translate, keeps_layout=keeps_layout, protects=protects)
+    return translator_of(translate, pipeline, protects=protects, keeps_layout=keeps_layout)
 
 
 def translated(line: str, model: Model, **settings: object) -> str:
-    [translation] = formatted(model, **settings).translate([PlacedText(line)])  # type: ignore[arg-type]
+    [translation] = formatted(model, **settings).translate([line])  # type: ignore[arg-type]
     return translation.text
 
 
@@ -122,7 +159,7 @@ def test_every_span_comes_back_whatever_the_model_says(
     tokenizer: object, languages: tuple[str, str], line: str, seed: int, keeps_layout: bool
 ) -> None:
     settings = {"tokenizer": tokenizer, "languages": languages, "keeps_layout": keeps_layout}
-    [translation] = formatted(bad_model(seed), **settings).translate([PlacedText(line)])  # type: ignore[arg-type]
+    [translation] = formatted(bad_model(seed), **settings).translate([line])  # type: ignore[arg-type]
     for text in (translation.text, *(each.text for each in translation.alternatives)):
         for span, count in Counter(span_texts(line, find_spans(line))).items():
             assert text.count(span) >= count, (span, text)
@@ -188,7 +225,7 @@ def test_a_model_that_changes_numbers_and_names_translates_around_them() -> None
         known = {"wait": "WAIT", "minutes.": "MINUTES.", "for": "FOR"}
         return [" ".join(known.get(word, "?") for word in text.split(" "))]
 
-    [translation] = formatted(loses).translate([PlacedText("wait 47 minutes.")])
+    [translation] = formatted(loses).translate(["wait 47 minutes."])
     assert translation.text == "WAIT 47 MINUTES."
     assert not translation.is_partly_copied
     assert translated("wait for {name}", loses) == "WAIT FOR {name}"
@@ -291,7 +328,7 @@ def test_a_sentence_whose_spans_are_lost_stays_as_it_is_and_says_so() -> None:
         return [f"{text} http://never.seen"] if "bad" in text else [text.upper()]
 
     line = "good word. bad word {x} here."
-    [translation] = formatted(invents).translate([PlacedText(line)])
+    [translation] = formatted(invents).translate([line])
     assert translation.text == "GOOD WORD. bad word {x} here."
     assert translation.is_partly_copied
 
@@ -300,7 +337,7 @@ def test_only_alternatives_with_all_spans_are_given() -> None:
     def several(text: str) -> list[str]:
         return [text.replace("47", "48"), text.upper(), text.replace("47", "4")]
 
-    [translation] = formatted(several).translate([PlacedText("wait 47 minutes")])
+    [translation] = formatted(several).translate(["wait 47 minutes"])
     assert [each.text for each in translation.alternatives] == ["WAIT 47 MINUTES"]
     assert translation.text == "WAIT 47 MINUTES"
 
@@ -327,22 +364,21 @@ def test_cells_without_words_never_reach_the_model() -> None:
         "10:30",
         "https://x.it",
     ]
-    formatted(watches, protects=False).translate(list(map(PlacedText, table)))
+    list(formatted(watches, protects=False).translate(table))
     assert set(seen) == {"item", "price", "tea", "cake"}
 
 
 def test_scores_and_unknown_words_of_the_parts_are_put_together() -> None:
-    def translate(texts: Sequence[PlacedText]) -> list[Translation]:
+    def translate(chunks: Sequence[Chunk]) -> list[Translation]:
         return [
             Translation(
                 text, text, -2.0, (Alternative(text, -2.0),), unknown_words=(text,), num_words=3
             )
-            for text, *_ in texts
+            for text, *_ in chunks
         ]
 
     pipeline = TextPipeline(SUBWORDS, SUBWORDS, data_of("en", "it"), 50)
-    of = FormattedLines(pipeline, translate, keeps_layout=True, protects=False)
-    [translation] = of.translate([PlacedText("a    b\r\n")])
+    [translation] = translator_of(translate, pipeline, protects=False).translate(["a    b\r\n"])
     assert translation == Translation(
         "a    b\r\n",
         "a    b",
@@ -354,14 +390,15 @@ def test_scores_and_unknown_words_of_the_parts_are_put_together() -> None:
 
 
 def test_the_first_text_of_a_line_gets_its_prefix() -> None:
-    seen: list[PlacedText] = []
+    seen: list[Chunk] = []
 
-    def translate(texts: Sequence[PlacedText]) -> list[Translation]:
-        seen.extend(texts)
-        return [Translation(text, text, -1.0, (Alternative(text, -1.0),)) for text, *_ in texts]
+    def translate(chunks: Sequence[Chunk]) -> list[Translation]:
+        seen.extend(chunks)
+        return [Translation(text, text, -1.0, (Alternative(text, -1.0),)) for text, *_ in chunks]
 
     pipeline = TextPipeline(SUBWORDS, SUBWORDS, data_of("en", "it"), 50, splits_sentences=True)
-    of = FormattedLines(pipeline, translate, keeps_layout=True, protects=True)
-    of.translate([PlacedText("- one <b>two</b>. cat.", "prefix", 7), PlacedText("12", "other", 8)])
+    translator = translator_of(translate, pipeline, protects=True)
+    lines = ["- one <b>two</b>. cat.", "12"]
+    list(translator.translate(lines, prefixes=["prefix", "other"], num_before=7))
     assert [text[:3] for text in seen] == [("one", "prefix", 7), ("two", "", 7), ("cat.", "", 7)]
     assert len({text.part for text in seen}) == 3

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from transformer_cli.decoding.engine import ExplainingEngine, Hypothesis, Request, TokenIds
-from transformer_cli.decoding.text_pipeline import PreparedLine, TextPipeline
-from transformer_cli.decoding.translation import LineDetails, Link, PartDetails
+from transformer_cli.decoding.text_pipeline import TextPipeline
+from transformer_cli.decoding.translation import LineDetails, Link, PartDetails, PreparedLine
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import with_plain_spaces
 

@@ -1,6 +1,10 @@
-"""Lines with a layout: their text is translated, and everything around the text stays in its place."""
+"""The form of a line: which texts of it are translated, and how their translations are put back in their places.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+`LineForm.split` divides a line into chunks, and `LineForm.join` makes the translation of the line from those of its chunks.
+Everything around the chunks stays in its place.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
@@ -9,19 +13,20 @@ from unicodedata import category
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
 from transformer_cli.decoding.protected_spans import (
     HIDDEN,
-    Job,
-    PlacedText,
     Promise,
-    SentenceTranslation,
+    SpanKeeper,
     StandIns,
-    TranslateTexts,
-    finish_together,
-    knows,
     spans_of_terms,
     spans_outside_terms,
 )
-from transformer_cli.decoding.text_pipeline import LINE_BREAKS, TextPipeline, Translation
-from transformer_cli.decoding.translation import copied, joined, with_texts_of
+from transformer_cli.decoding.text_pipeline import LINE_BREAKS, TextPipeline
+from transformer_cli.decoding.translation import (
+    Chunk,
+    Translation,
+    copied,
+    joined,
+    with_texts_of,
+)
 from transformer_cli.text.languages import primary_language
 from transformer_cli.text.layout import TextRange, text_ranges, with_texts
 from transformer_cli.text.normalization import (
@@ -35,17 +40,19 @@ from transformer_cli.text.sentences import (
     gap_between,
     in_sentence_case,
     is_in_capitals,
-    split_sentences,
+    split_sentences_around,
     with_final_mark_of,
 )
-from transformer_cli.text.spans import Span, masked
+from transformer_cli.text.spans import Span, find_spans, masked
 
+_SENTENCE_ENDS = ".!?\u2026"
+_PAIRS = ("()", "[]", "{}", "\u201c\u201d", "\u201e\u201c", "\u2018\u2019", "\u00ab\u00bb", '""')
 # A sentence has fewer parts and pieces than this, nearly always; else two texts of a line may get equal samples.
 _PARTS_OF_A_SENTENCE = 1000
 
 
-class _Line(NamedTuple):
-    """A line and the sentences to translate in it."""
+class Line(NamedTuple):
+    """A line from its reading to its writing, and what is translated of it."""
 
     given: str
     text: str
@@ -53,60 +60,117 @@ class _Line(NamedTuple):
     with plain spaces in its ranges. Protected spans and what stands outside of the ranges keep their spaces."""
     spans: list[Span]
     ranges: list[TextRange]
-    sentences: list[list[Sentence]]
+    chunks: list[list[Chunk]]
     """Of each range."""
+
+    @property
+    def all_chunks(self) -> list[Chunk]:
+        """The chunks of all ranges, in order."""
+        return list(chain(*self.chunks))
 
 
 @dataclass(frozen=True, slots=True)
-class FormattedLines:
-    """Translates lines, and keeps their form and, if wanted, their protected spans."""
+class LineForm:
+    """Splits lines and joins their translations, so that they keep their form and, if wanted, their protected spans."""
 
     pipeline: TextPipeline
     """Of one direction."""
-    translate_texts: TranslateTexts
-    """Translates plain texts."""
     keeps_layout: bool
     """Whether indentation, list marks and columns are kept; else the whole line is one text."""
     protects: bool
     """Whether protected spans inside a text are kept, too."""
 
-    def translate(self, lines: Sequence[PlacedText]) -> list[Translation]:
-        """One translation per line, in order; the prefix of a line is that of its first text."""
-        prepared = [self._prepare(line.text) for line in lines]
-        sentence_translation = self._sentence_translation() if self.protects else None
-        jobs = [
-            self._job(text, sentence_translation)
-            for line, given in zip(prepared, lines, strict=True)
-            for text in _placed(given, chain(*line.sentences))
-        ]
-        results = iter(finish_together(jobs, self.translate_texts))
-        return [
-            self._joined(line, [[next(results) for _ in each] for each in line.sentences])
-            for line in prepared
-        ]
-
-    def _prepare(self, line: str) -> _Line:
-        text = line.rstrip("\r\n").translate(LINE_BREAKS)
+    def split(self, line: Chunk) -> Line:
+        """A line as the chunks that are translated; the prefix of the line is that of its first chunk."""
+        text = line.text.rstrip("\r\n").translate(LINE_BREAKS)
         if self.pipeline.data.cleaning.remove_control_characters:
             text = remove_control_characters(text)
-        if not (self.pipeline.removes_invisible and may_be_invisible(text)):
-            return self._divided(line, text)
+        if self.pipeline.removes_invisible and may_be_invisible(text):
+            text = self._visible(text)
+        spans = self._spans(text)
+        ranges = self._ranges(text, spans)
+        chunks: list[list[Chunk]] = []
+        number = 0
+        for each in ranges:
+            chunks.append([])
+            for sentence in self._sentences(text[each.start : each.end]):
+                prefix = "" if number else line.prefix
+                chunks[-1].append(
+                    self._chunk(sentence, prefix, line.line, number * _PARTS_OF_A_SENTENCE)
+                )
+                number += 1
+        return Line(line.text, text, spans, ranges, chunks)
+
+    def finished(self, chunk: Chunk, translation: Translation) -> Translation:
+        """The translation of a chunk without protected spans, with the letters and the end of its source."""
+        if not self.keeps_layout:
+            return translation
+        source = chunk.capitals or chunk.text
+        required = self._required_terms(source)
+
+        def in_form_of_source(found: str) -> str:
+            marked = with_final_mark_of(found, source)
+            if required and applied_terms(marked, required) != applied_terms(found, required):
+                return found  # the full stop belongs to a term
+            return marked.upper() if chunk.capitals else marked
+
+        return with_texts_of(translation, in_form_of_source)
+
+    def join(self, line: Line, translations: Sequence[Translation]) -> Translation:
+        """The translation of a line from those of its chunks, with everything around them."""
+        if not translations:
+            return copied(line.given, line.text)
+        if line.ranges == [TextRange(0, len(line.text))] and len(translations) == 1:
+            whole = replace(translations[0], source=line.given)
+        else:
+            whole = joined(line.given, translations, lambda texts: self._line_of(line, texts))
+        if not self.protects or not line.spans:
+            return whole
+        allowed = spans_of_terms(self._required_terms(line.text))
+        promise = Promise.of(line.text, line.spans, may_repeat_numbers=True, allowed=allowed)
+        terms = tuple(term._replace(is_applied=False) for term in whole.terms)
+        untranslated = replace(copied(line.given, line.text), is_partly_copied=True, terms=terms)
+        return promise.kept_part(whole) or untranslated
+
+    def span_keeper(self) -> SpanKeeper:
+        """How the protected spans of the lines get through the model."""
+        source, target = self.pipeline.source_tokenizer, self.pipeline.target_tokenizer
+        language = primary_language(self.pipeline.languages.target)
+        stand_ins = StandIns.of(source, target, lambda word: not self._required_terms(word))
+        return SpanKeeper(source, target, stand_ins, language, self._required_terms)
+
+    def _chunk(self, sentence: Sentence, prefix: str, line: int, part: int) -> Chunk:
+        text = sentence.text
+        spans = tuple(self._spans(text)) if self.protects else ()
+        # Other letters than those of the glossary would make other words of its terms.
+        in_capitals = (
+            self.keeps_layout
+            and not spans
+            and is_in_capitals(text)
+            and not self._required_terms(text)
+        )
+        return Chunk(
+            in_sentence_case(text) if in_capitals else text,
+            prefix,
+            line,
+            part,
+            gap=sentence.gap,
+            capitals=text if in_capitals else "",
+            spans=spans,
+        )
+
+    def _visible(self, text: str) -> str:
+        """The text of a line without invisible characters, and with plain spaces in its ranges."""
         visible = self._changed_outside_spans(text, without_invisible)
         ranges = self._ranges(visible, self._spans(visible))
         if not ranges:
-            return self._divided(line, text)
+            return text
         pieces, place = [], 0
         for each in ranges:
             inside = self._changed_outside_spans(visible[slice(*each)], with_plain_spaces)
             pieces += [visible[place : each.start], inside]
             place = each.end
-        return self._divided(line, "".join([*pieces, visible[place:]]))
-
-    def _divided(self, line: str, text: str) -> _Line:
-        spans = self._spans(text)
-        ranges = self._ranges(text, spans)
-        sentences = [self._sentences(text[each.start : each.end]) for each in ranges]
-        return _Line(line, text, spans, ranges, sentences)
+        return "".join([*pieces, visible[place:]])
 
     def _ranges(self, text: str, spans: Sequence[Span]) -> list[TextRange]:
         if not self.keeps_layout:
@@ -146,29 +210,15 @@ class FormattedLines:
 
     def _knows_mark(self, mark: str) -> bool:
         spellings = self.pipeline.spellings
-        return knows(
-            self.pipeline.source_tokenizer, spellings.respelled(mark) if spellings else mark
-        )
+        known = spellings.respelled(mark) if spellings else mark
+        return self.pipeline.source_tokenizer.knows(known)
 
     def _sentences(self, text: str) -> list[Sentence]:
         """The sentences of a text; a text without protected spans stays whole, because the pipeline splits it."""
         spans = self._spans(text) if self.protects else []
         if not spans or not self.pipeline.splits_sentences:
             return [Sentence(text, "")]
-        source_language = self.pipeline.languages.source
-        sentences, place = [], 0
-        # Letters in place of spans, so that no sentence ends inside a span.
-        for sentence in split_sentences(masked(text, spans, "x"), source_language):
-            start = place + len(sentence.gap)
-            place = start + len(sentence.text)
-            sentences.append(Sentence(text[start:place], sentence.gap))
-        return sentences
-
-    def _sentence_translation(self) -> SentenceTranslation:
-        source, target = self.pipeline.source_tokenizer, self.pipeline.target_tokenizer
-        language = primary_language(self.pipeline.languages.target)
-        stand_ins = StandIns.of(source, target, lambda word: not self._required_terms(word))
-        return SentenceTranslation(source, target, stand_ins, language, self._required_terms)
+        return split_sentences_around(spans, text, self.pipeline.languages.source)
 
     def _required_terms(self, text: str) -> tuple[RequiredTerm, ...]:
         if self.pipeline.glossary is None:
@@ -176,55 +226,19 @@ class FormattedLines:
         return self.pipeline.required_terms(self.pipeline.normalize_source(text))
 
     def _spans(self, text: str) -> list[Span]:
-        return spans_outside_terms(text, self._required_terms(text) if self.protects else ())
+        """The protected spans of a text; those inside a term of a glossary are not protected."""
+        if not self.protects or self.pipeline.glossary is None:
+            return find_spans(text)
+        return spans_outside_terms(text, self._required_terms(text))
 
-    def _job(self, given: PlacedText, of_spans: SentenceTranslation | None) -> Job:
-        spans = self._spans(given.text) if of_spans else []
-        return of_spans.job(given, spans) if of_spans and spans else self._plain(given)
-
-    def _plain(self, given: PlacedText) -> Job:
-        text = given.text
-        if not self.keeps_layout:
-            [translation] = yield [given]
-            return translation
-        required = self._required_terms(text)
-        # Other letters than those of the glossary would make other words of its terms.
-        in_capitals = is_in_capitals(text) and not required
-        read = in_sentence_case(text) if in_capitals else text
-        [translation] = yield [given._replace(text=read)]
-
-        def in_form_of_source(found: str) -> str:
-            marked = with_final_mark_of(found, text)
-            if applied_terms(marked, required) != applied_terms(found, required):
-                return found  # the full stop belongs to a term
-            return marked.upper() if in_capitals else marked
-
-        return with_texts_of(translation, in_form_of_source)
-
-    def _joined(self, line: _Line, translations: list[list[Translation]]) -> Translation:
-        parts = [part for of_range in translations for part in of_range]
-        if not parts:
-            return copied(line.given, line.text)
-        if line.ranges == [TextRange(0, len(line.text))] and len(parts) == 1:
-            whole = replace(parts[0], source=line.given)
-        else:
-            whole = joined(line.given, parts, lambda texts: self._line_of(line, texts))
-        if not self.protects or not line.spans:
-            return whole
-        allowed = spans_of_terms(self._required_terms(line.text))
-        promise = Promise.of(line.text, line.spans, may_repeat_numbers=True, allowed=allowed)
-        terms = tuple(term._replace(is_applied=False) for term in whole.terms)
-        untranslated = replace(copied(line.given, line.text), is_partly_copied=True, terms=terms)
-        return promise.kept_part(whole) or untranslated
-
-    def _line_of(self, line: _Line, texts: Sequence[str]) -> str:
+    def _line_of(self, line: Line, texts: Sequence[str]) -> str:
         remaining = iter(texts)
         of_ranges = []
-        for sentences in line.sentences:
+        for chunks in line.chunks:
             text = ""
-            for sentence in sentences:
+            for chunk in chunks:
                 following = next(remaining)
-                text += self._gap(sentence.gap, text, following) + following
+                text += self._gap(chunk.gap, text, following) + following
             of_ranges.append(text)
         return with_texts(line.text, line.ranges, of_ranges)
 
@@ -234,18 +248,6 @@ class FormattedLines:
             return ""
         gap = gap_between(of_source, *self.pipeline.languages)
         return gap or (" " if left[-1].isascii() and right[0].isascii() else "")
-
-
-def _placed(given: PlacedText, sentences: Iterable[Sentence]) -> Iterator[PlacedText]:
-    """The sentences of a line as texts, of which the first one has the prefix of the line."""
-    for number, sentence in enumerate(sentences):
-        prefix = "" if number else given.prefix
-        part = number * _PARTS_OF_A_SENTENCE
-        yield given._replace(text=sentence.text, prefix=prefix, part=part)
-
-
-_SENTENCE_ENDS = ".!?\u2026"
-_PAIRS = ("()", "[]", "{}", "\u201c\u201d", "\u201e\u201c", "\u2018\u2019", "\u00ab\u00bb", '""')
 
 
 def range_without_unknown_marks(

@@ -2,14 +2,18 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat, takewhile
-from typing import NamedTuple
 
 from transformer_cli.decoding.glossary import RequiredTerm, applied_terms
-from transformer_cli.decoding.text_pipeline import Translation
-from transformer_cli.decoding.translation import copied, joined, with_texts_of
+from transformer_cli.decoding.translation import (
+    Chunk,
+    Translation,
+    copied,
+    joined,
+    with_texts_of,
+)
 from transformer_cli.text import Tokenizer
 from transformer_cli.text.normalization import normalize_invisible
 from transformer_cli.text.sentences import as_inner_part, with_final_mark_of
@@ -121,7 +125,7 @@ class StandIns:
         """
 
         def is_stand_in(word: str) -> bool:
-            return knows(source, word) and knows(target, word) and is_usable(word)
+            return source.knows(word) and target.knows(word) and is_usable(word)
 
         return cls({kind: tuple(filter(is_stand_in, words)) for kind, words in _CANDIDATES.items()})
 
@@ -155,65 +159,6 @@ def put_back(text: str, spans: Mapping[str, str]) -> str | None:
     return pattern.sub(lambda match: spans[match[0]], text)
 
 
-def knows(tokenizer: Tokenizer, text: str) -> bool:
-    """Whether a tokenizer can encode a text without [UNK]."""
-    return tokenizer.unk_id not in tokenizer.encode(text)
-
-
-class PlacedText(NamedTuple):
-    """A text to translate, and its place in the input: a line, or a part of one."""
-
-    text: str
-    prefix: str = ""
-    """The words with which its translation begins; empty: any."""
-    line: int = 0
-    """The number of its line, from 0."""
-    part: int = 0
-    """The number of its first part in its line; other texts of the line have other numbers."""
-
-
-TranslateTexts = Callable[[Sequence[PlacedText]], list[Translation]]
-Job = Generator[list[PlacedText], list[Translation], Translation]
-"""Yields texts, receives their translations, and returns a translation at its end. It may yield several times."""
-
-
-def finish_together(jobs: Iterable[Job], translate: TranslateTexts) -> list[Translation]:
-    """The result of each job, in order.
-
-    In each round the texts of all unfinished jobs are translated in one call, so that batches are full.
-
-    Args:
-        jobs: not started.
-        translate: gives one translation per text, in order.
-    """
-    results: dict[int, Translation] = {}
-    waiting: list[tuple[int, Job, list[PlacedText]]] = []
-    for index, job in enumerate(jobs):
-        _advance(index, job, None, results, waiting)
-    while waiting:
-        translations = iter(translate([text for _, _, texts in waiting for text in texts]))
-        round_of_jobs, waiting = waiting, []
-        for index, job, texts in round_of_jobs:
-            answers = [next(translations) for _ in texts]
-            _advance(index, job, answers, results, waiting)
-    return [results[index] for index in range(len(results))]
-
-
-def _advance(
-    index: int,
-    job: Job,
-    answers: list[Translation] | None,
-    results: dict[int, Translation],
-    waiting: list[tuple[int, Job, list[PlacedText]]],
-) -> None:
-    try:
-        texts = next(job) if answers is None else job.send(answers)
-    except StopIteration as finished:
-        results[index] = finished.value
-    else:
-        waiting.append((index, job, texts))
-
-
 # A span beside a colon or a dash is no part of the sentence: "Our address: https://..."
 _LABEL_MARKS = frozenset(":;|-\u2013\u2014")
 _MOST_SPACES = 20
@@ -221,9 +166,92 @@ _MOST_SPACES = 20
 _MOST_LETTERS_OF_AFFIX = 2
 
 
+class ProtectedSentence:
+    """A sentence with protected spans, and how far the attempts to translate it have come.
+
+    1. Numbers that the model knows stay in the sentence, URLs and placeholders are replaced by stand-ins, and the
+       sentence is cut at tags.
+    2. The sentence is also cut at numbers, and 3. at all spans: only the text between the spans is translated.
+    4. The sentence stays as it is in the source. No text of the model is in it, so no span can be lost.
+
+    With a glossary, the first attempt that has all terms and all spans counts, else the first that has all spans: a
+    term whose words stand on both sides of a cut cannot be kept. An attempt that leaves text in the source language
+    counts only if all do.
+    """
+
+    def __init__(self, given: Chunk, keeper: "SpanKeeper") -> None:
+        """
+        Args:
+            given: one sentence with its spans. Its prefix is that of the translation of its first piece.
+            keeper: of the model.
+        """
+        text, spans = given.text, given.spans
+        self.result: Translation | None = None
+        """The translation, in which each span stands as often as in the sentence; None while attempts are left."""
+        if not _has_letter(masked(text, spans, " ")):
+            self.result = copied(text)
+            return
+        self._given, self._keeper = given, keeper
+        # A tag ends a word. A number may be a part of one, as in 5kg.
+        tags = [span for span in spans if span.kind is SpanKind.TAG]
+        without_tags = masked(text, tags, HIDDEN)
+        self._required = keeper.required_terms(
+            masked(without_tags, [span for span in spans if span not in tags], "x")
+        )
+        self._promise = Promise.of(text, spans, allowed=spans_of_terms(self._required))
+        self._best: Translation | None = None
+        self._attempts = keeper.attempts(text, spans)
+        self._pieces: list[_Piece] = []
+        self._begin_next_attempt()
+
+    def asked(self) -> list[Chunk]:
+        """The texts whose translations this attempt needs; at least one while there is no result."""
+        texts = [piece.text for piece in self._pieces if piece.is_translated]
+        prefixes = chain([self._given.prefix], repeat(""))
+        return [
+            Chunk(text, prefix, self._given.line, self._given.part + number)
+            for number, (text, prefix) in enumerate(zip(texts, prefixes, strict=False))
+        ]
+
+    def answer(self, translations: Sequence[Translation]) -> None:
+        """Judge the attempt by the translations of what it asked for; sets `result`, or begins the next attempt."""
+        found = self._kept(translations)
+        if found is not None:
+            with_terms = _with_all_terms(found, self._required)
+            if with_terms is not None and not found.is_untranslated:
+                self.result = with_terms
+                return
+            if self._best is None or (self._best.is_untranslated and not found.is_untranslated):
+                self._best = with_terms or found
+        self._begin_next_attempt()
+
+    def _kept(self, translations: Sequence[Translation]) -> Translation | None:
+        """The translation of the sentence, if it has all spans."""
+        answers = iter(translations)
+        parts = [
+            self._keeper.finished(piece, next(answers))
+            if piece.is_translated
+            else copied(piece.text)
+            for piece in self._pieces
+        ]
+        complete = [part for part in parts if part is not None]
+        if len(complete) < len(parts):
+            return None
+        kept = self._promise.kept_part(joined(self._given.text, complete, "".join))
+        return None if kept is None else replace(kept, is_in_pieces=len(translations) > 1)
+
+    def _begin_next_attempt(self) -> None:
+        pieces = next(self._attempts, None)
+        if pieces is not None:
+            self._pieces = pieces
+            return
+        found = self._best or replace(copied(self._given.text), is_partly_copied=True)
+        self.result = replace(found, terms=applied_terms(found.text, self._required))
+
+
 @dataclass(frozen=True, slots=True)
-class SentenceTranslation:
-    """How a sentence with protected spans is translated, for one model and one direction."""
+class SpanKeeper:
+    """How protected spans get through one model, in one direction."""
 
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
@@ -232,60 +260,7 @@ class SentenceTranslation:
     required_terms: Callable[[str], tuple[RequiredTerm, ...]]
     """What the glossary requires of the translation of a text; nothing without a glossary."""
 
-    def job(self, given: PlacedText, spans: Sequence[Span]) -> Job:
-        """Translates a sentence; each of its spans is in the result as often as in the sentence.
-
-        1. Numbers that the model knows stay in the sentence, URLs and placeholders are replaced by stand-ins, and the
-           sentence is cut at tags.
-        2. The sentence is also cut at numbers, and 3. at all spans: only the text between the spans is translated.
-        4. The sentence stays as it is in the source. No text of the model is in it, so no span can be lost.
-
-        With a glossary, the first attempt that has all terms and all spans counts, else the first that has all spans: a
-        term whose words stand on both sides of a cut cannot be kept. An attempt that leaves text in the source language
-        counts only if all do.
-
-        Args:
-            given: one sentence. Its prefix is that of the translation of its first piece.
-            spans: of the sentence, with their places in it.
-        """
-        text = given.text
-        if not _has_letter(masked(text, spans, " ")):
-            return copied(text)
-        # A tag ends a word. A number may be a part of one, as in 5kg.
-        tags = [span for span in spans if span.kind is SpanKind.TAG]
-        without_tags = masked(text, tags, HIDDEN)
-        required = self.required_terms(
-            masked(without_tags, [span for span in spans if span not in tags], "x")
-        )
-        promise = Promise.of(text, spans, allowed=spans_of_terms(required))
-        best: Translation | None = None
-        for pieces in self._attempts(text, spans):
-            texts = [piece.text for piece in pieces if piece.is_translated]
-            translations = yield [
-                given._replace(text=each, prefix=prefix, part=given.part + number)
-                for number, (each, prefix) in enumerate(
-                    zip(texts, chain([given.prefix], repeat("")), strict=False)
-                )
-            ]
-            answers = iter(translations)
-            parts = [
-                self._finished(piece, next(answers)) if piece.is_translated else copied(piece.text)
-                for piece in pieces
-            ]
-            complete = [part for part in parts if part is not None]
-            if len(complete) == len(parts):
-                kept = promise.kept_part(joined(text, complete, "".join))
-                if kept is not None:
-                    kept = replace(kept, is_in_pieces=len(texts) > 1)
-                    with_terms = _with_all_terms(kept, required)
-                    if with_terms is not None and not kept.is_untranslated:
-                        return with_terms
-                    if best is None or (best.is_untranslated and not kept.is_untranslated):
-                        best = with_terms or kept
-        found = best or replace(copied(text), is_partly_copied=True)
-        return replace(found, terms=applied_terms(found.text, required))
-
-    def _attempts(self, text: str, spans: Sequence[Span]) -> Iterator[list["_Piece"]]:
+    def attempts(self, text: str, spans: Sequence[Span]) -> Iterator[list["_Piece"]]:
         """Ways to divide the sentence, best first, each different from those before it."""
         seen: list[list[_Piece]] = []
         for cut_kinds in (
@@ -344,9 +319,9 @@ class SentenceTranslation:
         [number] = span_texts(text, [span])
         if normalize_invisible(number) != number:
             return False  # the model would read and write it with other spaces
-        return knows(self.source_tokenizer, number) and knows(self.target_tokenizer, number)
+        return self.source_tokenizer.knows(number) and self.target_tokenizer.knows(number)
 
-    def _finished(self, piece: "_Piece", translation: Translation) -> Translation | None:
+    def finished(self, piece: "_Piece", translation: Translation) -> Translation | None:
         """The translation of a piece, with its spans instead of their stand-ins; None if one is lost."""
         stand_ins = dict(piece.stand_ins)
         required = self.required_terms(piece.text)

@@ -16,10 +16,13 @@ from transformer_cli.decoding.glossary import (
     texts_of_slots,
     with_terms,
 )
-from transformer_cli.decoding.translation import Alternative as Alternative
-from transformer_cli.decoding.translation import Clause, join_alternatives
-from transformer_cli.decoding.translation import PreparedLine as PreparedLine
-from transformer_cli.decoding.translation import Translation as Translation
+from transformer_cli.decoding.translation import (
+    Alternative,
+    Clause,
+    PreparedLine,
+    Translation,
+    joined_alternatives,
+)
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.text import SequenceFormat, Tokenizer
@@ -220,7 +223,7 @@ class TextPipeline:
         num_known_words = sum(map(self.source_tokenizer.count_words, parts))
         return PreparedLine(
             line,
-            tuple(map(with_terms, requests, terms)),
+            requests if self.glossary is None else tuple(map(with_terms, requests, terms)),
             gaps=("", *gaps[1:]),
             is_cut=len(parts) > len(sentences),
             unknown_words=unknown_words,
@@ -319,10 +322,11 @@ class TextPipeline:
         # Without sampling all seeds are 0.
         seeds = [request.seed and (request.seed + place) % 2**63 for place in (0, 1)]
         requests = [
-            with_terms(Request(ids[0], request.prefix, seed=seeds[0]), terms[0]),
-            with_terms(Request(ids[1], seed=seeds[1]), terms[1]),
+            Request(ids[0], request.prefix, seed=seeds[0]),
+            Request(ids[1], seed=seeds[1]),
         ]
-
+        if self.glossary is not None:
+            requests = list(map(with_terms, requests, terms))
         gaps = prepared.gaps[number], self._gap_with_marks(cut.marks)
         return replace(
             prepared,
@@ -402,13 +406,16 @@ class TextPipeline:
         texts = [self._texts(*part) for part in of_parts]
         if self.keeps_text:
             texts = self._without_loss(prepared, texts)
-        alternatives = join_alternatives(texts, prepared.gaps)
+        alternatives = joined_alternatives(
+            texts, lambda of_parts: _with_gaps(of_parts, prepared.gaps)
+        )
         # Without hypotheses the translation is empty, for example if drop-first gets one symbol.
         best = alternatives[0] if alternatives else Alternative("", 0.0)
         unknown_words, num_words = prepared.unknown_words, prepared.num_words
         applied = [
             applied_terms(of_part[0].text if of_part else "", required)
             for of_part, required in zip(texts, prepared.terms, strict=True)
+            if required
         ]
         return Translation(
             prepared.line,
@@ -461,8 +468,7 @@ class TextPipeline:
         if not self.removes_invisible or not may_be_invisible(text):
             return text
         tokenizer = self.target_tokenizer
-        is_writable = tokenizer.unk_id not in tokenizer.encode(text)
-        return text if is_writable else self.normalize_target(normalize_invisible(text))
+        return text if tokenizer.knows(text) else self.normalize_target(normalize_invisible(text))
 
     def source_ids(self, text: str) -> TokenIds:
         """The token ids of normalised source text, with a tag and [EOS] if the model reads these."""
@@ -547,7 +553,7 @@ class TextPipeline:
             terms: of the part. If [UNK] stands for some of them, each [UNK] of the hypothesis does.
             hypothesis: explained if it contains [UNK] and `replacement` is given.
         """
-        of_terms = texts_of_slots(terms)
+        of_terms = texts_of_slots(terms) if terms else []
         if of_terms or self.replacement is None:
             return of_terms
         return self.replacement.words(text, request.ids, hypothesis, self.source_tokenizer)
@@ -569,6 +575,14 @@ class TextPipeline:
         for text, hypothesis in zip(texts, hypotheses, strict=True):
             best.setdefault(text.translate(LINE_BREAKS), hypothesis.score)
         return [Alternative(text, score) for text, score in best.items()]
+
+
+def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:
+    """The texts that are not empty, with a gap between two of them."""
+    joined = ""
+    for text, gap in zip(texts, gaps, strict=True):
+        joined += (gap if joined else "") + text if text else ""
+    return joined
 
 
 def _with_two(items: tuple[Item, ...], place: int, two: Sequence[Item]) -> tuple[Item, ...]:

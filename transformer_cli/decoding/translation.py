@@ -9,6 +9,7 @@ from typing import NamedTuple
 from transformer_cli.decoding.engine import Explanation, Request, TokenIds
 from transformer_cli.decoding.glossary import AppliedTerm, RequiredTerm
 from transformer_cli.process.escaping import on_one_line
+from transformer_cli.text.spans import Span
 
 
 class Alternative(NamedTuple):
@@ -18,25 +19,20 @@ class Alternative(NamedTuple):
     score: float
 
 
-def join_alternatives(
-    parts: Sequence[Sequence[Alternative]], gaps: Sequence[str]
+def joined_alternatives(
+    parts: Sequence[Sequence[Alternative]], join: Callable[[list[str]], str]
 ) -> tuple[Alternative, ...]:
-    """The n-th best translation of a line joins the n-th best of each part, with a gap between two parts."""
-    return tuple(
-        Alternative(
-            _with_gaps([alternative.text for alternative in of_parts], gaps),
-            sum(alternative.score for alternative in of_parts),
-        )
-        for of_parts in zip(*parts, strict=False)
-    )
+    """The n-th best of a whole joins the n-th best of each part; of equal texts, the best one stays.
 
-
-def _with_gaps(texts: Sequence[str], gaps: Sequence[str]) -> str:
-    """The texts that are not empty, joined."""
-    joined = ""
-    for text, gap in zip(texts, gaps, strict=True):
-        joined += (gap if joined else "") + text if text else ""
-    return joined
+    Args:
+        parts: at least one.
+        join: puts one text per part together.
+    """
+    scores: dict[str, float] = {}
+    for nth_best in zip(*parts, strict=False):
+        text = join([alternative.text for alternative in nth_best])
+        scores.setdefault(text, sum(alternative.score for alternative in nth_best))
+    return tuple(Alternative(text, score) for text, score in scores.items())
 
 
 class Link(NamedTuple):
@@ -117,6 +113,25 @@ class Translation:
         return self.details.confidence if self.details is not None else None
 
 
+class Chunk(NamedTuple):
+    """A text that is translated by itself, and its place in the input: a line, or a part of one."""
+
+    text: str
+    """As the model gets it."""
+    prefix: str = ""
+    """The words with which its translation begins; empty: any."""
+    line: int = 0
+    """The number of its line, from 0."""
+    part: int = 0
+    """The number of its first part in its line; other chunks of the line have other numbers."""
+    gap: str = ""
+    """The white space between it and the chunk before it."""
+    capitals: str = ""
+    """The text as it stands in the line, if it has capital letters only, and the model gets it in small letters."""
+    spans: tuple[Span, ...] = ()
+    """The protected spans in it, whose texts its translation must contain."""
+
+
 class Clause(NamedTuple):
     """A part of a line as it was given, and its place in its sentence."""
 
@@ -171,15 +186,11 @@ def joined(
         join: puts one text per part together.
     """
     of_parts = [part.alternatives or (Alternative(part.text, part.score),) for part in parts]
-    alternatives: dict[str, float] = {}
-    for nth_best in zip(*of_parts, strict=False):
-        text = join([alternative.text for alternative in nth_best])
-        alternatives.setdefault(text, sum(alternative.score for alternative in nth_best))
-    pairs = tuple(Alternative(*pair) for pair in alternatives.items())
+    alternatives = joined_alternatives(of_parts, join)
     return Translation(
         source,
-        *pairs[0],
-        pairs,
+        *alternatives[0],
+        alternatives,
         unknown_words=tuple(word for part in parts for word in part.unknown_words),
         num_words=sum(part.num_words for part in parts),
         terms=tuple(term for part in parts for term in part.terms),
@@ -199,14 +210,14 @@ def copied(source: str, text: str | None = None) -> Translation:
 
 def with_texts_of(translation: Translation, change: Callable[[str], str | None]) -> Translation:
     """The translation with changed texts; an alternative that becomes None or equal to a better one is left out."""
-    alternatives: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for text, score in translation.alternatives:
         changed = change(text)
         if changed is not None:
-            alternatives.setdefault(changed, score)
-    pairs = tuple(Alternative(*pair) for pair in alternatives.items())
-    best = pairs[0] if pairs else Alternative("", 0.0)
-    return replace(translation, text=best.text, score=best.score, alternatives=pairs)
+            scores.setdefault(changed, score)
+    alternatives = tuple(Alternative(text, score) for text, score in scores.items())
+    best = alternatives[0] if alternatives else Alternative("", 0.0)
+    return replace(translation, text=best.text, score=best.score, alternatives=alternatives)
 
 
 logger = logging.getLogger(__name__)

@@ -1,12 +1,13 @@
 """Sentences of a text: where they end, how a long one is divided, and the form that makes a sentence of its words."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from sentencex import get_sentence_boundaries
 
 from transformer_cli.text.languages import has_spaces, primary_language
+from transformer_cli.text.spans import Span, masked
 
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _NUMBER = re.compile(r"\s*\(?\d+[.)]*")
@@ -54,6 +55,17 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
             sentences.append(Sentence(text[start : first + len(part)], gap))
             start, gap, has_words = place, next_gap, False
     return [*sentences, Sentence(text[start:], gap)]
+
+
+def split_sentences_around(spans: Sequence[Span], text: str, language: str) -> list[Sentence]:
+    """The sentences of a text, none of which ends inside one of its protected spans."""
+    sentences, place = [], 0
+    # Letters in place of the spans.
+    for sentence in split_sentences(masked(text, spans, "x"), language):
+        start = place + len(sentence.gap)
+        place = start + len(sentence.text)
+        sentences.append(Sentence(text[start:place], sentence.gap))
+    return sentences
 
 
 def _triples(places: list[int]) -> Iterator[tuple[int, int, int]]:

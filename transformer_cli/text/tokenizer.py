@@ -83,6 +83,10 @@ class Tokenizer:
         """The ids of a text, without special tokens; the string `[EOS]` in a text is ordinary text."""
         return memoryview(self._words.encode(text)).cast("I").tolist()
 
+    def knows(self, text: str) -> bool:
+        """Whether a text can be encoded without [UNK]."""
+        return self.unk_id not in self.encode(text)
+
     def encode_column(self, texts: Any, *, with_end: bool = False) -> "IdLists":
         """The ids of each text, as `encode` gives them.
 

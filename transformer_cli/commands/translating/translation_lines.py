@@ -6,7 +6,7 @@ from typing import Any
 from transformer_cli.commands.translating.wishes import Wishes
 from transformer_cli.decoding import LineDetails, PartDetails, TextPipeline, Translation
 from transformer_cli.decoding.details import pharaoh
-from transformer_cli.decoding.text_pipeline import Alternative
+from transformer_cli.decoding.translation import Alternative
 from transformer_cli.process.errors import UsageError
 from transformer_cli.process.escaping import escaped_in_json
 

@@ -8,7 +8,7 @@ from transformer_cli.decoding import TokenIds, Translator
 from transformer_cli.decoding.details import places_of
 from transformer_cli.decoding.engines.ensemble import EnsembleEngine
 from transformer_cli.decoding.engines.pytorch import PyTorchEngine
-from transformer_cli.decoding.text_pipeline import PreparedLine
+from transformer_cli.decoding.translation import PreparedLine
 from transformer_cli.extensions.lessons.explaining.explained_sentence import SentenceExplainer
 from transformer_cli.extensions.lessons.explaining.explanation import FORMAT, LineExplanation
 from transformer_cli.model import Transformer
