@@ -1,10 +1,4 @@
-"""COMET models: scores of translations, and the utility of minimum Bayes risk decoding.
-
-A COMET model in a folder of this computer: a network that scores translations, given sources and references.
-
-Source: Rei et al. 2020, "COMET: A Neural Framework for MT Evaluation".
-
-The score of a COMET model as the utility of minimum Bayes risk decoding; the model lies in a folder of this computer.
+"""COMET models in a folder of this computer: they score translations, and are the utility of minimum Bayes risk decoding.
 
 Source: Rei et al. 2020, "COMET: A Neural Framework for MT Evaluation"; for the choice of translations: Fernandes et al.
 2022, "Quality-Aware Decoding for Neural Machine Translation".
@@ -31,7 +25,10 @@ _BATCH_SIZE = 16  # as in the command comet-score: the padding of a batch change
 
 
 class CometModel(NamedTuple):
-    """A model that is ready to score."""
+    """A model that is ready to score.
+
+    It is a network that scores translations, given sources and references.
+    """
 
     name: str
     """For signatures: the name of its folder, or that of a model in the cache of the Hugging Face hub."""

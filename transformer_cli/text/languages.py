@@ -242,6 +242,7 @@ def _language_of_words(words: list[str]) -> str:
     return best if share >= _MIN_SHARE and share >= _MIN_LEAD * second else UNKNOWN_LANGUAGE
 
 
+# Names and codes beyond those above come from the Common Locale Data Repository of Unicode, by babel.
 # Script -> further languages that are written in it, with names of other languages in them; the main one is known.
 _LOCALES = {
     "LATIN": "en fr de es it pt nl pl cs hu ro tr id vi sw sv fi",

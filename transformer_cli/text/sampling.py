@@ -1,20 +1,4 @@
-"""Subword regularisation: words are cut into subwords at random, so a model sees several segmentations of a word.
-
-Other token ids for the same text: its words are cut into subwords at random.
-
-The ids determine the text, so the text itself is not needed. They are divided into parts before each space. A table
-maps each part to its words and punctuation marks; only a part that is not in the table is decoded and split.
-
-BPE-dropout: byte-pair encoding in which each merge is left out at random.
-
-Source: Provilkov et al. 2020, "BPE-Dropout: Simple and Effective Subword Regularization", Algorithm 1.
-
-Unigram sampling: the segmentation of a word into subwords is drawn with its probability under a unigram model.
-
-Source: Kudo 2018, "Subword Regularization: Improving Neural Network Translation Models with Multiple Subword
-Candidates", sections 3.2 and 3.3. A segmentation is drawn from all segmentations (l = infinity in the paper), by
-forward filtering and backward sampling.
-"""
+"""Subword regularisation: words are cut into subwords at random, so a model sees several segmentations of a word."""
 
 import math
 from bisect import bisect
@@ -63,6 +47,9 @@ class _Part(NamedTuple):
 
 class WordSampler:
     """Cuts the words of encoded texts into subwords at random.
+
+    The ids determine the text, so the text itself is not needed. They are divided into parts before each space. A table maps
+    each part to its words and punctuation marks; only a part that is not in the table is decoded and split.
 
     Args:
         tokenizer: of subwords; it encoded the texts.
@@ -170,6 +157,8 @@ class MergeablePiece(NamedTuple):
 
 class MergeDropout:
     """Cuts words into subwords by merges, each of which is left out with some probability.
+
+    Source: Provilkov et al. 2020, "BPE-Dropout: Simple and Effective Subword Regularization", Algorithm 1.
 
     As long as symbols can be merged, each possible merge of the word is left out with this probability, and
     the best of the others is applied; if all are left out, the word is finished. (The `tokenizers` library sometimes
@@ -289,6 +278,11 @@ class Lattice(NamedTuple):
 
 class LatticeSampling:
     """Draws a segmentation; its probability is proportional to the product of its subwords' probabilities ^ alpha.
+
+    A segmentation is drawn from all segmentations (l = infinity in the paper), by forward filtering and backward sampling.
+
+    Source: Kudo 2018, "Subword Regularization: Improving Neural Network Translation Models with Multiple Subword
+    Candidates", sections 3.2 and 3.3.
 
     (The `tokenizers` library does the same for alpha 1. For other values it raises the probability of the first
     subwords to the power more than once.)

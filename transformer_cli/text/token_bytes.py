@@ -1,13 +1,4 @@
-"""What the bytes of tokens mean: which token may follow which, and where words begin and end.
-
-Which token may follow which, so that the bytes of all tokens together are UTF-8.
-
-A state is what the bytes so far require of the next byte (RFC 3629, section 4): nothing, because a character has
-just ended, or one of several ranges of continuation bytes. Each token leads from a state to another, or is not
-allowed in it.
-
-Word edges: which tokens go on with the word before them, and which end within a word.
-"""
+"""What the bytes of tokens mean: which token may follow which, and where words begin and end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,7 +48,12 @@ _NEVER = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class BytePieces:
-    """The tokens of a vocabulary as steps between states."""
+    """The tokens of a vocabulary as steps between states.
+
+    The bytes of all tokens together are UTF-8. A state is what the bytes so far require of the next byte (RFC 3629, section 4):
+    nothing, because a character has just ended, or one of several ranges of continuation bytes. Each token leads from a state
+    to another, or is not allowed in it.
+    """
 
     next_states: NDArray[np.int64]
     """(states, V): the state after a token, or -1 if the token is not allowed."""

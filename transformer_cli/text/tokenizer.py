@@ -1,20 +1,4 @@
-"""The tokenizer: text to token ids, and token ids to text; its files; and the cache of words in front of it.
-
-The tokenizer: text to token ids, and token ids to text.
-
-The tokenizers of source and target as files: one file where both sides have the same tokenizer, else two.
-
-A cache of words in front of the tokenizer: the ids of a text are those of its words, joined.
-
-Splitting a text into pieces looks at most two characters back, and no piece crosses the space before a word. So a text
-is cut at spaces into parts of one word; where a word changes how the text after it is split (`can_be_encoded_alone`),
-a part has several words. The same part always has the same ids, except as the first part of a text.
-
-A cache of words for an imported SentencePiece model: the ids of a text are those of its words, joined.
-
-SentencePiece splits at spaces, after its normalisation. So a text is encoded word by word, if no character at the edge of a word
-can change how the word beside it is normalised: such as a combining mark at its beginning.
-"""
+"""The tokenizer: text to token ids, and token ids to text; its files; and the cache of words in front of it."""
 
 import re
 from array import array
@@ -365,6 +349,11 @@ _CLITICS = frozenset({"s", "t", "d", "m", "re", "ve", "ll"})  # as in `words.py`
 class WordCache:
     """Ids of texts as bytes (uint32 in the byte order of the machine), which are joined faster than lists.
 
+    The ids of a text are those of its words, joined. Splitting a text into pieces looks at most two characters back, and no
+    piece crosses the space before a word. So a text is cut at spaces into parts of one word; where a word changes how the text
+    after it is split (`can_be_encoded_alone`), a part has several words. The same part always has the same ids, except as the
+    first part of a text.
+
     Args:
         encode_text: the ids of a text that is encoded as a whole.
         encode_piece: the ids of a piece of text that splitting does not cut.
@@ -478,6 +467,9 @@ _PLAIN_PIECE = re.compile(r"[\w!-/:-@\[-^`{-~«»¡¿°\u2010-\u2015\u2018-\u201
 
 class PieceCache:
     """Ids of texts as bytes (uint32), as `WordCache` gives them.
+
+    For an imported SentencePiece model, which splits at spaces, after its normalisation. So a text is encoded word by word, if
+    no character at the edge of a word can change how the word beside it is normalised: such as a combining mark at its beginning.
 
     Args:
         encode_text: the ids of a text.

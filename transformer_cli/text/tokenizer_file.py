@@ -1,34 +1,8 @@
 """A tokenizer.json: the layouts of tokenizers, and the check of a file from elsewhere.
 
-The layout of a tokenizer: all entries of a tokenizer.json that are not learned.
-
-A layout says of which units a text consists. Words are known or unknown. Subwords consist of characters,
-and of bytes where a character is not in the vocabulary (byte fallback); or, in the byte-level layout of
-Radford et al. 2019, of bytes only.
-
-The layout of a tokenizer of the tutorial by hkproj: whole words and runs of marks, cut as `Whitespace` of `tokenizers` cuts.
-
-Its translations are words and marks with a space between all of them, so a text does not come back as it was.
-
-The layout of an imported SentencePiece model: how the `tokenizers` library splits text as that model does.
-
-The model is a unigram model over pieces, in which U+2581 stands for a space. Its normalisation is a table from strings to strings, which
-is data of the model (`sentencepiece_charsmap.py`). All other parts are fixed here.
-
-Three kinds of entries are hidden: no text is ever encoded with them. Their names in the file begin with a space, and the
-text has no spaces when it is looked up in the vocabulary. They are the special tokens, the tags, and the pieces that the model of
-the other side has in a vocabulary that both sides share.
-
-A piece without an entry (`unlisted`) takes part in the segmentation, and then counts as unknown.
-
-From the tokens of a SentencePiece model to ids of the vocabulary, which need not be the same list.
-
-As in Marian, an unknown run of characters that is an entry of the vocabulary, such as a piece of the other language, gets the id of that entry.
-
-A tokenizer as the text of a tokenizer.json, and a check for files from elsewhere.
-
-Only the vocabulary, the merges, the scores and the normalisation table of a SentencePiece model may differ between
-files. Every other part must be equal to what this package writes, so a regular expression from elsewhere never runs.
+A layout is what is not learned. Only the vocabulary, the merges, the scores and the normalisation table of a SentencePiece
+model may differ between files. Every other part must be equal to what this package writes, so a regular expression from
+elsewhere never runs.
 """
 
 import json
@@ -65,7 +39,11 @@ _BYTE_LEVEL = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which kind of model a tokenizer has, and how text is prepared for it."""
+    """Which kind of model a tokenizer has, and how text is prepared for it.
+
+    It says of which units a text consists. Words are known or unknown. Subwords consist of characters, and of bytes where a
+    character is not in the vocabulary (byte fallback); or, in the byte-level layout of Radford et al. 2019, of bytes only.
+    """
 
     kind: str
     """WordLevel, BPE or Unigram."""
@@ -224,7 +202,11 @@ _SPACE = " "
 
 @dataclass(frozen=True, slots=True)
 class WhitespaceLayout(Layout):
-    """Whole words; each entry stands for a space and the word, as it is shown."""
+    """Whole words; each entry stands for a space and the word, as it is shown.
+
+    The layout of the tutorial by hkproj: whole words and runs of marks, cut as `Whitespace` of `tokenizers` cuts. Its
+    translations are words and marks with a space between all of them, so a text does not come back as it was.
+    """
 
     kind: str = "WordLevel"
     composes: bool = False
@@ -272,7 +254,18 @@ _DECODERS = [
 
 @dataclass(frozen=True, slots=True)
 class SentencePieceLayout(Layout):
-    """A unigram model of SentencePiece."""
+    """A unigram model of SentencePiece.
+
+    The `tokenizers` library splits text as that model does. It is a unigram model over pieces, in which U+2581 stands for a
+    space. Its normalisation is a table from strings to strings, which is data of the model (`sentencepiece_charsmap.py`). All
+    other parts are fixed here.
+
+    Three kinds of entries are hidden: no text is ever encoded with them. Their names in the file begin with a space, and the
+    text has no spaces when it is looked up in the vocabulary. They are the special tokens, the tags, and the pieces that the
+    model of the other side has in a vocabulary that both sides share.
+
+    A piece without an entry (`unlisted`) takes part in the segmentation, and then counts as unknown.
+    """
 
     kind: str = "Unigram"
     composes: bool = False
@@ -387,7 +380,10 @@ def _charsmap(found: dict[str, Any]) -> Any:
 
 
 class ListedIds:
-    """The ids of tokens.
+    """The ids of the tokens of a SentencePiece model, whose vocabulary need not be the same list.
+
+    As in Marian, an unknown run of characters that is an entry of the vocabulary, such as a piece of the other language, gets
+    the id of that entry.
 
     Args:
         layout: of the tokenizer.

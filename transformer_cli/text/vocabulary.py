@@ -1,14 +1,4 @@
-"""Learning a vocabulary: whole words, or subwords by byte-pair encoding or a unigram model.
-
-Learning a vocabulary: whole words, or subwords by byte-pair encoding or a unigram model.
-
-The scores of a unigram language model over subwords of characters (Kudo 2018).
-
-The candidates are the subwords that byte-pair encoding finds. The trainer of the `tokenizers` library finds its
-candidates in a list of different words, without their frequencies, so that it loses the short frequent words of
-Japanese. Here each round splits the texts in the most probable way, and the next round has the frequencies of
-this one (Viterbi training); each round drops the rarest candidates.
-"""
+"""Learning a vocabulary: whole words, or subwords by byte-pair encoding or a unigram model."""
 
 import json
 import math
@@ -264,6 +254,13 @@ def learn_scores(
     texts: Iterable[str], candidates: TokenizerParts, vocab_size: int
 ) -> TokenizerParts:
     """A Unigram tokenizer of at most `vocab_size` entries; all single characters of the candidates stay.
+
+    The candidates are the subwords that byte-pair encoding finds. The trainer of the `tokenizers` library finds its candidates in
+    a list of different words, without their frequencies, so that it loses the short frequent words of Japanese. Here each
+    round splits the texts in the most probable way, and the next round has the frequencies of this one (Viterbi training);
+    each round drops the rarest candidates.
+
+    Source of the scores of a unigram language model: Kudo 2018.
 
     Args:
         texts: read several times.

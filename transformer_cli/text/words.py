@@ -1,6 +1,4 @@
-"""Words: how text is split into them for a vocabulary, and joined again; and text as a sequence of words.
-
-Splitting text into words and punctuation marks, and joining them into exactly the same text.
+"""Words: text is split into words and marks, and joined into exactly the same text; and two texts are compared word by word.
 
 A word includes the one space before it: `Il gatto dorme.` is split into ` Il`, ` gatto`, ` dorme`, `.`
 and joining the pieces restores the text. Where no space is expected before a word (at the start, in
@@ -10,11 +8,6 @@ that space is a piece of its own. Inserting and removing use the same patterns, 
 
 Chinese, Japanese, Thai and a few other scripts write no spaces between words. There each sign is a word
 of its own, unless the corpus has spaces between the words of such a script (`are_spaced_words`).
-
-Text as a sequence of words, single marks and white space: two texts are compared word by word.
-
-A word is a run of letters, digits and combining marks. In a script without spaces between words, such as Chinese, each
-sign is a word.
 """
 
 import re
@@ -176,7 +169,11 @@ _ASCII = re.compile(r"[A-Za-z0-9]+|\s+|[^\s]", re.ASCII)
 
 
 def word_sequence(text: str) -> list[str]:
-    """The words, marks and runs of white space of a text, in order; joined, they are the text."""
+    """The words, marks and runs of white space of a text, in order; joined, they are the text.
+
+    A word is a run of letters, digits and combining marks. In a script without spaces between words, such as Chinese, each
+    sign is a word.
+    """
     if text.isascii():
         return _ASCII.findall(text)
     return [piece for piece, _ in _CUT.pre_tokenize_str(text)]

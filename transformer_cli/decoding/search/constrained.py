@@ -57,7 +57,10 @@ class _Form(NamedTuple):
 
 
 class TermTable(NamedTuple):
-    """Which terms each row needs; a row with fewer terms than others is filled up with forms that nothing matches."""
+    """Which terms each row needs; a row with fewer terms than others is filled up with forms that nothing matches.
+
+    Shapes: R rows, F forms of all terms of a sentence, L tokens of a form, G different terms of a sentence, V vocabulary.
+    """
 
     form_ids: Tensor
     """(R, F, L) int64: the tokens of each form, then `NO_TOKEN`."""
@@ -120,6 +123,12 @@ class TermTable(NamedTuple):
 
 class TermStates:
     """The state of each row of a search.
+
+    All forms of all terms are followed at once by the bit-parallel algorithm Shift-And: a bit for each prefix of each form says
+    whether the hypothesis ends with this prefix. One more token moves each bit to the next longer prefix, and clears it if this
+    token does not follow.
+
+    Source: Baeza-Yates and Gonnet 1992, A new approach to text searching, section 3.
 
     A form at the end of a hypothesis counts when the next token is known: a token that goes on with its last word,
     as in Haus|tür, makes another word of it. No token counts twice for the same term.

@@ -235,6 +235,9 @@ def sample_search(
     return follow_paths(scorer, special_ids, max_lengths, options, hooks, choice)
 
 
+# Random numbers without a generator: each number is a function of its seed. So the random numbers of a hypothesis do not depend on
+# the other rows of its batch, or on their order. Source: SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom
+# number generators"), with the mixing function that Stafford published as variant 13.
 # As signed numbers of 64 bits: PyTorch's integers have a sign, and their products wrap around.
 _GAMMA = 0x9E3779B97F4A7C15 - 2**64
 _FACTORS = (0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64)
