@@ -47,8 +47,8 @@ def test_json_is_one_value_or_one_per_line() -> None:
 
 def test_the_place_of_a_class_is_not_part_of_a_signature() -> None:
     def before(config: "transformer_cli.config.tree.Config", *, n: int = 1) -> "list[a.b.Line]": ...  # type: ignore[name-defined]  # noqa: F821
-    def after(config: "transformer_cli.config.tree.Config", *, n: int = 1) -> "list[c.Line]": ...  # type: ignore[name-defined]  # noqa: F821
-    def other(config: "transformer_cli.config.tree.Config", *, n: int = 2) -> "list[c.Line]": ...  # type: ignore[name-defined]  # noqa: F821
+    def after(config: "transformer_cli.settings.Config", *, n: int = 1) -> "list[c.Line]": ...  # type: ignore[name-defined]  # noqa: F821
+    def other(config: "transformer_cli.settings.Config", *, n: int = 2) -> "list[c.Line]": ...  # type: ignore[name-defined]  # noqa: F821
 
     assert dump_interface._signature(before) == dump_interface._signature(after)
     assert dump_interface._signature(before) != dump_interface._signature(other)

@@ -34,11 +34,14 @@ from transformer_cli.data.selection import excerpt
 from transformer_cli.process.errors import TryAgainError
 from transformer_cli.storage.arrow_columns import number_column, numbers_of
 from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.text.id_lists import IdLists
-from transformer_cli.text.padding import Padded, gather_padded
 from transformer_cli.text.seen_lengths import FEWEST_TOKENS, SeenLengths
-from transformer_cli.text.tokenizer import MAX_CHARACTERS_PER_TOKEN
-from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers, tokenizer_files
+from transformer_cli.text.token_arrays import IdLists, Padded, gather_padded
+from transformer_cli.text.tokenizer import (
+    MAX_CHARACTERS_PER_TOKEN,
+    Tokenizers,
+    load_tokenizers,
+    tokenizer_files,
+)
 from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
 
 

@@ -29,7 +29,7 @@ from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import TryAgainError, is_out_of_memory
 from transformer_cli.process.memory import free_bytes
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.word_split import SPECIALS
+from transformer_cli.text.words import SPECIALS
 from transformer_cli.training.objectives import build_objective
 from transformer_cli.training.optimizers import Optimizer
 from transformer_cli.training.processes.process_group import ALONE, Processes

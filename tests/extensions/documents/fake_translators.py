@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from transformer_cli.config.data import Direction
-from transformer_cli.decoding.details.word_links import word_spans
+from transformer_cli.decoding.details import word_spans
 from transformer_cli.extensions.documents.segments import Document
 from transformer_cli.extensions.documents.translation import TranslatedDocument, translate_document
 from transformer_cli.extensions.documents.translator import AnsweredText, AskedText, LinkedWords
-from transformer_cli.text.protected.spans import find_spans, masked
 from transformer_cli.text.sentences import Sentence, split_sentences
+from transformer_cli.text.spans import find_spans, masked
 
 EN_IT = Direction("en", "it")
 Words = Callable[[list[str]], list[int]]

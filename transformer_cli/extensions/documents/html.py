@@ -13,7 +13,6 @@ from html import escape
 from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
-from transformer_cli.decoding.real_text.sentence_form import ends_sentence
 from transformer_cli.extensions.documents.character_encoding import declared_encoding, decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.segments import (
@@ -32,6 +31,7 @@ from transformer_cli.extensions.documents.segments import (
     rendered,
 )
 from transformer_cli.text.languages import primary_language
+from transformer_cli.text.sentences import ends_sentence
 
 
 class TokenKind(Enum):

@@ -8,7 +8,6 @@ from html import escape
 from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
-from transformer_cli.decoding.real_text.sentence_form import ends_sentence
 from transformer_cli.extensions.documents.character_encoding import DecodedText, decoded
 from transformer_cli.extensions.documents.formats import DEFAULTS, ReadingOptions, ReadingWatch
 from transformer_cli.extensions.documents.html import unescaped_html
@@ -31,7 +30,8 @@ from transformer_cli.extensions.documents.segments import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.languages import has_spaces
-from transformer_cli.text.lines.aligned_columns import display_width
+from transformer_cli.text.layout import display_width
+from transformer_cli.text.sentences import ends_sentence
 
 _TIMING = re.compile(
     r"^[ \t]*(?P<start>(?:\d{1,9}:)?\d{1,2}:\d{2}[,.]\d{1,3})[ \t]*-->[ \t]*"

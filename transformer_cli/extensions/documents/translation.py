@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from transformer_cli.config.data import Direction
-from transformer_cli.decoding.real_text.promise import Promise
+from transformer_cli.decoding.protected_spans import Promise
 from transformer_cli.extensions.documents.character_encoding import DecodedText
 from transformer_cli.extensions.documents.segments import (
     Document,
@@ -30,8 +30,8 @@ from transformer_cli.extensions.documents.translator import (
     TextTranslator,
     links_by_position,
 )
-from transformer_cli.text.protected.spans import find_spans
 from transformer_cli.text.sentences import Sentence, gap_between
+from transformer_cli.text.spans import find_spans
 
 COPIED = "a sentence was left as it is, because the model loses the protected parts of it"
 IN_PIECES = "a sentence was translated in pieces around the parts that must stay, so read it again"

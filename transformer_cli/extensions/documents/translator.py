@@ -6,10 +6,10 @@ from typing import NamedTuple, Protocol
 
 from transformer_cli.config.data import Direction
 from transformer_cli.decoding import ExplainingEngine, Translator
-from transformer_cli.decoding.details.aligned_texts import TextAligner
-from transformer_cli.decoding.details.word_links import word_spans
-from transformer_cli.text.protected.spans import find_spans, masked, span_texts
-from transformer_cli.text.sentences import Sentence, split_sentences
+from transformer_cli.decoding.details import word_spans
+from transformer_cli.decoding.given_pairs import TextAligner
+from transformer_cli.text.sentences import Sentence, split_sentences_around
+from transformer_cli.text.spans import find_spans, span_texts
 
 Extent = tuple[int, int]
 """A range of a text: text[start:end]."""
@@ -112,13 +112,7 @@ class ModelTranslator:
         """See `TextTranslator.sentences`."""
         if not self.translator.pipeline.splits_sentences:
             return [Sentence(text, "")]
-        sentences, place = [], 0
-        # Letters in place of protected spans, so that no sentence ends inside one.
-        for sentence in split_sentences(masked(text, find_spans(text), "x"), self.languages.source):
-            start = place + len(sentence.gap)
-            place = start + len(sentence.text)
-            sentences.append(Sentence(text[start:place], sentence.gap))
-        return sentences
+        return split_sentences_around(find_spans(text), text, self.languages.source)
 
     def translate(self, texts: Sequence[AskedText]) -> list[AnsweredText]:
         """See `TextTranslator.translate`."""
