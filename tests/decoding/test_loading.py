@@ -29,7 +29,7 @@ from .small_translators import (
     translator,
 )
 
-SEVERAL = DecodingConfig(beam_size=3, num_best=2)
+SEVERAL = DecodingConfig(beam_size=3, num_best=2, keep_text=False)
 
 
 @pytest.fixture(scope="module")

@@ -274,9 +274,15 @@ def build_translator(
 
     pipeline = _pipeline(source_tokenizer, target_tokenizer, config, decoding=decoding, seen=seen)
     model = accelerate(model, machine.device).to(machine.device)
-    shared = SpecialIds.of(target_tokenizer), SequenceFormat.of(config.data), machine
-    of_target = target_tokenizer.byte_pieces, target_tokenizer.continuing_ids
-    engine = PyTorchEngine(model, *shared, *of_target, lambda: target_tokenizer.word_edges)
+    engine = PyTorchEngine(
+        model,
+        SpecialIds.of(target_tokenizer),
+        SequenceFormat.of(config.data),
+        machine,
+        byte_pieces=target_tokenizer.byte_pieces,
+        continuing_ids=target_tokenizer.continuing_ids,
+        word_edges=lambda: target_tokenizer.word_edges,
+    )
     return Translator(pipeline, engine, decoding or config.decoding)
 
 

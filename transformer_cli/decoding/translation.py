@@ -11,6 +11,10 @@ from transformer_cli.decoding.glossary import AppliedTerm, RequiredTerm
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.text.spans import Span
 
+logger = logging.getLogger(__name__)
+
+MAX_SHOWN_CHARACTERS = 40
+
 
 class Alternative(NamedTuple):
     """One of the best translations of a line."""
@@ -218,11 +222,6 @@ def with_texts_of(translation: Translation, change: Callable[[str], str | None])
     alternatives = tuple(Alternative(text, score) for text, score in scores.items())
     best = alternatives[0] if alternatives else Alternative("", 0.0)
     return replace(translation, text=best.text, score=best.score, alternatives=alternatives)
-
-
-logger = logging.getLogger(__name__)
-
-MAX_SHOWN_CHARACTERS = 40
 
 
 @dataclass(slots=True)
