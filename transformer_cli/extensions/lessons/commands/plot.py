@@ -168,8 +168,12 @@ def _content(
     logarithmic: Sequence[str],
 ) -> bytes:
     """The bytes of the picture or page."""
-    from transformer_cli.extensions.lessons.drawing.curve_figure import Look, draw_panels, end_of
-    from transformer_cli.extensions.lessons.drawing.curve_page import page_of_panels
+    from transformer_cli.extensions.lessons.drawing.curve_figure import (
+        Look,
+        draw_panels,
+        end_of,
+        page_of_panels,
+    )
     from transformer_cli.extensions.lessons.drawing.curves import AXIS_LABELS
     from transformer_cli.extensions.lessons.drawing.theme import THEMES, drawing_settings
 
