@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transformer_cli.commands.translate import run_translation
-from transformer_cli.commands.translating.wishes import Wishes
+from transformer_cli.commands.translate import TranslateOptions
+from transformer_cli.commands.translate_lines import translate_lines
 from transformer_cli.decoding.comet_utility import comet_utility
 from transformer_cli.process.errors import MissingInputError, UsageError
 
@@ -124,9 +124,11 @@ def test_the_command_chooses_by_the_model_and_only_with_minimum_bayes_risk(
     def printed(comet: Path | None, **settings: object) -> Sequence[str]:
         of = translator(tokenizer_of_words(), beam_size=6, max_length=6, **settings)
         run = SimpleNamespace(translator=of, overridden=frozenset())
-        monkeypatch.setattr("transformer_cli.commands.translate.load_run", lambda *_, **__: run)
-        wishes = Wishes(comet=comet)
-        run_translation(LINES, None, run=None, overrides=(), wishes=wishes, as_json=False)
+        monkeypatch.setattr(
+            "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: run
+        )
+        options = TranslateOptions(comet=comet)
+        translate_lines(LINES, None, options)
         return capfd.readouterr().out.splitlines()
 
     assert len(printed(folder, mbr={})) == len(LINES)

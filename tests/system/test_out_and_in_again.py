@@ -8,7 +8,7 @@ import sacrebleu
 
 from transformer_cli.config import PhrasebookData
 from transformer_cli.data.sources.corpus import read_pairs
-from transformer_cli.extensions.exchange.porting.exporting.export_formats import FORMATS
+from transformer_cli.extensions.exchange.export import FORMATS
 
 from ..launcher import Tfm
 

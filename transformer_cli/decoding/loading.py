@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from transformer_cli.checkpoint import TrainedFiles, find_run, first_usable, read_files
@@ -18,7 +19,7 @@ from transformer_cli.config import (
     load_stored_config,
 )
 from transformer_cli.config.loading import override_settings
-from transformer_cli.config.overridable import Command, commands_that_take, overridable_setting
+from transformer_cli.config.overrides import Command, commands_that_take, overridable_setting
 from transformer_cli.decoding import ExplainingEngine, SpecialIds, TextPipeline, Translator
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.text import SequenceFormat, Tokenizer
@@ -30,6 +31,24 @@ if TYPE_CHECKING:  # a translation with another library does not wait for the im
     from transformer_cli.process.device import Machine
 
 logger = logging.getLogger(__name__)
+
+
+class EnginePlaces(NamedTuple):
+    """Where an engine of another library is: `module:function`, which is imported when it is used."""
+
+    load: str
+    """Takes files of a checkpoint, config, text pipeline, and what loads the PyTorch engine; returns an engine with `describe`."""
+    build: str
+    """The same of a model in memory: takes model, target tokenizer, config, and what loads the PyTorch engine."""
+
+
+OTHER_ENGINES = {
+    "ctranslate2": EnginePlaces(
+        load="transformer_cli.extensions.exchange.ctranslate2_engine:load_ctranslate2_engine",
+        build="transformer_cli.extensions.exchange.ctranslate2_engine:build_ctranslate2_engine",
+    ),
+}
+"""By the name in `decoding.engine`."""
 
 # A checkpoint with less than 1 / _MANY_STEPS of the planned steps has learned little.
 _MANY_STEPS = 20
@@ -195,14 +214,13 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
         config: with the settings of decoding and of the machine.
         alone: whether it translates alone, with the engine of `decoding.engine`; if not, with PyTorch.
     """
-    if alone and config.decoding.engine == "ctranslate2":
-        from transformer_cli.decoding.engines.ctranslate2_loading import load_ctranslate2_engine
-
+    if alone and config.decoding.engine in OTHER_ENGINES:
         pipeline = _pipeline(
             files.source_tokenizer, files.target_tokenizer, config, seen=files.seen
         )
         pytorch = functools.cache(functools.partial(_pytorch_engine, files, config))
-        engine = load_ctranslate2_engine(files, config, pipeline, pytorch)
+        load = resolve_name(OTHER_ENGINES[config.decoding.engine].load)
+        engine = load(files, config, pipeline, pytorch)
         return _Loaded(files, Translator(pipeline, engine, config.decoding), engine.describe())
     from transformer_cli.checkpoint import load_weights
     from transformer_cli.decoding.engines import PyTorchEngine

@@ -306,3 +306,23 @@ def test_no_import_leaves_out_more_than_a_stated_share(tfm: Tfm) -> None:
     finished = imported(tfm, "a.csv", "--max-dropped-share", "0.1")
     assert json.loads(finished.text)["skipped"] == {"not UTF-8": 2}
     assert pairs(tfm) == FRENCH[:3] * 8
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.xlsx"])
+def test_a_damaged_archive_is_refused_with_its_name(tfm: Tfm, name: str) -> None:
+    """Damage inside a compressed part is told by other exceptions than damage of the table of contents."""
+    lines = "".join(f"The house number {number} is red\n" for number in range(99))
+    archive(tfm.folder / "a.zip", {"a.en": lines, "a.it": lines})
+    workbook = openpyxl.Workbook()
+    assert workbook.active is not None
+    for number in range(99):
+        workbook.active.append([f"The red house {number}", f"La casa rossa {number}"])
+    workbook.save(tfm.folder / "a.xlsx")
+    whole = (tfm.folder / name).read_bytes()
+    with zipfile.ZipFile(tfm.folder / name) as opened:
+        largest = max(opened.infolist(), key=lambda member: member.compress_size)
+    place = largest.header_offset + 30 + len(largest.filename) + 10
+    (tfm.folder / name).write_bytes(whole[:place] + bytes(range(40)) + whole[place + 40 :])
+    finished = imported(tfm, name)
+    assert finished.exit_code == 65
+    assert f"{name}: cannot be read as" in finished.talk

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from transformer_cli.acceleration import accelerate
 from transformer_cli.checkpoint import find_run
 from transformer_cli.config import ModelConfig
 from transformer_cli.extensions.lessons.ablations import (
@@ -146,7 +147,7 @@ TARGET = torch.tensor([[1, 7, 8, 9]])
 
 def model() -> Transformer:
     torch.manual_seed(1)
-    return Transformer(CONFIG, 12, 12).eval()
+    return accelerate(Transformer(CONFIG, 12, 12), torch.device("cpu")).eval()  # as in a run
 
 
 def logits(one: Transformer, source: Tensor = SOURCE, target: Tensor = TARGET) -> Tensor:

@@ -3,15 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from transformer_cli.decoding.engines.ctranslate2_engine import (
-        CTranslate2Engine as CTranslate2Engine,
-    )
     from transformer_cli.decoding.engines.ensemble import EnsembleEngine as EnsembleEngine
     from transformer_cli.decoding.engines.pytorch import PyTorchEngine as PyTorchEngine
 
 # Imported when asked for: an engine of another library must not wait for PyTorch.
 _MODULES = {
-    "CTranslate2Engine": "ctranslate2_engine",
     "EnsembleEngine": "ensemble",
     "PyTorchEngine": "pytorch",
 }

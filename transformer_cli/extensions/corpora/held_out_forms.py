@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from transformer_cli.data.pairs import SentencePair, pair_digest
-from transformer_cli.data.selection.digest_set import DigestSet
+from transformer_cli.data.selection import DigestSet
 from transformer_cli.extensions.corpora.likeness import plain_digest
 
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from transformer_cli.config.tree import DataConfig
-from transformer_cli.data.columns import NUM_SAMPLED_ROWS
-from transformer_cli.data.first_row import is_header, looks_like_names
+from transformer_cli.data.columns import NUM_SAMPLED_ROWS, is_header, looks_like_names
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.sources.splits import draw_split
+from transformer_cli.data.sources.corpus import draw_split
 from transformer_cli.extensions.corpora.alignment.drift import DriftFinder, Stretch
 from transformer_cli.extensions.corpora.findings import Example, Found
 from transformer_cli.extensions.corpora.held_out_forms import HeldOutForms

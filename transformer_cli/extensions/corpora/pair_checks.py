@@ -5,8 +5,7 @@ from pathlib import Path
 
 from transformer_cli.config import CleaningConfig
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.selection.cleaning import alterations, drops
-from transformer_cli.data.selection.digest_set import DigestSet
+from transformer_cli.data.selection import DigestSet, alterations, drops
 from transformer_cli.data.sources.lines import TOO_LONG
 from transformer_cli.extensions.corpora.findings import Example, Findings
 from transformer_cli.extensions.corpora.held_out_forms import HeldOutForms

@@ -8,8 +8,7 @@ from typing import Any
 
 from transformer_cli.config import CleaningConfig
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.selection.cleaning import Alteration, alterations, drops, of_both_sides
-from transformer_cli.data.selection.digest_set import DigestSet
+from transformer_cli.data.selection import Alteration, DigestSet, alterations, drops, of_both_sides
 from transformer_cli.extensions.corpora.cleaning_rules import CorpusRules
 from transformer_cli.extensions.corpora.findings import MAX_EXAMPLES, Example
 from transformer_cli.extensions.corpora.held_out_forms import HeldOutForms

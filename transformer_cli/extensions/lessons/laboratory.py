@@ -16,17 +16,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from transformer_cli.checkpoint.records.recorded_series import finite, read_series
+from transformer_cli.checkpoint.recorded_series import finite, read_series
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.progress_bar import ProgressBar
 from transformer_cli.config import Config, load_config
 from transformer_cli.config.loading import override_settings
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.selection.held_out import held_out_pairs, pairs_to_validate
+from transformer_cli.data.selection import held_out_pairs, pairs_to_validate
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.evaluation import validate
-from transformer_cli.evaluation.calibration import Calibration, calibration_on
+from transformer_cli.evaluation.confidence import Calibration, calibration_on
 from transformer_cli.evaluation.synthetic_tasks import ExactMatch, exact_matches
 from transformer_cli.evaluation.validation import ValidationReport
 from transformer_cli.extensions.lessons.ablations import SMALL_MACHINE, Ablation, Variant

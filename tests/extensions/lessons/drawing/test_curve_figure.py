@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from transformer_cli.checkpoint.records.recorded_series import read_series
+from transformer_cli.checkpoint.recorded_series import read_series
 from transformer_cli.extensions.lessons.drawing.curve_figure import (
     LINE_STYLES,
     Look,

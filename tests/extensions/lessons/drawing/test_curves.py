@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.checkpoint.records.recorded_series import read_series
+from transformer_cli.checkpoint.recorded_series import read_series
 from transformer_cli.extensions.lessons.drawing.curves import (
     Axis,
     Panel,

@@ -15,7 +15,7 @@ from transformer_cli.extensions.lessons.drawing.run_files import (
 from transformer_cli.extensions.lessons.drawing.theme import LIGHT
 from transformer_cli.process.errors import MissingInputError
 from transformer_cli.storage import MANIFEST_NAME
-from transformer_cli.storage.file_sizes import size_in_words
+from transformer_cli.storage.filesystem import size_in_words
 
 from ....experiments import TINY, write_tiny
 from ....launcher import Tfm

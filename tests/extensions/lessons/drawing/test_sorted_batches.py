@@ -8,8 +8,8 @@ import pytest
 
 from transformer_cli.commands.data import show_data
 from transformer_cli.config import load_config
-from transformer_cli.data.batches.batch import collate
 from transformer_cli.data.preparation import PreparedData, prepare_data
+from transformer_cli.data.updates import collate
 from transformer_cli.extensions.lessons.drawing.pictures import draw_picture
 from transformer_cli.extensions.lessons.drawing.sorted_batches import (
     NUM_ROWS,

@@ -65,11 +65,6 @@ class Subject:
         """Set the number of threads of PyTorch, which another subject may have changed."""
         torch.set_num_threads(self.num_threads)
 
-    @property
-    def sequence_format(self) -> SequenceFormat:
-        """The format of sources and targets; CTranslate2 needs the ordinary one, even for forced lengths."""
-        return SequenceFormat.of(self.config.data)
-
     def explaining_engine(self) -> ExplainingEngine:
         """The engine that translates what CTranslate2 cannot."""
         engine = self.translator(1).engine

@@ -9,8 +9,13 @@ from itertools import chain
 from pathlib import Path
 
 from transformer_cli.config import Direction
-from transformer_cli.data.sources.decompression import COMPRESSIONS, compression_of, file_digest
-from transformer_cli.data.sources.lines import TOO_LONG, read_lines
+from transformer_cli.data.sources.lines import (
+    COMPRESSIONS,
+    TOO_LONG,
+    compression_of,
+    file_digest,
+    read_lines,
+)
 from transformer_cli.data.survey import Wishes
 from transformer_cli.extensions.corpora.fetching.archive_members import extract, is_archive
 from transformer_cli.extensions.corpora.fetching.catalogue_entry import CatalogueEntry

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from transformer_cli.data.sources.decompression import COMPRESSIONS, open_file, read_chunks
+from transformer_cli.data.sources.lines import COMPRESSIONS, open_file, read_chunks
 from transformer_cli.process.errors import DataError
 
 _CODES = frozenset(["bpt", "ept", "ph", "it", "ut", "x", "bx", "ex"])

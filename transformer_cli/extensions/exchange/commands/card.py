@@ -2,45 +2,80 @@
 
 import logging
 from pathlib import Path
+from typing import Annotated
 
-from transformer_cli.checkpoint import find_run, load_trained
-from transformer_cli.commands.streams.output import show
-from transformer_cli.extensions.exchange.porting.card.model_card import (
-    CARD,
-    CardSource,
-    CardWishes,
-    card_files,
-)
-from transformer_cli.extensions.exchange.porting.exporting.export_run import float32_translator
+import typer
+
+from transformer_cli.commands.options import DebugOption, JsonOption, RunOption
 from transformer_cli.process.errors import CannotCreateError
-from transformer_cli.storage import replace_file
 
 logger = logging.getLogger(__name__)
 
+LicenseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--license",
+        metavar="NAME",
+        help="The licence of the model for its card, such as cc-by-4.0.",
+    ),
+]
+DatasetsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dataset",
+        metavar="NAME=LICENCE",
+        help="A data set of the training and its licence, for the card; may be repeated.",
+    ),
+]
+BaseModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--base-model", metavar="USER/NAME", help="The model on the hub that was fine-tuned."
+    ),
+]
 
-def make_card(run: str | None, folder: Path | None, wishes: CardWishes, *, as_json: bool) -> None:
-    """Print the card of a run, or write it with its pictures into a folder.
 
-    Raises:
-        CannotCreateError: there is no such folder, or it has a card.
-    """
-    if folder is not None and not folder.is_dir():
-        raise CannotCreateError(f"{folder}: no such folder")
-    if folder is not None and (folder / CARD).exists():
+def card(
+    run: RunOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A folder for README.md and its pictures."),
+    ] = None,
+    license_: LicenseOption = None,
+    datasets: DatasetsOption = None,
+    base_model: BaseModelOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Print the model card of a run. Data, scores, learning curves, samples and weak spots."""
+    from transformer_cli.checkpoint import find_run, load_trained
+    from transformer_cli.commands.output import show
+    from transformer_cli.extensions.exchange.export import float32_translator
+    from transformer_cli.extensions.exchange.model_card import CARD, CardOptions, card_files
+    from transformer_cli.process.messages import talk_on_stderr
+    from transformer_cli.storage import replace_file
+
+    talk_on_stderr(debug=debug)
+    if output is not None and not output.is_dir():
+        raise CannotCreateError(f"{output}: no such folder")
+    if output is not None and (output / CARD).exists():
         raise CannotCreateError(
-            f"{folder / CARD} exists, and is not overwritten",
+            f"{output / CARD} exists, and is not overwritten",
             hint="name another folder, or move the file",
         )
     trained = load_trained(find_run(run))
     logger.info("%s, step %d", trained.folder, trained.step)
-    translator = float32_translator(trained, trained.config.decoding.beam_size)
-    usage = f'```sh\ntfm translate --run {trained.config.name} "Good morning."\n```'
-    files = card_files(CardSource(trained, translator, wishes), usage)
-    if folder is None:
+    files = card_files(
+        trained,
+        float32_translator(trained, trained.config.decoding.beam_size),
+        usage=f'```sh\ntfm translate --run {trained.config.name} "Good morning."\n```',
+        options=CardOptions(license_, tuple(datasets or ()), base_model),
+    )
+    if output is None:
         text = files[CARD].decode()
         show({"card": text}, text.removesuffix("\n").split("\n"), as_json=as_json)
         return
     for name, content in files.items():
-        replace_file(folder / name, content)
-    written = [str(folder / name) for name in files]
+        replace_file(output / name, content)
+    written = [str(output / name) for name in files]
     show({"files": written}, [f"wrote {name}" for name in written], as_json=as_json)

@@ -2,46 +2,69 @@
 
 import logging
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Literal
 
-from transformer_cli.checkpoint import find_run, load_trained
-from transformer_cli.commands.score import lines_of
-from transformer_cli.commands.streams.output import show
-from transformer_cli.commands.streams.sentence_progress import sentence_progress
-from transformer_cli.extensions.exchange.porting.card.model_card import CardWishes
-from transformer_cli.extensions.exchange.porting.exporting.export_format import Quantization
-from transformer_cli.extensions.exchange.porting.exporting.export_formats import FORMATS
-from transformer_cli.extensions.exchange.porting.exporting.export_run import export_run
-from transformer_cli.storage.file_sizes import size_in_words
+import typer
+
+from transformer_cli.commands.options import DebugOption, JsonOption, RunOption
+from transformer_cli.extensions.exchange.commands.card import (
+    BaseModelOption,
+    DatasetsOption,
+    LicenseOption,
+)
 
 logger = logging.getLogger(__name__)
 
 
-class Export(NamedTuple):
-    """What the user asks for."""
+def export(
+    to: Annotated[
+        Literal["ctranslate2", "hf", "onnx", "argos"], typer.Option("--to", help="The format.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder that is made; for argos, the file.")
+    ],
+    run: RunOption = None,
+    quantize: Annotated[
+        Literal["int8"] | None,
+        typer.Option("--quantize", help="Store the matrices in 8 bits: a quarter of the size."),
+    ] = None,
+    input_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--input",
+            "-i",
+            help="Sentences for the check, one per line. Default: the validation split of the run.",
+        ),
+    ] = None,
+    license_: LicenseOption = None,
+    datasets: DatasetsOption = None,
+    base_model: BaseModelOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Write a run in the format of another program. It is checked: that program translates the same."""
+    from transformer_cli.checkpoint import find_run, load_trained
+    from transformer_cli.commands.output import show
+    from transformer_cli.commands.score import lines_of
+    from transformer_cli.commands.sentence_progress import sentence_progress
+    from transformer_cli.extensions.exchange.export import FORMATS, export_run
+    from transformer_cli.extensions.exchange.model_card import CardOptions
+    from transformer_cli.process.messages import talk_on_stderr
+    from transformer_cli.storage.filesystem import size_in_words
 
-    format_name: str
-    output: Path
-    quantization: Quantization | None
-    input_file: Path | None
-    """Sentences for the check; None: those of the run."""
-    wishes: CardWishes
-
-
-def run_export(run: str | None, export: Export, *, as_json: bool) -> None:
-    """Export a run, and print what was compared."""
-    [wanted] = [one for one in FORMATS if one.name == export.format_name]
-    lines = None if export.input_file is None else lines_of(export.input_file, "--input")
+    talk_on_stderr(debug=debug)
+    [wanted] = [one for one in FORMATS if one.name == to]
+    lines = None if input_file is None else lines_of(input_file, "--input")
     trained = load_trained(find_run(run))
     logger.info("%s, step %d", trained.folder, trained.step)
     with sentence_progress():
         exported = export_run(
             trained,
             wanted,
-            export.output,
-            quantization=export.quantization,
+            output,
+            quantization=quantize,
             lines=lines,
-            wishes=export.wishes,
+            card_options=CardOptions(license_, tuple(datasets or ()), base_model),
         )
     shown = [f"exported   {exported.path} ({size_in_words(exported.num_bytes)})"]
     facts = {

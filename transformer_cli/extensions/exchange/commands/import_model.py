@@ -1,16 +1,41 @@
 """`tfm import`: a model folder of another program becomes a run."""
 
 from pathlib import Path
+from typing import Annotated
 
-from transformer_cli.commands.streams.output import show
-from transformer_cli.extensions.exchange.porting.importing.import_folder import import_folder
-from transformer_cli.extensions.exchange.porting.importing.imported_model import Wishes
-from transformer_cli.extensions.exchange.porting.importing.imported_run import fine_tuning_command
+import typer
+
+from transformer_cli.commands.options import DebugOption, JsonOption
 
 
-def run_import(folder: Path, name: str, wishes: Wishes, *, as_json: bool) -> None:
-    """Import a folder, and print what was made of it."""
-    imported, run = import_folder(folder, name, wishes)
+def import_model(
+    folder: Annotated[
+        Path, typer.Argument(help="The folder of the model, such as an OPUS-MT model.")
+    ],
+    name: Annotated[str, typer.Option("--name", help="Name of the run that is made.")],
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", help="Source language, such as en. Default: as the folder says."),
+    ] = None,
+    to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--to",
+            help="Target language; several times for a model of several. Default: as the folder says.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Make a run of a model of another program. OPUS-MT (Marian), Pegasus, BART, or an export of tfm."""
+    from transformer_cli.commands.output import show
+    from transformer_cli.extensions.exchange.import_folder import import_folder
+    from transformer_cli.extensions.exchange.imported_model import fine_tuning_command
+    from transformer_cli.extensions.exchange.model_folder import NamedLanguages
+    from transformer_cli.process.messages import talk_on_stderr
+
+    talk_on_stderr(debug=debug)
+    imported, run = import_folder(folder, name, NamedLanguages(from_, tuple(to or ())))
     source, target = imported.tokenizers
     directions = [str(direction) for direction in imported.config.data.directions]
     facts = {
@@ -23,10 +48,11 @@ def run_import(folder: Path, name: str, wishes: Wishes, *, as_json: bool) -> Non
         "compared": run.compared,
         "notes": list(imported.notes),
     }
-    shared = " shared by both languages" if imported.config.tokenizer.shared else ""
-    sizes = f"{source.vocab_size:,} entries{shared}" if shared else f"{source.vocab_size:,} and {target.vocab_size:,} entries"  # fmt: skip
+    sizes = f"{source.vocab_size:,} and {target.vocab_size:,} entries"
+    if imported.config.tokenizer.shared:
+        sizes = f"{source.vocab_size:,} entries shared by both languages"
     shown = directions[:12] + ([f"and {len(directions) - 12} more"] if len(directions) > 12 else [])
-    to = f" --to {imported.config.data.directions[0].target}" if len(directions) > 1 else ""
+    towards = f" --to {imported.config.data.directions[0].target}" if len(directions) > 1 else ""
     lines = [
         f"imported    {imported.origin}, {run.num_parameters:,} parameters",
         f"run         {run.path}",
@@ -35,7 +61,7 @@ def run_import(folder: Path, name: str, wishes: Wishes, *, as_json: bool) -> Non
         *(f"compared    {line}" for line in run.compared),
         *(f"note        {note}" for note in imported.notes),
         "",
-        f'translate:  tfm translate --run {name}{to} "..."',
+        f'translate:  tfm translate --run {name}{towards} "..."',
         f"fine-tune:  {fine_tuning_command(imported.config)}",
     ]
     show(facts, lines, as_json=as_json)

@@ -2,33 +2,40 @@
 
 import sys
 from pathlib import Path
+from typing import Annotated
 
-from transformer_cli.commands.streams.output import show
-from transformer_cli.extensions.exchange.porting.hub_upload import (
-    check_repository,
-    planned_files,
-    upload,
-)
+import typer
+
+from transformer_cli.commands.options import DebugOption, JsonOption
 from transformer_cli.process.errors import UsageError
 
 
-def push_folder(
-    folder: Path,
-    repository: str,
-    *,
-    is_private: bool,
-    is_dry_run: bool,
-    is_confirmed: bool,
-    as_json: bool,
+def push(
+    folder: Annotated[Path, typer.Argument(help="A folder that tfm export has made.")],
+    repository: Annotated[
+        str, typer.Argument(metavar="USER/NAME", help="The repository on the hub; it is made.")
+    ],
+    private: Annotated[
+        bool, typer.Option("--private", help="If the repository is made, only you can see it.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Upload without a question.")] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
 ) -> None:
-    """Show what would be uploaded, ask, and upload it.
+    """Upload an exported folder to the Hugging Face hub. Log in first: hf auth login."""
+    from transformer_cli.commands.output import show
+    from transformer_cli.extensions.exchange.hub_upload import (
+        check_repository,
+        planned_files,
+        upload,
+    )
+    from transformer_cli.process.messages import talk_on_stderr
 
-    Raises:
-        UsageError: the answer is no, or there is no terminal to ask at.
-    """
+    talk_on_stderr(debug=debug)
     check_repository(repository)
     files = planned_files(folder)
-    kind = "private" if is_private else "public"
+    kind = "private" if private else "public"
     total = sum(file.num_bytes for file in files)
     lines = [f"{file.num_bytes:>14,}  {file.name}" for file in files]
     lines.append(
@@ -37,17 +44,17 @@ def push_folder(
     facts = {
         "folder": str(folder),
         "repository": repository,
-        "private": is_private,
+        "private": private,
         "files": [file._asdict() for file in files],
         "address": None,
     }
-    if is_dry_run:
+    if dry_run:
         show(facts, lines, as_json=as_json)
         return
     sys.stderr.write("\n".join(lines) + "\n")
-    if not is_confirmed:
+    if not yes:
         _ask(repository)
-    address = upload(folder, repository, is_private=is_private)
+    address = upload(folder, repository, is_private=private)
     show(facts | {"address": address}, [f"uploaded to {address}"], as_json=as_json)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.options import DebugOption, JsonOption
+from transformer_cli.commands.options import JsonOption
 from transformer_cli.extensions.lessons.exercises.catalogue import (
     EXERCISES,
     exercise_named,
@@ -51,15 +51,12 @@ def exercises_command(
         ),
     ] = None,
     as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Write exercises, or check them. Each is a function of the Transformer to fill in.
 
     A check runs the Python files of the folder, in a process of its own: check only code that you trust.
     """
-    from transformer_cli.process.messages import talk_on_stderr
 
-    talk_on_stderr(debug=debug)
     if solution is not None:
         _show_solution(solution, as_json=as_json)
     elif check:
@@ -75,7 +72,7 @@ def exercises_command(
 
 def _make(folder: Path, *, as_json: bool) -> None:
     """Write a new folder of exercises."""
-    from transformer_cli.commands.streams.output import show
+    from transformer_cli.commands.output import show
     from transformer_cli.extensions.lessons.exercises.learner_folder import (
         write_folder_of_exercises,
     )
@@ -92,7 +89,7 @@ def _make(folder: Path, *, as_json: bool) -> None:
 
 def _show_solution(name: str, *, as_json: bool) -> None:
     """Print the reference solution of an exercise."""
-    from transformer_cli.commands.streams.output import show
+    from transformer_cli.commands.output import show
 
     exercise = exercise_named(name)
     text = exercise.solution_file.read_text(encoding="utf-8")
@@ -109,7 +106,7 @@ def _check(folder: Path, names: Sequence[str], *, with_hints: bool, as_json: boo
     Raises:
         DataError: an exercise fails; the outcomes are printed before.
     """
-    from transformer_cli.commands.streams.output import show
+    from transformer_cli.commands.output import show
     from transformer_cli.extensions.lessons.exercises.learner_folder import check_folder
 
     outcomes = check_folder(folder, exercises_named(names), with_finale=not names)

@@ -10,7 +10,6 @@ import typer
 from transformer_cli.commands import completion
 from transformer_cli.commands.options import (
     BeamOption,
-    DebugOption,
     FromOption,
     JsonOption,
     Overrides,
@@ -90,12 +89,9 @@ def explain_command(
     to: ToOption = None,
     from_: FromOption = None,
     as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Show how the model translates a sentence. Pieces, masks, shapes, attention, and each step of the search."""
-    from transformer_cli.process.messages import talk_on_stderr
 
-    talk_on_stderr(debug=debug)
     _check_names(html, png)
     if over_time:
         others = sentence, overrides, beam_size, n_best, top, prefix, to, from_
@@ -142,9 +138,7 @@ def _show_sentence(
     Raises:
         UsageError: the sentence is blank, or the run cannot be explained: see `Explainer.of`.
     """
-    from transformer_cli.commands.streams.output import show
-    from transformer_cli.commands.streams.output_file import check_output
-    from transformer_cli.commands.streams.written_file import write_and_tell
+    from transformer_cli.commands.output import check_output, show, write_and_tell
     from transformer_cli.decoding.loading import load_run
     from transformer_cli.extensions.lessons.explaining.explainer import Explainer
     from transformer_cli.extensions.lessons.explaining.standalone_page import (
@@ -194,9 +188,7 @@ def _show_learning(run: str | None, html: Path | None, png: Path | None, *, as_j
     """
     from transformer_cli.checkpoint import find_run
     from transformer_cli.checkpoint.run_folder import RunFolder
-    from transformer_cli.commands.streams.output import show
-    from transformer_cli.commands.streams.output_file import check_output
-    from transformer_cli.commands.streams.written_file import write_and_tell
+    from transformer_cli.commands.output import check_output, show, write_and_tell
     from transformer_cli.extensions.lessons.explaining.learning import read_moments
     from transformer_cli.extensions.lessons.explaining.standalone_page import page_of_learning
     from transformer_cli.extensions.lessons.explaining.terminal_lines import learning_lines

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from transformer_cli.checkpoint import find_run
-from transformer_cli.checkpoint.records.recorded_series import (
+from transformer_cli.checkpoint.recorded_series import (
     RecordedSeries,
     Values,
     finite,

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from transformer_cli.checkpoint.listing import AVERAGE
 from transformer_cli.checkpoint.run_folder import CHECKPOINTS, CONFIG_FILE, RunFolder
-from transformer_cli.checkpoint.stored import MODEL_FILE, OPTIMIZER_FILE, STATE_FILE
+from transformer_cli.checkpoint.stored import AVERAGE, MODEL_FILE, OPTIMIZER_FILE, STATE_FILE
 from transformer_cli.data.fingerprint import FILE_NAME as FINGERPRINT
 from transformer_cli.data.preparation import REPORT, TRAIN, VALIDATION
 from transformer_cli.extensions.lessons.drawing.diagrams import Diagram, Point
@@ -17,7 +16,7 @@ from transformer_cli.extensions.lessons.drawing.theme import SMALL, Theme
 from transformer_cli.process.errors import MissingInputError, StorageError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.storage import MANIFEST_NAME
-from transformer_cli.storage.file_sizes import size_in_words
+from transformer_cli.storage.filesystem import size_in_words
 from transformer_cli.text.tokenizer_pair import SHARED, SOURCE, TARGET
 
 _STEP = "step-"

@@ -30,9 +30,10 @@ _SENTENCES: dict[SmoothedOver, str] = {
 def smoothed_probabilities(epsilon: float, smoothed_over: SmoothedOver) -> torch.Tensor:
     """(V,) float64: the label that the loss compares the prediction with."""
     labels = SmoothedLabels.of(len(SYMBOLS), SYMBOLS.index(PAD), epsilon, smoothed_over)
-    probabilities = torch.zeros(1, len(SYMBOLS), dtype=torch.float64)
-    labels.subtract_from(probabilities, torch.tensor([SYMBOLS.index(TRUE_SYMBOL)]))
-    return 0.0 - probabilities[0]
+    probabilities = torch.full((len(SYMBOLS),), labels.of_each, dtype=torch.float64)
+    probabilities[SYMBOLS.index(TRUE_SYMBOL)] += labels.of_truth
+    probabilities[labels.pad_id] += labels.of_pad
+    return probabilities
 
 
 def draw_label_smoothing(config: Config, theme: Theme) -> Figure:

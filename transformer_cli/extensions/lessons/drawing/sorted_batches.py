@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config
-from transformer_cli.data.batches.order import (
+from transformer_cli.data.order import (
     Budget,
     EpochOrder,
     Indices,

@@ -182,7 +182,7 @@ class TensorShapes:
     module: str
     """Its class."""
     operation: str
-    """forward: the module was called. linear, embedding: a function used its weights."""
+    """forward: the module was called. embedding: a look-up used its weights, those of a tied table."""
     inputs: tuple[tuple[int, ...], ...]
     output: tuple[int, ...]
     parameters: Mapping[str, tuple[int, ...]]

@@ -1,0 +1,136 @@
+"""Model cards: what they say comes from the run, from its validation sentences, or from the user."""
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+import yaml
+
+from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.data.pairs import SentencePair, write_validation_pairs
+from transformer_cli.data.preparation import REPORT, VALIDATION
+from transformer_cli.evaluation.metrics import score_corpus
+from transformer_cli.extensions.exchange.export import float32_translator
+from transformer_cli.extensions.exchange.model_card import (
+    CARD,
+    CardOptions,
+    card_files,
+    read_records,
+    weak_spots,
+)
+
+from .small_runs import ENGLISH, ITALIAN, random_run
+
+huggingface_hub = pytest.importorskip("huggingface_hub")
+PAIRS = [SentencePair(*pair) for pair in zip(ENGLISH, ITALIAN, strict=True)]
+LOG = """2026-11-22 10:00:00 training
+2026-11-22 10:20:00 step 1
+2026-11-22 15:00:00 continued after a pause
+2026-11-22 15:10:00 finished
+"""
+NO_OPTIONS = CardOptions()
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> TrainedModel:
+    """A run with the files that a training leaves."""
+    run = tmp_path / "en-it"
+    made = random_run(run)
+    (run / "data").mkdir()
+    write_validation_pairs(run / "data" / VALIDATION, PAIRS)
+    report = {"cleaning": [["pairs read", 12, ""], ["dropped: drop_equal", 2, ""], ["dropped: drop_empty", 0, ""], ["pairs kept", 10, ""]],
+              "num_pairs": {"train": 10, "validation": 6}}  # fmt: skip
+    (run / "data" / REPORT).write_text(json.dumps(report))
+    (run / "train.log").write_text(LOG)
+    (run / "environment.json").write_text(json.dumps({"device": "a device", "packages": {"torch": "2.0"}}))  # fmt: skip
+    points = [{"kind": "train", "step": step, "loss": 5.0 / step} for step in (1, 2, 3)]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(point) + "\n" for point in points))
+    return made
+
+
+def card_of(trained: TrainedModel, options: CardOptions = NO_OPTIONS) -> dict[str, bytes]:
+    return card_files(trained, float32_translator(trained, 1), "use it", options=options)
+
+
+def test_a_card_says_what_the_files_of_the_run_say(trained: TrainedModel) -> None:
+    files = card_of(trained)
+    text = files[CARD].decode()
+    assert "English to Italian" in text
+    assert "| pairs read | 12 |" in text
+    assert "| dropped: drop_equal | 2 |" in text
+    assert "drop_empty |" not in text
+    assert "30 minutes" in text, "the pause of hours does not count"
+    assert "a device" in text
+    assert "PyTorch 2.0" in text
+    for name in ("single words", "all in capitals", "numbers", "sentences in a line"):
+        assert name in text
+    assert "not stated" in text, "no licence is invented"
+    for name, picture in files.items():
+        if name.endswith(".svg"):
+            assert ET.fromstring(picture).tag.endswith("svg")
+            assert f"]({name})" in text
+    assert len(files) == 2
+
+
+def test_the_metadata_is_a_valid_model_index_with_the_scores_of_the_validation(
+    trained: TrainedModel, tmp_path: Path
+) -> None:
+    options = CardOptions(license="cc-by-4.0", datasets=("mine=cc0",), base_model="a/b")
+    files = card_of(trained, options)
+    (tmp_path / CARD).write_bytes(files[CARD])
+    data = huggingface_hub.ModelCard.load(tmp_path / CARD).data
+    assert data.license == "cc-by-4.0"
+    assert data.base_model == "a/b"
+    assert data.language == ["en", "it"]
+    assert data.pipeline_tag == "translation"
+    texts = [one.text for one in float32_translator(trained, 1).translate(ENGLISH)]
+    expected = {one.name: one for one in score_corpus(texts, ITALIAN, ["bleu", "chrf"])}
+    assert {one.metric_name: one.metric_value for one in data.eval_results} == {
+        name: pytest.approx(score.value, abs=0.01) for name, score in expected.items()
+    }
+    signatures = {one.metric_args["signature"] for one in data.eval_results}
+    assert signatures == {score.signature for score in expected.values()}
+    assert "| mine | cc0 |" in files[CARD].decode()
+
+
+def test_a_copied_checkpoint_has_a_card_without_scores(trained: TrainedModel, tmp_path: Path) -> None:  # fmt: skip
+    from transformer_cli.checkpoint import load_trained
+
+    copied = load_trained(trained.folder.rename(tmp_path / "copied"))
+    text = card_of(copied)[CARD].decode()
+    metadata = yaml.safe_load(text.split("---")[1])
+    assert "model-index" not in metadata
+    assert "Not measured" in text
+
+
+def test_damaged_records_are_left_out(trained: TrainedModel) -> None:
+    run = trained.folder.parent.parent
+    for name in ("data/" + VALIDATION, "data/" + REPORT, "environment.json"):
+        (run / name).write_text("{broken")
+    (run / "train.log").write_bytes(b"\xff\xfe")
+    records = read_records(trained)
+    assert records.cleaning == []
+    assert records.num_pairs == {}
+    assert records.validation_pairs == []
+    assert records.environment == {}
+    assert records.hours is None
+
+
+def test_weak_spots_count_what_was_lost(trained: TrainedModel) -> None:
+    class Copying:
+        """Translates by copying; it is right about everything but capitals."""
+
+        pipeline = float32_translator(trained, 1).pipeline
+
+        def translate(self, lines):  # type: ignore[no-untyped-def]
+            from types import SimpleNamespace
+
+            return [SimpleNamespace(text="x" if line.isupper() else line) for line in lines]
+
+    pairs = [SentencePair(text, text) for text in ENGLISH]
+    found = {one.name: one.result for one in weak_spots(Copying(), pairs)}  # type: ignore[arg-type]
+    assert found["as they are"].startswith("chrF 100.0")
+    assert found["all in capitals"].startswith("chrF 0.")
+    assert found["numbers"].startswith("2 of 2 sentences with numbers")
+    assert found["single words"].startswith("0 of ")

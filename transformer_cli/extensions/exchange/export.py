@@ -1,0 +1,225 @@
+"""Exporting a run: all formats, and the files of one, written beside their final name, checked, and then renamed."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from transformer_cli import __version__
+from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.config import Config, RuntimeConfig
+from transformer_cli.decoding import Translator
+from transformer_cli.decoding.loading import build_translator
+from transformer_cli.extensions.exchange.argos import ArgosFormat
+from transformer_cli.extensions.exchange.ctranslate2 import CTranslate2Format
+from transformer_cli.extensions.exchange.export_format import (
+    ExportFormat,
+    Obstacle,
+    Quantization,
+    json_content,
+    shared_obstacles,
+)
+from transformer_cli.extensions.exchange.hugging_face import HuggingFaceFormat
+from transformer_cli.extensions.exchange.model_card import CardOptions, card_files
+from transformer_cli.extensions.exchange.onnx import OnnxFormat
+from transformer_cli.extensions.exchange.own_folder import RECORD, own_files
+from transformer_cli.extensions.exchange.verification import Agreement, Reference, checked_texts
+from transformer_cli.process.device import prepare_machine
+from transformer_cli.process.errors import CannotCreateError, ConfigError, UsageError
+from transformer_cli.process.extras import require_extra
+from transformer_cli.storage import require_name_in_utf8, staged_file, staged_folder
+
+logger = logging.getLogger(__name__)
+
+_OTHER_OUTPUT = "name another --output"
+
+FORMATS: tuple[ExportFormat, ...] = (
+    CTranslate2Format(),
+    HuggingFaceFormat(),
+    OnnxFormat(),
+    ArgosFormat(),
+)
+
+
+def possible_formats(config: Config) -> dict[str, list[Obstacle]]:
+    """For each format by its name, the settings in the way; none: the format is open."""
+    shared = shared_obstacles(config)
+    return {one.name: [*shared, *one.obstacles(config)] for one in FORMATS}
+
+
+def require_open(config: Config, wanted: ExportFormat) -> None:
+    """Check that a model of this config can be exported into a format.
+
+    Raises:
+        ConfigError: a setting is in the way.
+    """
+    obstacles = possible_formats(config)
+    if not obstacles[wanted.name]:
+        return
+    reasons = "; ".join(f"{one.setting} ({one.reason})" for one in obstacles[wanted.name])
+    others = [name for name, of_format in obstacles.items() if not of_format]
+    can = f"formats that can hold it: {', '.join(others)}" if others else "no format can hold it"
+    way = "train with other settings"
+    if any(one.setting.startswith("tokenizer.") for one in obstacles[wanted.name]):
+        way = "fine-tune an imported run (tfm import), or let programs that know LibreTranslate ask tfm serve"
+    raise ConfigError(
+        f"--to {wanted.name}: the format cannot hold this model: {reasons}",
+        hint=f"{can}; or {way}",
+    )
+
+
+class Exported(NamedTuple):
+    """The result of an export."""
+
+    path: Path
+    num_bytes: int
+    agreements: tuple[Agreement, ...]
+    """In float32; then that of the quantised model, if it was quantised."""
+
+
+def export_run(
+    trained: TrainedModel,
+    wanted: ExportFormat,
+    output: Path,
+    *,
+    quantization: Quantization | None = None,
+    lines: Sequence[str] | None = None,
+    card_options: CardOptions | None = None,
+) -> Exported:
+    """Write a run in a format, after the other program has translated as ours does.
+
+    Args:
+        trained: the run, on the CPU.
+        wanted: the format.
+        output: the folder or file that appears; an earlier export is replaced.
+        quantization: of the weights. The float32 model is checked first.
+        lines: texts for the check; None: those of the run.
+        card_options: what the model card cannot know; None: nothing is said.
+
+    Raises:
+        ConfigError: the format cannot hold the model.
+        UsageError: a package is missing, or the name of the output does not fit the format.
+        CannotCreateError: the output cannot be written, or is something else than an earlier export.
+        DataError: the exported model translates in another way; nothing is left behind.
+    """
+    require_open(trained.config, wanted)
+    _check_quantization(quantization, wanted)
+    require_extra("export", wanted.modules, purpose=f"tfm export --to {wanted.name}")
+    _check_output(output, wanted)
+    translator = float32_translator(trained, 1)
+    checked = checked_texts(trained, translator.pipeline, lines)
+    model = trained.config.model
+    most = model.max_length if model.positions == "learned" else None
+    logger.info("translating %d texts with PyTorch, to compare", len(checked.texts))
+    reference = Reference.of(translator, checked, most=most)
+    agreements = []
+    with _staged(output, wanted) as path:
+        if quantization is not None:
+            with TemporaryDirectory(prefix="tfm-") as scratch:
+                plain = Path(scratch, output.name)
+                plain.touch() if wanted.suffix else plain.mkdir()
+                wanted.write(trained, plain, quantization=None)
+                agreements.append(reference.require_equal(wanted.open(plain)))
+        logger.info("writing the model, and translating the same texts with %s", wanted.library)
+        wanted.write(trained, path, quantization=quantization)
+        if quantization is None:
+            _add_way_back(trained, wanted, path)
+        check = reference.require_equal if quantization is None else reference.require_similar
+        agreements.append(check(wanted.open(path)))
+        logger.info("measuring the scores of the model card")
+        record = _record(trained, wanted, quantization, agreements)
+        usage = wanted.usage(trained, output.name)
+        notes = [line for one in agreements for line in one.notes()]
+        beam = trained.config.decoding.beam_size
+        card = card_files(
+            trained,
+            float32_translator(trained, beam),
+            usage,
+            options=card_options or CardOptions(),
+            library=wanted.library,
+            notes=notes,
+        )
+        wanted.add_files(path, {RECORD: record, **card})
+    return Exported(output, _num_bytes(output), tuple(agreements))
+
+
+def _add_way_back(trained: TrainedModel, wanted: ExportFormat, path: Path) -> None:
+    """What `tfm import` needs beside the files of a format."""
+    stored = wanted.stored_tensors(path)
+    if stored is not None:
+        wanted.add_files(path, own_files(trained, stored))
+
+
+def float32_translator(trained: TrainedModel, beam_size: int) -> Translator:
+    """The translator of a run with plain beam search, in float32 on the CPU."""
+    runtime = RuntimeConfig(
+        device="cpu", precision="float32", threads=trained.config.runtime.threads
+    )
+    decoding = trained.config.decoding.best_of_beam(beam_size)
+    decoding = decoding.model_copy(update={"engine": "torch"})
+    config = trained.config.model_copy(update={"runtime": runtime, "decoding": decoding})
+    tokenizers = trained.source_tokenizer, trained.target_tokenizer
+    return build_translator(trained.model, *tokenizers, config, prepare_machine(runtime))
+
+
+def _check_quantization(quantization: Quantization | None, wanted: ExportFormat) -> None:
+    if quantization is None or quantization in wanted.quantizations:
+        return
+    others = [f"--to {one.name}" for one in FORMATS if quantization in one.quantizations]
+    raise UsageError(
+        f"--quantize {quantization}: --to {wanted.name} stores weights in float32 only",
+        hint=f"leave it out, or use a format that has it: {', '.join(others)}",
+    )
+
+
+def _check_output(output: Path, wanted: ExportFormat) -> None:
+    """Refuse an output that cannot be written, or that would replace something else than an earlier export."""
+    require_name_in_utf8(output)  # the other programs take it as text
+    if not output.absolute().parent.is_dir():
+        raise CannotCreateError(f"{output}: there is no folder {output.parent}")
+    if wanted.suffix:
+        if output.suffix != wanted.suffix:
+            raise UsageError(
+                f"--output {output}: --to {wanted.name} makes a file whose name ends in {wanted.suffix}"
+            )
+        if output.is_dir():
+            raise CannotCreateError(f"{output}: this is a folder; --to {wanted.name} makes a file")
+        return
+    if output.is_symlink() or (output.exists() and not output.is_dir()):
+        raise CannotCreateError(f"{output}: exists, and is not a folder", hint=_OTHER_OUTPUT)
+    if output.is_dir() and any(output.iterdir()) and not (output / RECORD).is_file():
+        raise CannotCreateError(
+            f"{output}: this folder is not empty, and not an earlier export", hint=_OTHER_OUTPUT
+        )
+
+
+@contextmanager
+def _staged(output: Path, wanted: ExportFormat) -> Iterator[Path]:
+    """A file or folder beside the output, which becomes the output at the end of the block."""
+    with (staged_file if wanted.suffix else staged_folder)(output) as path:
+        yield path
+
+
+def _record(
+    trained: TrainedModel,
+    wanted: ExportFormat,
+    quantization: Quantization | None,
+    agreements: Sequence[Agreement],
+) -> bytes:
+    facts = {
+        "format": wanted.name,
+        "quantization": quantization,
+        "run": trained.config.name,
+        "step": trained.step,
+        "languages": list(map(str, trained.config.data.directions)),
+        "tfm": __version__,
+        "checks": [one.as_json() for one in agreements],
+    }
+    return json_content(facts)
+
+
+def _num_bytes(output: Path) -> int:
+    files = [output] if output.is_file() else [path for path in output.rglob("*") if path.is_file()]
+    return sum(file.stat().st_size for file in files)

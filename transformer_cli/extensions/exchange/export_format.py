@@ -1,0 +1,157 @@
+"""The interface of an export format: what it cannot hold, how it is written, and how its program decodes it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+
+from torch import Tensor
+
+from transformer_cli.checkpoint import TrainedModel
+from transformer_cli.config import Config
+from transformer_cli.decoding import TokenIds
+from transformer_cli.text import SequenceFormat
+
+Quantization = Literal["int8"]
+
+
+class Obstacle(NamedTuple):
+    """A setting of a config that keeps a model out of a format."""
+
+    setting: str
+    """The setting and its value, such as `model.qk_norm: true`."""
+    reason: str
+    """What the other program lacks, as the end of a sentence: "CTranslate2 has no such norm"."""
+
+
+class Decoded(NamedTuple):
+    """What another program made of one source text."""
+
+    source_ids: TokenIds
+    """What its tokenizer made of the text; the ids are those of our source vocabulary, with [EOS]."""
+    target_ids: TokenIds
+    """Its greedy translation, as ids of our target vocabulary; ends with [EOS] unless it reached the limit."""
+    text: str
+    """The translation as text."""
+
+
+class OtherEngine(Protocol):
+    """The program for which a model was exported, with this model."""
+
+    def describe(self) -> str:
+        """Its name and version, such as `CTranslate2 4.8.0`."""
+        ...
+
+    def decode(self, sources: Sequence[str], limits: Sequence[int]) -> list[Decoded]:
+        """Tokenise, translate by greedy search, and detokenise, as a user of the exported files would.
+
+        Args:
+            sources: one sentence each, normalised. A model of several target languages gets the tag, such as <2it>,
+                directly before the sentence.
+            limits: for each source, the largest number of target tokens, [EOS] included.
+        """
+        ...
+
+
+class ExportFormat(Protocol):
+    """A format into which a run can be exported."""
+
+    @property
+    def name(self) -> str:
+        """As in `tfm export --to NAME`."""
+        ...
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The optional packages that writing and checking need; all are in the extra `export`."""
+        ...
+
+    @property
+    def suffix(self) -> str:
+        """The end of the name of a format that is one file, such as `.argosmodel`; empty: the format is a folder."""
+        ...
+
+    @property
+    def quantizations(self) -> tuple[Quantization, ...]:
+        """The types of `tfm export --quantize` that the format has."""
+        ...
+
+    @property
+    def library(self) -> str:
+        """The library that reads the format, as the Hugging Face hub names it."""
+        ...
+
+    def obstacles(self, config: Config) -> list[Obstacle]:
+        """The settings in the way, beside those of `shared_obstacles`; without any, the config can be exported."""
+        ...
+
+    def write(
+        self, trained: TrainedModel, path: Path, *, quantization: Quantization | None
+    ) -> None:
+        """Write the files.
+
+        Args:
+            trained: on the CPU, in float32; it stays unchanged.
+            path: an existing empty folder; if the format has a `suffix`, an existing empty file.
+            quantization: the type of the weights; None: float32.
+
+        Raises:
+            ConfigError: the tokenizers of this run cannot be expressed in the format.
+        """
+        ...
+
+    def open(self, path: Path) -> OtherEngine:
+        """The other program with the files that `write` has written."""
+        ...
+
+    def add_files(self, path: Path, files: Mapping[str, bytes]) -> None:
+        """Put further files beside those of the model, such as README.md."""
+        ...
+
+    def stored_tensors(self, path: Path) -> dict[str, Tensor] | None:
+        """The float32 tensors in the files, from which `tfm import` takes the weights.
+
+        None: `tfm import` converts the tensors of this format itself, because another program may have trained them further.
+
+        Args:
+            path: the folder or file that `write` has written.
+
+        Raises:
+            MissingInputError: a file is missing.
+            DataError: a file cannot be read.
+        """
+        ...
+
+    def usage(self, trained: TrainedModel, name: str) -> str:
+        """How the exported files are used, as Markdown without a heading; code that runs as it stands.
+
+        Args:
+            trained: the run.
+            name: of the folder or file.
+        """
+        ...
+
+
+def add_to_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    """`ExportFormat.add_files` of a format that is a folder."""
+    for name, content in files.items():
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).write_bytes(content)
+
+
+def json_content(content: Mapping[str, Any]) -> bytes:
+    """The content of a JSON file in an export."""
+    return json.dumps(content, ensure_ascii=False, indent=1).encode() + b"\n"
+
+
+def shared_obstacles(config: Config) -> list[Obstacle]:
+    """The settings that keep a model out of every format."""
+    of_sequences = SequenceFormat.of(config.data)
+    obstacles = []
+    if not of_sequences.has_end:
+        reason = "other programs end a translation only at [EOS]"
+        obstacles.append(Obstacle("data.end_symbol: false", reason))
+    if not of_sequences.is_shifted:
+        reason = "other programs give the decoder the target behind a start token"
+        obstacles.append(Obstacle("data.shift_target: false", reason))
+    return obstacles

@@ -1,0 +1,728 @@
+"""Models of transformers and ours, in both directions: classes, names of weights, tables of embeddings, configs, tensors.
+
+transformers has one vocabulary for both sides, except in Marian. So two tables are joined to one where needed: first the
+rows of the target, then those of the source, whose ids begin behind those of the target. The bias of the source rows keeps
+them out of translations.
+
+The vector that all layers read and write (D columns) may have its columns in another order in transformers: `sinusoidal`
+positions interleave sines and cosines, and a class of transformers has first all sines, then all cosines. The same order
+for the rows and columns of all weights gives exactly the same logits.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from transformer_cli.config import ModelConfig
+from transformer_cli.model.positions import sines_and_cosines
+from transformer_cli.process.errors import ConfigError, DataError
+from transformer_cli.text import Tokenizer
+
+NORM_EPS = 1e-5
+"""All classes have this epsilon, which no setting of theirs changes."""
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}
+"""The activation functions of transformers that we have, and our names of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelClass:
+    """One class of transformers: where its norms are, and how it stores positions."""
+
+    name: str
+    """Of the class, as in the `architectures` of a config.json."""
+    model_type: str
+    """As in a config.json."""
+    norm_placement: str
+    """As in `ModelConfig`."""
+    embedding_norm: bool
+    """As in `ModelConfig`."""
+    final_norm: bool
+    """Whether encoder and decoder end with a norm."""
+    has_own_sinusoids: bool
+    """Whether it computes sinusoids, first all sines, then all cosines; if not, it has a table of positions."""
+    saves_positions: bool = True
+    """Whether `save_pretrained` writes the table of positions."""
+    position_offset: int = 0
+    """The row of the first position in the table of positions."""
+    joins_tables: bool = True
+    """Whether source and target always share one table of embeddings."""
+
+
+MARIAN = ModelClass(
+    "MarianMTModel", "marian", "post", False, False, True, saves_positions=False, joins_tables=False
+)
+PEGASUS = ModelClass("PegasusForConditionalGeneration", "pegasus", "pre", False, True, True)
+BART = ModelClass(
+    "BartForConditionalGeneration", "bart", "post", True, False, False, position_offset=2
+)
+MBART = ModelClass(
+    "MBartForConditionalGeneration", "mbart", "pre", True, True, False, position_offset=2
+)
+CLASSES = (MARIAN, PEGASUS, BART, MBART)
+
+
+def fitting_class(config: ModelConfig) -> ModelClass:
+    """The class that computes the same.
+
+    Raises:
+        ConfigError: there is none; the message names the settings in the way.
+    """
+    found = list(hugging_face_obstacles(config))
+    if found:
+        raise ConfigError(
+            f"no model class of transformers has {' and '.join(found)}",
+            hint="formats for every model: --to onnx; for most models: --to ctranslate2",
+        )
+    model_class = _class_by_norms(config)
+    assert model_class is not None
+    return model_class
+
+
+def hugging_face_obstacles(config: ModelConfig) -> Iterator[str]:
+    """The settings of a model that keep it from every class of transformers, as `model.x: value`; none if one fits."""
+    settings: dict[str, bool] = {
+        "norm": config.norm != "layernorm",
+        "norm_eps": abs(config.norm_eps - NORM_EPS) > 1e-3 * NORM_EPS,
+        "activation": config.is_gated,
+        "head_dim": config.num_heads * config.head_width != config.d_model,
+        "num_kv_heads": config.kv_heads != config.num_heads,
+        "qk_norm": config.qk_norm,
+    }
+    yield from (_shown(config, name) for name, is_in_the_way in settings.items() if is_in_the_way)
+    if config.positions == "rotary":
+        yield _shown(config, "positions")
+    model_class = _class_by_norms(config)
+    if model_class is None:
+        yield _misplaced_norm(config)
+    elif not model_class.saves_positions and config.positions in ("learned", "none"):
+        # It would load such a table, but lose it without a word when it is saved again.
+        yield f"{_shown(config, 'positions')} together with {_shown(config, 'norm_placement')}"
+
+
+def _class_by_norms(config: ModelConfig) -> ModelClass | None:
+    wanted = config.norm_placement, config.embedding_norm, config.has_final_norm
+    for one in CLASSES:
+        if (one.norm_placement, one.embedding_norm, one.final_norm) == wanted:
+            return one
+    return None
+
+
+def _misplaced_norm(config: ModelConfig) -> str:
+    if config.norm_placement == "residual_of_normed":
+        return _shown(config, "norm_placement")
+    final_norm = str(config.has_final_norm).lower()
+    return f"model.final_norm: {final_norm} together with {_shown(config, 'norm_placement')}"
+
+
+def _shown(config: ModelConfig, name: str) -> str:
+    value = getattr(config, name)
+    return f"model.{name}: {str(value).lower() if isinstance(value, bool) else value}"
+
+
+Kind = Literal["reader", "writer", "norm"]
+"""reader: a matrix whose columns belong to the D columns of its input; writer: one whose rows belong to the D columns of its output;
+norm: a gain and a bias of D numbers."""
+
+_SELF_ATTENTION = {"self_attention": "self_attn"}
+_CROSS_ATTENTION = {"cross_attention": "encoder_attn"}
+_PROJECTIONS: dict[str, tuple[str, Kind]] = {
+    "query": ("q_proj", "reader"),
+    "key": ("k_proj", "reader"),
+    "value": ("v_proj", "reader"),
+    "output": ("out_proj", "writer"),
+}
+
+
+class LayerPart(NamedTuple):
+    """A projection or a norm; its parameters are `weight` and `bias`."""
+
+    ours: str
+    theirs: str
+    kind: Kind
+    has_bias: bool
+    """Whether our part has a bias; theirs always has one."""
+
+
+def layer_parts(config: ModelConfig, model_class: ModelClass) -> Iterator[LayerPart]:
+    """All projections and norms of encoder and decoder."""
+    sides = (
+        ("encoder", "source", config.encoder_layers),
+        ("decoder", "target", config.decoder_layers),
+    )
+    for stack, side, num_layers in sides:
+        attentions = _SELF_ATTENTION | (_CROSS_ATTENTION if stack == "decoder" else {})
+        for number in range(num_layers):
+            layer = f"{stack}.layers.{number}."
+            for attention, their_attention in attentions.items():
+                for ours, (theirs, kind) in _PROJECTIONS.items():
+                    names = f"{layer}{attention}.{ours}", f"model.{layer}{their_attention}.{theirs}"
+                    yield LayerPart(*names, kind, config.attention_bias)
+                norms = f"{layer}{attention}_norm", f"model.{layer}{their_attention}_layer_norm"
+                yield LayerPart(*norms, "norm", True)
+            has_bias = config.feed_forward_bias
+            yield LayerPart(f"{layer}feed_forward.up", f"model.{layer}fc1", "reader", has_bias)
+            yield LayerPart(f"{layer}feed_forward.down", f"model.{layer}fc2", "writer", has_bias)
+            norms = f"{layer}feed_forward_norm", f"model.{layer}final_layer_norm"
+            yield LayerPart(*norms, "norm", True)
+        if model_class.embedding_norm:
+            norms = f"{side}_embedding_norm", f"model.{stack}.layernorm_embedding"
+            yield LayerPart(*norms, "norm", True)
+        if model_class.final_norm:
+            yield LayerPart(f"{stack}.norm", f"model.{stack}.layer_norm", "norm", True)
+
+
+def column_order(config: ModelConfig, model_class: ModelClass) -> Tensor:
+    """(D,): column i of transformers is our column `order[i]`."""
+    columns = torch.arange(config.d_model)
+    if config.positions == "sinusoidal" and model_class.has_own_sinusoids:
+        return torch.cat([columns[0::2], columns[1::2]])
+    return columns
+
+
+def in_order(weight: Tensor, kind: Kind, order: Tensor) -> Tensor:
+    """The weight of a part with its columns, or rows, or numbers, in another order."""
+    return weight[:, order] if kind == "reader" else weight[order]
+
+
+def bias_in_order(bias: Tensor, kind: Kind, order: Tensor) -> Tensor:
+    """The same for the bias of a part; the output of a reader keeps its order."""
+    return bias if kind == "reader" else bias[order]
+
+
+NEVER = -1e4
+"""The bias of a token that no translation contains: exp(-1e4) is 0, and float16 can hold the number."""
+
+SHARED_TABLE = "model.shared.weight"
+SOURCE_TABLE = "model.encoder.embed_tokens.weight"
+TARGET_TABLE = "model.decoder.embed_tokens.weight"
+OUTPUT_TABLE = "lm_head.weight"
+OUTPUT_BIAS = "final_logits_bias"
+
+
+class EmbeddingTables(NamedTuple):
+    """The three tables; one object stands in several places where tables are tied."""
+
+    source: Tensor
+    """(V of the source, D)."""
+    target: Tensor
+    """(V of the target, D)."""
+    output: Tensor
+    """(V of the target, D)."""
+
+
+@dataclass(frozen=True, slots=True)
+class VocabularySizes:
+    """The sizes of both vocabularies."""
+
+    source_size: int
+    target_size: int
+    are_shared: bool
+    """Whether both sides have the same tokenizer."""
+    num_unlisted: int = 0
+    """Pieces with which a source is split, but which count as unknown (`text/sentencepiece`). In transformers they have ids of their own,
+    the last ones, whose rows are copies of the row of [UNK]."""
+
+
+class TableForm(Enum):
+    """How the tables of a model are stored in transformers."""
+
+    ONE = "one table, for source, target and output"
+    TWO = "a table of the source and one of the target, with equal ids"
+    JOINED = "one table, with the rows of the target and behind them those of the source"
+
+    @classmethod
+    def of(
+        cls, config: ModelConfig, vocabularies: VocabularySizes, model_class: ModelClass
+    ) -> "TableForm":
+        """The form for a model."""
+        if config.tie_embeddings == "all":
+            return cls.ONE
+        # transformers 4 gives both sides of Marian one size, so two vocabularies are joined there, too.
+        if vocabularies.are_shared and not model_class.joins_tables:
+            return cls.TWO
+        return cls.JOINED
+
+    def source_offset(self, vocabularies: VocabularySizes) -> int:
+        """The id of the first source token in transformers."""
+        return vocabularies.target_size if self is TableForm.JOINED else 0
+
+    def size(self, vocabularies: VocabularySizes) -> int:
+        """The number of ids in transformers."""
+        first = self.source_offset(vocabularies)
+        return first + vocabularies.source_size + vocabularies.num_unlisted
+
+
+def written_tables(
+    tables: EmbeddingTables, bias: Tensor | None, form: TableForm, *, num_unlisted: int = 0
+) -> dict[str, Tensor]:
+    """The tensors of transformers for three tables; a tied table stands there once.
+
+    Args:
+        tables: ours.
+        bias: (V of the target,), of the output layer; None: it has none.
+        form: of the tables in transformers.
+        num_unlisted: as in `VocabularySizes`.
+    """
+    source, target, output = tables
+    is_tied = output is target
+    unknown = source[Tokenizer.unk_id].expand(num_unlisted, -1)
+    added = torch.cat([source, unknown]) if form is TableForm.JOINED else unknown
+    bias = output.new_zeros(len(output)) if bias is None else bias
+    bias = torch.cat([bias, bias.new_full((len(added),), NEVER)])
+    source, target = torch.cat([source, unknown]), torch.cat([target, added])
+    output = target if is_tied else torch.cat([output, torch.zeros_like(added)])
+    written = {OUTPUT_BIAS: bias[None]}
+    if form is TableForm.TWO:
+        written |= {SOURCE_TABLE: source, TARGET_TABLE: target}
+    elif is_tied:
+        written[SHARED_TABLE] = target
+    else:
+        # Without tying, transformers 5 fills three tables and not one.
+        written |= dict.fromkeys((SHARED_TABLE, SOURCE_TABLE, TARGET_TABLE), target)
+    if not is_tied:
+        written[OUTPUT_TABLE] = output
+    return written
+
+
+def read_tables(
+    tensors: Mapping[str, Tensor], *, is_shared: bool, is_tied: bool
+) -> EmbeddingTables:
+    """The three tables that transformers would use.
+
+    Args:
+        tensors: of transformers.
+        is_shared: whether source and target share their table.
+        is_tied: whether the output layer shares the table of the target.
+
+    Raises:
+        DataError: a table is missing.
+    """
+    if is_shared and is_tied:
+        table = _first(tensors, SHARED_TABLE, TARGET_TABLE, SOURCE_TABLE, OUTPUT_TABLE)
+        return EmbeddingTables(table, table, table)
+    of_both = (SHARED_TABLE,) if is_shared else ()
+    source = _first(tensors, SOURCE_TABLE, *of_both)
+    target = _first(tensors, TARGET_TABLE, *of_both, *((OUTPUT_TABLE,) if is_tied else ()))
+    return EmbeddingTables(source, target, target if is_tied else _first(tensors, OUTPUT_TABLE))
+
+
+def our_tables(
+    tables: EmbeddingTables, vocabularies: VocabularySizes, form: TableForm
+) -> EmbeddingTables:
+    """Our tables: the inverse of `written_tables`."""
+    first, size = form.source_offset(vocabularies), vocabularies.target_size
+    target = tables.target[:size]
+    output = target if tables.output is tables.target else tables.output[:size]
+    return EmbeddingTables(tables.source[first : first + vocabularies.source_size], target, output)
+
+
+def _first(tensors: Mapping[str, Tensor], *names: str) -> Tensor:
+    for name in names:
+        if name in tensors:
+            return tensors[name]
+    raise DataError(f"the weights have no {' and no '.join(names)}")
+
+
+def hugging_face_config(config: ModelConfig, vocabularies: VocabularySizes) -> dict[str, Any]:
+    """The content of a config.json.
+
+    Raises:
+        ConfigError: no class of transformers computes what this model computes.
+    """
+    model_class = fitting_class(config)
+    form = TableForm.of(config, vocabularies, model_class)
+    size = form.size(vocabularies)
+    of_marian = {
+        "decoder_vocab_size": size,
+        "share_encoder_decoder_embeddings": form is not TableForm.TWO,
+    }
+    num_layers = {"encoder": config.encoder_layers, "decoder": config.decoder_layers}
+    of_layers = {
+        "attention_heads": config.num_heads,
+        "ffn_dim": config.d_ff,
+        "layerdrop": config.layer_dropout,
+    }
+    sizes = {f"{stack}_{name}": of_layers[name] for stack in num_layers for name in of_layers}
+    return {
+        "architectures": [model_class.name],
+        "model_type": model_class.model_type,
+        "is_encoder_decoder": True,
+        "dtype": "float32",
+        "vocab_size": size,
+        **({} if model_class.joins_tables else of_marian),
+        "tie_word_embeddings": config.tie_embeddings != "none",
+        "d_model": config.d_model,
+        "num_hidden_layers": config.encoder_layers,
+        **{f"{stack}_layers": number for stack, number in num_layers.items()},
+        **sizes,
+        "activation_function": config.activation,
+        "dropout": config.dropout,
+        "attention_dropout": config.attention_dropout,
+        "activation_dropout": config.ff_dropout,
+        "max_position_embeddings": num_hugging_face_positions(config),
+        "scale_embedding": config.scale_embeddings,
+        "static_position_embeddings": config.positions.startswith("sinusoidal"),
+        "init_std": 0.02,
+        "use_cache": True,
+        "pad_token_id": Tokenizer.pad_id,
+        "bos_token_id": Tokenizer.sos_id,
+        "eos_token_id": Tokenizer.eos_id,
+        "decoder_start_token_id": Tokenizer.sos_id,
+        # Without this line, transformers puts the end symbol of its own models at the end of a long translation.
+        "forced_eos_token_id": None,
+        "forced_bos_token_id": None,
+    }
+
+
+def hugging_face_tensors(
+    config: ModelConfig, vocabularies: VocabularySizes, state: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """The tensors of a model.safetensors, each with its own memory.
+
+    Args:
+        config: of the model.
+        vocabularies: its sizes.
+        state: the `state_dict` of its `Transformer`, in float32.
+
+    Raises:
+        ConfigError: as of `hugging_face_config`.
+    """
+    model_class = fitting_class(config)
+    order = column_order(config, model_class)
+    form = TableForm.of(config, vocabularies, model_class)
+    tables = EmbeddingTables(*(table[:, order] for table in _tables_of_state(config, state)))
+    if config.tie_embeddings != "none":
+        tables = tables._replace(output=tables.target)
+    num_unlisted = vocabularies.num_unlisted
+    tensors = written_tables(tables, state.get("output.bias"), form, num_unlisted=num_unlisted)
+    for part in layer_parts(config, model_class):
+        tensors[f"{part.theirs}.weight"] = in_order(state[f"{part.ours}.weight"], part.kind, order)
+        tensors[f"{part.theirs}.bias"] = _written_bias(part, state, order)
+    for stack, side in (("encoder", "source"), ("decoder", "target")):
+        table = hugging_face_positions(config, model_class, state.get(f"{side}_positions.weight"))
+        tensors[f"model.{stack}.embed_positions.weight"] = table
+    return {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
+
+
+def num_hugging_face_positions(config: ModelConfig) -> int:
+    """The length of the longest source or target that the model can read in transformers."""
+    return (
+        config.max_length
+        if config.positions == "learned"
+        else max(1024, 2 * config.max_length + 32)
+    )
+
+
+def _tables_of_state(
+    config: ModelConfig, state: Mapping[str, Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
+    output = state["output.weight"]
+    source = output if config.tie_embeddings == "all" else state["source_embedding.weight"]
+    target = state["target_embedding.weight"] if config.tie_embeddings == "none" else output
+    return source, target, output
+
+
+def _written_bias(part: LayerPart, state: Mapping[str, Tensor], order: Tensor) -> Tensor:
+    if not part.has_bias:
+        return state[f"{part.ours}.weight"].new_zeros(len(state[f"{part.ours}.weight"]))
+    return bias_in_order(state[f"{part.ours}.bias"], part.kind, order)
+
+
+def hugging_face_positions(
+    config: ModelConfig, model_class: ModelClass, learned: Tensor | None = None
+) -> Tensor:
+    """The table of positions; its first rows are zeros where the class skips them.
+
+    Args:
+        learned: the positions of one side, if they are learned.
+    """
+    if learned is not None:
+        table = learned
+    elif config.positions == "none":
+        table = torch.zeros(num_hugging_face_positions(config), config.d_model)
+    else:
+        cpu = torch.device("cpu")
+        both = sines_and_cosines(
+            num_hugging_face_positions(config), config.d_model, torch.float32, cpu
+        )
+        is_in_halves = config.positions == "sinusoidal_halves" or model_class.has_own_sinusoids
+        table = torch.cat(both, -1) if is_in_halves else torch.stack(both, -1).flatten(-2)
+    return torch.cat([table.new_zeros(model_class.position_offset, config.d_model), table])
+
+
+_POSITIONS = (("encoder", "source"), ("decoder", "target"))
+_ROUNDING = 1e-3
+"""Largest difference of a table of sinusoids; checkpoints in float16 have an error of up to 2.5e-4."""
+_ROUNDING_OF_FLOAT32 = 1e-4
+"""The same in float32: programs compute sines and cosines in different ways."""
+
+
+class ForeignModel(NamedTuple):
+    """A model of transformers as ours, with the vocabulary of transformers."""
+
+    config: ModelConfig
+    state: dict[str, Tensor]
+    """Of a `Transformer` with this config, in float32."""
+    source_vocab_size: int
+    target_vocab_size: int
+
+
+def from_hugging_face(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> ForeignModel:
+    """A model of transformers as ours: the same ids give the same logits.
+
+    Args:
+        config: the content of config.json.
+        tensors: the weights, in any precision.
+
+    Raises:
+        DataError: the class, a setting or the weights have no counterpart; the message names them.
+    """
+    model_class = _model_class(config)
+    tensors = {name: tensor.detach().to("cpu", torch.float32) for name, tensor in tensors.items()}
+    tables = _read_tables(config, tensors, model_class)
+    ours = _model_config(config, model_class, tables, tensors)
+    state = _state(ours, model_class, tables, tensors)
+    return ForeignModel(ours, state, len(tables.source), len(tables.target))
+
+
+def restored_model(
+    ours: ModelConfig,
+    vocabularies: VocabularySizes,
+    config: Mapping[str, Any],
+    tensors: Mapping[str, Tensor],
+) -> ForeignModel:
+    """The inverse of `hugging_face_tensors`: our weights, with the config that was exported.
+
+    If transformers has trained the positions, too, the config says that they are learned.
+
+    Args:
+        ours: the config of the exported model.
+        vocabularies: its sizes.
+        config: the content of config.json.
+        tensors: the weights, as exported or trained further by transformers.
+
+    Raises:
+        DataError: the weights are not those of such a model, or one of them has no place in it.
+    """
+    model_class = fitting_class(ours)
+    if _model_class(config) is not model_class:
+        raise DataError(
+            f"config.json: model_type is {config.get('model_type')!r}, but the settings of the model are those of {model_class.model_type!r}"
+        )
+    positions = _trained_positions(ours, model_class, tensors)
+    tensors = {name: tensor.detach().to("cpu", torch.float32) for name, tensor in tensors.items()}
+    tables = _read_tables(config, tensors, model_class)
+    tables = our_tables(tables, vocabularies, TableForm.of(ours, vocabularies, model_class))
+    state = _state(ours, model_class, tables, tensors)
+    if positions:
+        state |= positions
+        lengths = (len(table) for table in positions.values())
+        ours = ours.model_copy(update={"positions": "learned", "max_length": min(lengths)})
+    return ForeignModel(ours, state, len(tables.source), len(tables.target))
+
+
+def with_rows(model: ForeignModel, source_rows: list[int], target_rows: list[int]) -> ForeignModel:
+    """The same model with other ids: new id i has the weights of old id `rows[i]`; an old id may stand there twice.
+
+    Where one table serves both sides, both lists must be equal.
+    """
+    rows = {"source_embedding.weight": source_rows} | dict.fromkeys(
+        ("target_embedding.weight", "output.weight", "output.bias"), target_rows
+    )
+    assert model.config.tie_embeddings != "all" or source_rows == target_rows
+    state = {
+        name: tensor[torch.tensor(rows[name])] if name in rows else tensor
+        for name, tensor in model.state.items()
+    }
+    return ForeignModel(model.config, state, len(source_rows), len(target_rows))
+
+
+def _model_class(config: Mapping[str, Any]) -> ModelClass:
+    for one in CLASSES:
+        if config.get("model_type") == one.model_type:
+            return one
+    known = ", ".join(one.model_type for one in CLASSES)
+    raise DataError(
+        f"config.json: model_type is {config.get('model_type')!r}; models of these types fit: {known}",
+        hint="for other models, use transformers itself",
+    )
+
+
+def _read_tables(
+    config: Mapping[str, Any], tensors: Mapping[str, Tensor], model_class: ModelClass
+) -> EmbeddingTables:
+    is_shared = model_class is not MARIAN or config.get("share_encoder_decoder_embeddings", True)
+    is_tied = config.get("tie_word_embeddings", True)
+    return read_tables(tensors, is_shared=is_shared, is_tied=is_tied)
+
+
+def _model_config(
+    config: Mapping[str, Any],
+    model_class: ModelClass,
+    tables: EmbeddingTables,
+    tensors: Mapping[str, Tensor],
+) -> ModelConfig:
+    activation = config.get("activation_function", "gelu")
+    if activation not in ACTIVATIONS:
+        raise DataError(
+            f"config.json: activation_function is {activation!r}; these have a counterpart: {', '.join(ACTIVATIONS)}"
+        )
+    if tables.output is not tables.target:
+        tied = "none"
+    else:
+        tied = "all" if tables.source is tables.target else "target-output"
+    positions, num_positions = _position_kind(config, model_class, tensors)
+    bias = tensors.get(OUTPUT_BIAS)
+    settings = {
+        "d_model": _number(config, "d_model"),
+        "num_heads": _same_on_both_sides(config, "attention_heads"),
+        "d_ff": _same_on_both_sides(config, "ffn_dim"),
+        "encoder_layers": _number(config, "encoder_layers"),
+        "decoder_layers": _number(config, "decoder_layers"),
+        "max_length": num_positions,
+        "dropout": config.get("dropout", 0.1),
+        "attention_dropout": config.get("attention_dropout", 0.0),
+        "ff_dropout": config.get("activation_dropout", 0.0),
+        "norm_eps": NORM_EPS,
+        "norm_placement": model_class.norm_placement,
+        "final_norm": model_class.final_norm,
+        "embedding_norm": model_class.embedding_norm,
+        "activation": ACTIVATIONS[activation],
+        "positions": positions,
+        "scale_embeddings": config.get("scale_embedding", False),
+        "tie_embeddings": tied,
+        "output_bias": bias is not None and bool(bias.any()),
+    }
+    return ModelConfig.model_validate(settings)
+
+
+def _number(config: Mapping[str, Any], name: str) -> int:
+    value = config.get(name)
+    if type(value) is not int or value < 1:
+        raise DataError(f"config.json: {name} is {value!r}, not a whole number above 0")
+    return value
+
+
+def _same_on_both_sides(config: Mapping[str, Any], name: str) -> int:
+    encoder, decoder = (_number(config, f"{stack}_{name}") for stack in ("encoder", "decoder"))
+    if encoder != decoder:
+        raise DataError(
+            f"config.json: encoder_{name} is {encoder} and decoder_{name} {decoder}; our models have one number for both"
+        )
+    return encoder
+
+
+def _position_kind(
+    config: Mapping[str, Any], model_class: ModelClass, tensors: Mapping[str, Tensor]
+) -> tuple[str, int]:
+    """The kind of positions, and the number of them."""
+    names = [f"model.{stack}.embed_positions.weight" for stack, _ in _POSITIONS]
+    found = [tensors[name] for name in names if name in tensors]
+    num_positions = config.get("max_position_embeddings", 1024)
+    if model_class.has_own_sinusoids and all(map(_are_sinusoids, found)):
+        return "sinusoidal_halves", num_positions
+    if len(found) != len(names):
+        raise DataError(f"the weights have no {' and no '.join(names)}")
+    if not any(table.any() for table in found):
+        return "none", num_positions
+    return "learned", min(map(len, found)) - model_class.position_offset
+
+
+def _are_sinusoids(table: Tensor) -> bool:
+    sines, cosines = sines_and_cosines(len(table), table.size(1), table.dtype, table.device)
+    return torch.allclose(table, torch.cat([sines, cosines], dim=-1), rtol=0.0, atol=_ROUNDING)
+
+
+def _state(
+    config: ModelConfig,
+    model_class: ModelClass,
+    tables: EmbeddingTables,
+    tensors: Mapping[str, Tensor],
+) -> dict[str, Tensor]:
+    order = column_order(config, model_class).argsort()
+    state = {"output.weight": tables.output[:, order]}
+    if config.tie_embeddings != "all":
+        state["source_embedding.weight"] = tables.source[:, order]
+    if config.tie_embeddings == "none":
+        state["target_embedding.weight"] = tables.target[:, order]
+    for part in layer_parts(config, model_class):
+        weight = _tensor(tensors, f"{part.theirs}.weight")
+        state[f"{part.ours}.weight"] = in_order(weight, part.kind, order)
+        bias = _read_bias(tensors, f"{part.theirs}.bias", is_used=part.has_bias)
+        if bias is not None:
+            state[f"{part.ours}.bias"] = bias_in_order(bias, part.kind, order)
+    state |= _output_bias(config, len(tables.output), tensors)
+    state |= _learned_positions(config, model_class, tensors)
+    return {name: tensor.clone() for name, tensor in state.items()}
+
+
+def _output_bias(
+    config: ModelConfig, num_outputs: int, tensors: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    found = tensors.get(OUTPUT_BIAS, torch.zeros(1, num_outputs)).flatten()[:num_outputs]
+    bias = _read_bias({OUTPUT_BIAS: found}, OUTPUT_BIAS, is_used=config.output_bias)
+    return {} if bias is None else {"output.bias": bias}
+
+
+def _learned_positions(
+    config: ModelConfig, model_class: ModelClass, tensors: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    if config.positions != "learned":
+        return {}
+    first = model_class.position_offset
+    return {
+        f"{side}_positions.weight": _tensor(tensors, f"model.{stack}.embed_positions.weight")[
+            first : first + config.max_length
+        ]
+        for stack, side in _POSITIONS
+    }
+
+
+def _trained_positions(
+    ours: ModelConfig, model_class: ModelClass, tensors: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Tables of positions that were written as sinusoids or zeros, and are others now; empty if they are the same.
+
+    BART and mBART have tables that are trained; transformers 5.24 trains the sinusoids of Pegasus, too.
+    """
+    if ours.positions == "learned" or not model_class.saves_positions:
+        return {}
+    written, first = hugging_face_positions(ours, model_class), model_class.position_offset
+    found = [_tensor(tensors, f"model.{stack}.embed_positions.weight") for stack, _ in _POSITIONS]
+    is_exact = all(table.dtype == torch.float32 for table in found)
+    rounding = _ROUNDING_OF_FLOAT32 if is_exact else _ROUNDING
+    if all(_is_beginning(table, written, rounding) for table in found):
+        return {}
+    order = column_order(ours, model_class).argsort()
+    return {
+        f"{side}_positions.weight": table[first : first + ours.max_length, order].float()
+        for table, (_, side) in zip(found, _POSITIONS, strict=True)
+    }
+
+
+def _is_beginning(table: Tensor, written: Tensor, rounding: float) -> bool:
+    length = min(len(table), len(written))
+    return torch.allclose(table[:length].float(), written[:length], rtol=0.0, atol=rounding)
+
+
+def _read_bias(tensors: Mapping[str, Tensor], name: str, *, is_used: bool) -> Tensor | None:
+    """A bias of transformers; None if ours has none, and then it must be zero."""
+    bias = _tensor(tensors, name)
+    if is_used:
+        return bias
+    if bias.any():
+        raise DataError(
+            f"the weights: {name} is not zero, but the model was exported without this bias",
+            hint="the model was trained further by another program, which trains all biases",
+        )
+    return None
+
+
+def _tensor(tensors: Mapping[str, Tensor], name: str) -> Tensor:
+    if name not in tensors:
+        raise DataError(f"the weights have no {name}")
+    return tensors[name]

@@ -1,1 +1,0 @@
-"""Tokenizers of other programs, as tokenizers of ours, as pure functions."""

@@ -1,1 +1,0 @@
-"""A model as ONNX graphs, for onnxruntime and transformers.js."""

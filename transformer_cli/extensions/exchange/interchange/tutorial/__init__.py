@@ -1,1 +1,0 @@
-"""Models of tutorials, as pure functions."""

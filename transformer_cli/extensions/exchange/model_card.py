@@ -1,0 +1,510 @@
+"""The model card of a run: README.md with metadata for the Hugging Face hub, and pictures of its learning curves."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from html import escape
+from itertools import cycle, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transformer_cli import __version__
+from transformer_cli.checkpoint import TrainedFiles
+from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.trained_files import portable_config
+from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
+from transformer_cli.data.pairs import SentencePair, read_validation_pairs
+from transformer_cli.data.preparation import REPORT, VALIDATION
+from transformer_cli.decoding import Translator
+from transformer_cli.evaluation.metrics import measure_corpus, score_corpus
+from transformer_cli.evaluation.report import Chart, charts, learning_curves
+from transformer_cli.evaluation.validation import DirectionReport, validate
+from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.extras import require_extra
+from transformer_cli.text.languages import name_of_language
+
+_TIME = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) ")
+LONGEST_STEP = timedelta(hours=1)
+"""A longer time between two lines of the log is a pause between two trainings."""
+
+
+class PreparationCount(NamedTuple):
+    """A row of the report of the preparation: what was read, dropped or changed, and how often."""
+
+    name: str
+    number: int
+
+
+class RunRecords(NamedTuple):
+    """The records of a run; a checkpoint that was copied alone has none of them."""
+
+    cleaning: list[PreparationCount]
+    """Training pairs: read, dropped by each rule, kept."""
+    num_pairs: dict[str, int]
+    """Split -> pairs after cleaning."""
+    hours: float | None
+    """From the times in the log, without pauses."""
+    environment: dict[str, Any]
+    metrics_file: Path | None
+    validation_pairs: list[SentencePair]
+
+
+def read_records(files: TrainedFiles) -> RunRecords:
+    """The records beside a checkpoint; what is missing or damaged is left out."""
+    run = RunFolder.of_checkpoint(files.folder)
+    if run is None:
+        return RunRecords([], {}, None, {}, None, [])
+    report = _json(run.data_folder / REPORT)
+    rows = report.get("cleaning")
+    counts = report.get("num_pairs")
+    rows = rows if isinstance(rows, list) else []
+    counts = counts if isinstance(counts, dict) else {}
+    return RunRecords(
+        cleaning=[PreparationCount(str(row[0]), int(row[1])) for row in rows],
+        num_pairs={str(split): int(number) for split, number in counts.items()},
+        hours=_hours(run.log_file),
+        environment=_json(run.environment_file),
+        metrics_file=run.metrics_file if run.metrics_file.is_file() else None,
+        validation_pairs=_pairs(run.data_folder / VALIDATION),
+    )
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _pairs(path: Path) -> list[SentencePair]:
+    try:
+        return read_validation_pairs(path)
+    except (OSError, ValueError, TypeError):
+        return []
+
+
+def _hours(log_file: Path) -> float | None:
+    try:
+        lines = log_file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    matches = filter(None, map(_TIME.match, lines))
+    times = [datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S") for match in matches]
+    spans = [later - earlier for earlier, later in pairwise(times)]
+    total = sum((span for span in spans if timedelta() < span < LONGEST_STEP), timedelta())
+    return total.total_seconds() / 3600 if spans else None
+
+
+NUM_PAIRS = 200
+"""Validation pairs of each direction that are translated for a card."""
+CARD = "README.md"
+
+
+class CardOptions(NamedTuple):
+    """What only the user can say."""
+
+    license: str | None = None
+    """The licence of the model, as an identifier of the hub, such as cc-by-4.0."""
+    datasets: tuple[str, ...] = ()
+    """Data sets and their licences, such as Tatoeba=cc-by-2.0-fr."""
+    base_model: str | None = None
+    """The model on the hub from which this one was fine-tuned."""
+
+
+def card_files(
+    files: TrainedFiles,
+    translator: Translator,
+    usage: str,
+    *,
+    options: CardOptions,
+    library: str = "tfm",
+    notes: Sequence[str] = (),
+) -> dict[str, bytes]:
+    """README.md and its pictures.
+
+    Args:
+        files: of the run.
+        translator: of the run, with the PyTorch engine, and the beam of the run.
+        usage: how the files are used, as Markdown.
+        options: what only the user can say.
+        library: reads the folder in which the card lies.
+        notes: of the check of an export.
+
+    Raises:
+        UsageError: the package huggingface_hub is missing.
+    """
+    records = read_records(files)
+    reports = _reports(translator, records)
+    pictures = _pictures(records)
+    sections = [
+        _head(files),
+        "## How to use it\n\n" + usage.strip(),
+        _scores(reports, translator),
+        _data(files, options, records),
+        _training(files, records, pictures),
+        *_examples(reports),
+        _weak_spots(translator, reports),
+    ]
+    if notes:
+        sections.insert(2, "## Checked\n\n" + "\n".join(f"- {note}" for note in notes))
+    metadata = card_metadata(files.config, reports, options, library)
+    text = f"---\n{metadata}---\n\n" + "\n\n".join(filter(None, sections)) + "\n"
+    return {CARD: text.encode(), **{name: svg.encode() for name, svg in pictures.items()}}
+
+
+def _reports(translator: Translator, records: RunRecords) -> list[DirectionReport]:
+    """The validation of each direction on the first stored pairs; none if no pair is stored."""
+    directions = range(len(translator.pipeline.data.directions))
+    chosen = [
+        pair
+        for number in directions
+        for pair in [one for one in records.validation_pairs if one.direction == number][:NUM_PAIRS]
+    ]
+    if not chosen:
+        return []
+    report = validate(
+        translator, chosen, scores=("bleu", "chrf"), num_samples=0, with_intervals=True
+    )
+    return report.parts
+
+
+def _pictures(records: RunRecords) -> dict[str, str]:
+    charts = [] if records.metrics_file is None else learning_curves(records.metrics_file)
+    return {
+        f"curve-{chart.title.split()[0].lower().strip(',')}.svg": svg_picture(chart)
+        for chart in charts
+    }
+
+
+def _head(files: TrainedFiles) -> str:
+    config = files.config
+    ways = [
+        f"{name_of_language(one.source)} to {name_of_language(one.target)}"
+        for one in config.data.directions
+    ]
+    model = config.model
+    return (
+        f"# {config.name}\n\nA Transformer that translates {', '.join(ways)}: {model.encoder_layers} encoder and "
+        f"{model.decoder_layers} decoder layers of width {model.d_model}, {model.num_heads} heads, "
+        f"{files.source_tokenizer.vocab_size:,} source and {files.target_tokenizer.vocab_size:,} target tokens "
+        f"({config.tokenizer.kind}). Trained with tfm {__version__}; this is step {files.step:,}."
+    )
+
+
+def _scores(reports: Sequence[DirectionReport], translator: Translator) -> str:
+    if not reports:
+        return "## Scores\n\nNot measured: the validation pairs are not in the folder of the run."
+    beam = translator.decoding.beam_size
+    lines = [
+        "## Scores",
+        "",
+        f"Validation split, beam {beam}; 95 % confidence intervals by bootstrap.",
+        "",
+        "| direction | sentences | score | value | signature |",
+        "|---|--:|---|--:|---|",
+    ]
+    for report in reports:
+        for score in report.scores:
+            spread = f" ± {score.interval.half_width:.1f}" if score.interval else ""
+            row = f"{score.name} | {score.value:.1f}{spread} | `{_cell(score.signature)}`"
+            lines.append(f"| {report.direction} | {report.num_sentences} | {row} |")
+    return "\n".join(lines)
+
+
+def _data(files: TrainedFiles, options: CardOptions, records: RunRecords) -> str:
+    lines = ["## Data", "", "| data | licence |", "|---|---|"]
+    given = dict(one.partition("=")[::2] for one in options.datasets)
+    for name in dict.fromkeys([*_corpora(files), *given]):
+        lines.append(f"| {_cell(name)} | {_cell(given.get(name) or 'not stated')} |")
+    if records.cleaning:
+        lines += ["", "| training pairs | number |", "|---|--:|"]
+        shown = [
+            row
+            for row in records.cleaning
+            if row.number or not row.name.startswith(("dropped", "altered"))
+        ]
+        lines += [f"| {_cell(row.name)} | {row.number:,} |" for row in shown]
+        others = [
+            f"{count:,} {split}" for split, count in records.num_pairs.items() if split != "train"
+        ]
+        if others:
+            lines += ["", f"Held out: {', '.join(others)} pairs."]
+    return "\n".join(lines)
+
+
+def _corpora(files: TrainedFiles) -> list[str]:
+    data = files.config.data
+    if not isinstance(data, FilesData | HubData):
+        return [f"{data.source} (generated by tfm)"]
+    names = []
+    for corpus in data.corpora:
+        if isinstance(corpus, FileCorpus):
+            names.append(corpus.path or f"{corpus.source_path} / {corpus.target_path}")
+        elif isinstance(corpus, HubCorpus):
+            names.append(" ".join(filter(None, (corpus.dataset, corpus.config))))
+    return [*dict.fromkeys(names)]
+
+
+def _training(files: TrainedFiles, records: RunRecords, pictures: Mapping[str, str]) -> str:
+    config, environment = files.config, records.environment
+    facts = [f"{files.step:,} updates", f"seed {config.seed}"]
+    if config.training.init_from:
+        facts.append(f"fine-tuned from {config.training.init_from}")
+    if records.hours is not None:
+        facts.append(
+            f"{records.hours:.1f} hours"
+            if records.hours >= 1
+            else f"{60 * records.hours:.0f} minutes"
+        )
+    facts += [str(environment[key]) for key in ("device", "gpu", "system") if environment.get(key)]
+    packages = environment.get("packages")
+    if isinstance(packages, dict) and "torch" in packages:
+        facts.append(f"PyTorch {packages['torch']}")
+    images = [f"![{name.removesuffix('.svg')}]({name})" for name in pictures]
+    settings = to_yaml(portable_config(config))
+    folded = f"<details><summary>All settings</summary>\n\n```yaml\n{settings}```\n\n</details>"
+    return "\n\n".join(["## Training", "; ".join(facts) + ".", *images, folded])
+
+
+def _examples(reports: Sequence[DirectionReport]) -> list[str]:
+    return ["## Examples\n\n" + "\n\n".join(map(sample_lines, reports))] if reports else []
+
+
+def _weak_spots(translator: Translator, reports: Sequence[DirectionReport]) -> str:
+    if not reports:
+        return ""
+    lines = ["## Weak spots", "", "The same validation sentences, changed.", ""]
+    lines += ["| direction | input | result |", "|---|---|---|"]
+    for report in reports:
+        of_direction = translator.towards(report.direction.target, report.direction.source)
+        found = weak_spots(of_direction, report.pairs)
+        lines += [f"| {report.direction} | {spot.name} | {spot.result} |" for spot in found]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    """Text that stays in its cell of a table."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def card_metadata(
+    config: Config, reports: Sequence[DirectionReport], options: CardOptions, library: str
+) -> str:
+    """The metadata as YAML; nothing that neither the run nor the user says.
+
+    Raises:
+        UsageError: the package huggingface_hub is missing.
+    """
+    require_extra("export", ("huggingface_hub",), purpose="a model card")
+    from huggingface_hub import EvalResult, ModelCardData
+
+    results: list[Any] = [
+        EvalResult(
+            task_type="translation",
+            dataset_type="validation",
+            dataset_name=f"validation split of {config.name}",
+            dataset_config=str(report.direction),
+            dataset_split="validation",
+            metric_type=score.name.lower(),
+            metric_name=score.name,
+            metric_value=round(score.value, 2),
+            metric_args={"signature": score.signature},
+        )
+        for report in reports
+        for score in report.scores
+    ]
+    languages = dict.fromkeys(one for pair in config.data.directions for one in pair)
+    metadata: Any = ModelCardData(
+        language=[*languages],
+        license=options.license,
+        library_name=library,
+        pipeline_tag="translation",
+        tags=["translation", "tfm"],
+        datasets=_datasets(config) or None,
+        metrics=["bleu", "chrf"] if results else None,
+        base_model=options.base_model,
+        model_name=config.name,
+        eval_results=results or None,
+    )
+    return f"{metadata.to_yaml()}\n"
+
+
+def _datasets(config: Config) -> list[str]:
+    """Names of data sets on the hub; files have none."""
+    data = config.data
+    if not isinstance(data, HubData):
+        return []
+    names = dict.fromkeys(corpus.dataset for corpus in data.corpora if corpus.data_files is None)
+    return [name for name in names if not name.startswith((".", "/"))]
+
+
+NUM_TYPICAL, NUM_WORST = 6, 4
+_ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|*_`<>[]"})
+
+
+def sample_lines(report: DirectionReport) -> str:
+    """Two tables: translations evenly spread over the pairs, and those with the lowest chrF of a sentence."""
+    texts = [translation.text for translation in report.translations]
+    [chrf] = measure_corpus(texts, [pair.target for pair in report.pairs], ["chrf"])
+    values = [chrf.value([row]) for row in range(len(texts))]
+    count = min(NUM_TYPICAL, len(texts))
+    typical = [place * len(texts) // count for place in range(count)]
+    others = [row for row in range(len(texts)) if row not in typical]
+    worst = sorted(others, key=lambda row: (values[row], row))[:NUM_WORST]
+    parts = []
+    for title, rows in (("evenly spread", typical), ("the worst", worst)):
+        lines = [f"{report.direction}, {title}:", ""]
+        lines += ["| source | translation | reference | chrF |", "|---|---|---|--:|"]
+        for row in rows:
+            pair = report.pairs[row]
+            cells = [_text_cell(text) for text in (pair.source, texts[row], pair.target)]
+            lines.append(f"| {' | '.join(cells)} | {values[row]:.0f} |")
+        if rows:
+            parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def _text_cell(text: str) -> str:
+    """A text as it is, in a cell of a Markdown table."""
+    return on_one_line(text, 300).translate(_ESCAPED)
+
+
+NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_LETTERS = re.compile(r"[^\W\d_]{3,}")
+_DIGITS = re.compile(r"\d+")
+MOST_WORDS = 3
+"""A translation of a single word with more words than this adds something that is not in its source."""
+NUM_JOINED = 5
+NUM_WORDS = 50
+NUM_WITH_ADDED = 25
+ADDED_NUMBERS = ("7", "42", "1998", "365,000", "10:30")
+
+
+class WeakSpot(NamedTuple):
+    """A probe and its result."""
+
+    name: str
+    result: str
+
+
+def weak_spots(translator: Translator, pairs: Sequence[SentencePair]) -> list[WeakSpot]:
+    """Measure a translator with changed validation sentences.
+
+    Args:
+        translator: of one direction.
+        pairs: validation pairs of this direction; at least one.
+    """
+    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    plain = _chrf(translator, sources, references)
+    return [
+        WeakSpot("as they are", f"chrF {plain:.1f} on {len(pairs)} sentences"),
+        _capitals(translator, sources, references),
+        _long_input(translator, sources, references),
+        *_single_words(translator, sources),
+        _numbers(translator, sources),
+    ]
+
+
+def _capitals(
+    translator: Translator, sources: Sequence[str], references: Sequence[str]
+) -> WeakSpot:
+    lowered = [_texts(translator, lines) for lines in (sources, [one.upper() for one in sources])]
+    wanted = [reference.lower() for reference in references]
+    plain, capital = (
+        score_corpus([text.lower() for text in texts], wanted, ["chrf"])[0].value
+        for texts in lowered
+    )
+    return WeakSpot(
+        "all in capitals", f"chrF {capital:.1f}, without capitals {plain:.1f} (case ignored)"
+    )
+
+
+def _long_input(
+    translator: Translator, sources: Sequence[str], references: Sequence[str]
+) -> WeakSpot:
+    starts = range(0, len(sources), NUM_JOINED)
+    joined, wanted = (
+        [" ".join(side[start : start + NUM_JOINED]) for start in starts]
+        for side in (sources, references)
+    )
+    how = "split into sentences" if translator.pipeline.splits_sentences else "not split"
+    value = _chrf(translator, joined, wanted)
+    return WeakSpot(f"{NUM_JOINED} sentences in a line", f"chrF {value:.1f} ({how})")
+
+
+def _single_words(translator: Translator, sources: Sequence[str]) -> list[WeakSpot]:
+    words = dict.fromkeys(word.lower() for source in sources for word in _LETTERS.findall(source))
+    chosen = [*words][:NUM_WORDS]
+    if not chosen:
+        return []
+    found = _texts(translator, chosen)
+    num_long = sum(len(text.split()) > MOST_WORDS for text in found)
+    result = f"{num_long} of {len(chosen)} translations have more than {MOST_WORDS} words"
+    return [WeakSpot("single words", result)]
+
+
+def _numbers(translator: Translator, sources: Sequence[str]) -> WeakSpot:
+    """Sentences of the split that contain numbers; without any, numbers put behind sentences."""
+    lines, what = [source for source in sources if NUMBER.search(source)], "with numbers"
+    if not lines:
+        pairs = zip(sources[:NUM_WITH_ADDED], cycle(ADDED_NUMBERS), strict=False)
+        lines = [f"{source.rstrip('.!? ')} {number}." for source, number in pairs]
+        what = "with a number put at the end"
+    found = _texts(translator, lines)
+    num_kept = sum(
+        sorted(_DIGITS.findall(line)) == sorted(_DIGITS.findall(text))
+        for line, text in zip(lines, found, strict=True)
+    )
+    return WeakSpot("numbers", f"{num_kept} of {len(lines)} sentences {what} keep all their digits")
+
+
+def _texts(translator: Translator, lines: Sequence[str]) -> list[str]:
+    return [translation.text for translation in translator.translate(lines)]
+
+
+def _chrf(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> float:
+    return score_corpus(_texts(translator, sources), references, ["chrf"])[0].value
+
+
+_COLOURS = ("#0067b8", "#c25100", "#2e7d32", "#7b1fa2")
+_DASHES = ("none", "8 4", "2 4", "12 4 2 4")
+_ROW = 20
+
+
+def svg_picture(chart: Chart) -> str:
+    """The picture, with a white ground and a legend."""
+    height = charts.HEIGHT + _ROW * (len(chart.lines) + 1)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-_ROW} {charts.WIDTH} {height + _ROW}" '
+        f'font-family="sans-serif" font-size="12" role="img" aria-label="{escape(chart.title)}">',
+        f'<rect y="{-_ROW}" width="{charts.WIDTH}" height="{height + _ROW}" fill="#ffffff"/>',
+        f'<text x="{charts.LEFT}" y="-4" font-weight="bold">{escape(chart.title)}</text>',
+    ]
+    bottom, right = charts.HEIGHT - charts.BOTTOM, charts.WIDTH - charts.RIGHT
+    for tick in chart.y_ticks:
+        y = f"{tick.position:.1f}"
+        parts.append(f'<path d="M{charts.LEFT} {y}H{right}" stroke="#dddddd"/>')
+        parts.append(
+            f'<text x="{charts.LEFT - 6}" y="{y}" dy="4" text-anchor="end">{escape(tick.label)}</text>'
+        )
+    for tick in chart.x_ticks:
+        parts.append(
+            f'<text x="{tick.position:.1f}" y="{bottom + 18}" text-anchor="middle">{escape(tick.label)}</text>'
+        )
+    middle = (charts.LEFT + right) / 2
+    parts.append(
+        f'<text x="{middle:.0f}" y="{bottom + 38}" text-anchor="middle">{escape(chart.x_label)}</text>'
+    )
+    for number, line in enumerate(chart.lines):
+        style = f'stroke="{_COLOURS[number % 4]}" stroke-dasharray="{_DASHES[number % 4]}" stroke-width="2" fill="none"'
+        parts.append(f'<polyline points="{line.points}" {style}/>')
+        for x, y_ in line.markers:
+            parts.append(
+                f'<circle cx="{x:.1f}" cy="{y_:.1f}" r="3" fill="{_COLOURS[number % 4]}"/>'
+            )
+        y = str(charts.HEIGHT + _ROW * number)
+        parts.append(f'<path d="M{charts.LEFT} {y}h32" {style}/>')
+        parts.append(f'<text x="{charts.LEFT + 40}" y="{y}" dy="4">{escape(line.name)}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"

@@ -1,1 +1,0 @@
-"""Imports: a model folder of another program becomes a run, with which all commands work."""
