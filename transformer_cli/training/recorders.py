@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from transformer_cli.evaluation import ValidationReport
 from transformer_cli.evaluation.attention_picture import attention_picture
 from transformer_cli.evaluation.validation import Sample
 from transformer_cli.process.errors import TfmError
+from transformer_cli.process.imports import imported
 from transformer_cli.storage import (
     KnownFolder,
     append_json_line,
@@ -51,8 +51,7 @@ def recorders(config: Config, folder: RunFolder) -> list[Callback]:
     found: list[Callback] = [recorder]
     for setting, place in RECORDED_BY_EXTENSIONS.items():
         if attrgetter(setting)(config):
-            module, name = place.split(":")
-            found.append(getattr(import_module(module), name)(recorder))
+            found.append(imported(place)(recorder))
     return found
 
 

@@ -308,7 +308,7 @@ LEARNING = (
         right=2,
         came_out="Seed 1: both losses are 0.000 (0.008 and 0.006 with the shift). When it generates, 10.2 % of the symbols are right, as many as by chance, and 1 2 3 4 5 6 becomes 8 8 8 8 8 8. With the shift, 99.8 % are right.",
         why="The right answer is the input, so the decoder only has to pass it on: the loss is almost 0 from the first report on. The validation loss does not warn, because it is computed with the same input. Only generating shows the error. There the input is the token that was written last, and the model writes it again and again.",
-        read_on="configs/memorise.yaml and configs/memorise-shifted.yaml; data/batches/batch.py",
+        read_on="configs/memorise.yaml and configs/memorise-shifted.yaml; data/updates.py",
         cpu_seconds=26,
     ),
 )
@@ -338,7 +338,7 @@ TEXT = (
         right=1,
         came_out="Seed 1: without smoothing the validation loss is 3.66 instead of 3.80, the perplexity 38.7 instead of 44.7, and the mean probability of the best token 32.4 % instead of 29.2 %. The best token is right in 37.5 % and 37.0 % of the places, and BLEU is 1.9 and 1.7 after so short a training: no difference that one run could prove. The smoothed model is less sure than it is right, so its calibration error is larger, 7.8 % instead of 5.1 %.",
         why="With smoothing, the best probability for the true token is 0.9 and a little: the model is trained to keep the rest for other tokens. That costs likelihood, so the loss that is measured is higher, and the mean probability is lower. A search takes the most probable token, whether its probability is 0.6 or 0.9. Therefore perplexities of models with and without smoothing must not be compared.",
-        read_on="model/loss.py; Vaswani et al. 2017, section 5.4; Müller et al. 2019; evaluation/calibration.py",
+        read_on="model/loss.py; Vaswani et al. 2017, section 5.4; Müller et al. 2019; evaluation/confidence.py",
         cpu_seconds=61,
     ),
     Ablation(

@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from transformer_cli.checkpoint.recorded_series import finite, read_series
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.commands.progress_bar import ProgressBar
 from transformer_cli.config import Config, load_config
@@ -29,6 +30,8 @@ from transformer_cli.evaluation.confidence import Calibration, calibration_on
 from transformer_cli.evaluation.synthetic_tasks import ExactMatch, exact_matches
 from transformer_cli.evaluation.validation import ValidationReport
 from transformer_cli.extensions.lessons.ablations import SMALL_MACHINE, Ablation, Variant
+from transformer_cli.extensions.lessons.drawing.curve_figure import color_of, draw_line
+from transformer_cli.extensions.lessons.drawing.theme import LIGHT
 from transformer_cli.model import Transformer, layers
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.layers import DecoderLayer, Function
@@ -298,8 +301,6 @@ def _try(
 
 
 _GOES_ON = "%s: finished trainings and checkpoints are kept; the same command goes on from them"
-# The palette of Okabe and Ito 2008, and lines that can be told apart without colours.
-STYLES = (("#0072b2", "-"), ("#d55e00", "--"), ("#009e73", ":"))
 
 
 def curves_picture(ablation: Ablation, outcomes: Sequence[VariantOutcome]) -> bytes:
@@ -316,13 +317,13 @@ def curves_picture(ablation: Ablation, outcomes: Sequence[VariantOutcome]) -> by
 
 def _draw_curves(axes: Axes, outcomes: Sequence[VariantOutcome]) -> None:
     """One line for each training; variants that differ only in decoding share one."""
-    folders: list[object] = []
-    for outcome, (colour, line) in zip(outcomes, STYLES, strict=False):
+    folders: list[Path] = []
+    for number, outcome in enumerate(outcomes):
         if outcome.folder in folders:
             continue
         folders.append(outcome.folder)
-        steps, losses = zip(*_losses(RunFolder(outcome.folder)), strict=True)
-        axes.plot(steps, losses, color=colour, linestyle=line, linewidth=1.8, label=outcome.label)
+        losses = finite(read_series(RunFolder(outcome.folder).metrics_file).training["loss"])
+        draw_line(axes, [*losses], [*losses.values()], number, LIGHT, label=outcome.label)
     axes.set_xlabel("step")
     axes.set_title("training loss, nats per token", fontsize=10, loc="left")
     axes.grid(alpha=0.3)
@@ -335,7 +336,7 @@ def _draw_bars(axes: Axes, ablation: Ablation, outcomes: Sequence[VariantOutcome
     """The figure that shows the difference, as a bar for each variant."""
     measure = MEASURES[ablation.drawn]
     values = [outcome.figures[ablation.drawn] for outcome in outcomes]
-    colours = [colour for colour, _ in STYLES[: len(outcomes)]]
+    colours = [color_of(number, LIGHT) for number in range(len(outcomes))]
     bars = axes.barh([outcome.label for outcome in outcomes], values, color=colours, height=0.5)
     axes.bar_label(bars, fmt=f"%.{measure.digits}f", padding=4)
     axes.set_title(measure.title, fontsize=10, loc="left")
@@ -344,16 +345,6 @@ def _draw_bars(axes: Axes, ablation: Ablation, outcomes: Sequence[VariantOutcome
     axes.tick_params(left=False, bottom=False, labelbottom=False)
     for side in ("top", "right", "bottom"):
         axes.spines[side].set_visible(False)
-
-
-def _losses(run: RunFolder) -> list[tuple[int, float]]:
-    return [
-        (step, loss)
-        for record in read_json_lines(run.metrics_file)
-        if record.get("kind") == "train"
-        and isinstance(step := record.get("step"), int)
-        and isinstance(loss := record.get("loss"), float)
-    ]
 
 
 @contextmanager

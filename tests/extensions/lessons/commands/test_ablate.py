@@ -61,14 +61,15 @@ def test_a_run_prints_one_json_object_with_the_figures_of_each_variant(
 
 
 def test_a_run_prints_a_table_and_draws_the_curves(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     run(2)
-    shown, told = capsys.readouterr()
+    shown = capsys.readouterr().out
     assert shown.splitlines()[0].split("  ")[-2:] == ["with causal mask", "no causal mask"]
     assert "Your prediction, 2, was not right." in shown
     assert Path(f"out/{NAME}/curves.png").read_bytes().startswith(b"\x89PNG")
-    assert f"out/{NAME}/no-causal-mask: its checkpoints are deleted" in told
+    assert f"out/{NAME}/no-causal-mask: its checkpoints are deleted" in caplog.text
 
 
 def test_a_prediction_that_does_not_exist_is_refused_before_training() -> None:

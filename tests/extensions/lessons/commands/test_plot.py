@@ -135,12 +135,12 @@ def test_a_run_without_validations_has_the_curves_of_its_training(
 
 
 def test_a_run_that_has_recorded_nothing_is_left_out_or_an_error(
-    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     (record_run("empty") / "metrics.jsonl").write_text("")
     record_run("a")
     make("a", "empty")
-    told = capsys.readouterr().err
+    told = caplog.text
     assert "runs/empty: nothing is recorded yet; it is left out" in told
     with pytest.raises(
         MissingInputError, match=r"runs/empty: nothing is recorded in metrics\.jsonl"
@@ -148,10 +148,10 @@ def test_a_run_that_has_recorded_nothing_is_left_out_or_an_error(
         make("empty")
 
 
-def test_a_gap_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gap_is_told(caplog: pytest.LogCaptureFixture) -> None:
     record(record_run("a"), 50, float("nan"))
     make("a")
-    told = capsys.readouterr().err
+    told = caplog.text
     assert "a: training loss is not a finite number at 1 of 5 records, first at step 50" in told
 
 

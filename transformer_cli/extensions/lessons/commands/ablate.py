@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.options import DebugOption, JsonOption, Overrides, set_option
+from transformer_cli.commands.options import JsonOption, Overrides, set_option
 from transformer_cli.extensions.lessons.ablations import ABLATIONS, Ablation, ablation_named
 from transformer_cli.process.errors import UsageError
 
@@ -53,7 +53,6 @@ def ablate_command(
     ] = False,
     overrides: Annotated[Overrides, set_option("seed=2", completion.settings)] = None,
     as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Train with and without a part of the model, and compare. Predict first what breaks without it."""
     if name is None and (answer or prediction or overrides):
@@ -63,9 +62,7 @@ def ablate_command(
     if answer and (prediction or overrides):
         raise UsageError("--answer trains nothing, so it takes neither --prediction nor --set")
     from transformer_cli.commands.output import show
-    from transformer_cli.process.messages import talk_on_stderr
 
-    talk_on_stderr(debug=debug)
     if name is None:
         facts = {"ablations": list(map(ablation_facts, ABLATIONS))}
         return show(facts, list_lines(ABLATIONS), as_json=as_json)

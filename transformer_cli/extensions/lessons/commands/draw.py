@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.options import DebugOption, Overrides, set_option
+from transformer_cli.commands.options import Overrides, set_option
 from transformer_cli.extensions.lessons.drawing.pictures import (
     FORMATS,
     PICTURES,
@@ -66,15 +66,12 @@ def draw_command(
     overrides: OverridesOption = None,
     run: RunOption = None,
     theme: ThemeOption = "light",
-    debug: DebugOption = False,
 ) -> None:
     """Draw the model, its masks, schedules and batches. All values are those that the functions of tfm compute."""
     from transformer_cli.checkpoint import find_run
     from transformer_cli.commands.output import check_output, show, write_and_tell
-    from transformer_cli.process.messages import talk_on_stderr
     from transformer_cli.storage import make_folders
 
-    talk_on_stderr(debug=debug)
     if not names:
         if output or config or overrides or run:
             raise UsageError("say which picture: a name, or all", hint="tfm draw lists the names")

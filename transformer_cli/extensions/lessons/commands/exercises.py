@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.options import DebugOption, JsonOption
+from transformer_cli.commands.options import JsonOption
 from transformer_cli.extensions.lessons.exercises.catalogue import (
     EXERCISES,
     exercise_named,
@@ -51,15 +51,12 @@ def exercises_command(
         ),
     ] = None,
     as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Write exercises, or check them. Each is a function of the Transformer to fill in.
 
     A check runs the Python files of the folder, in a process of its own: check only code that you trust.
     """
-    from transformer_cli.process.messages import talk_on_stderr
 
-    talk_on_stderr(debug=debug)
     if solution is not None:
         _show_solution(solution, as_json=as_json)
     elif check:

@@ -10,7 +10,6 @@ import typer
 from transformer_cli.commands import completion
 from transformer_cli.commands.options import (
     BeamOption,
-    DebugOption,
     FromOption,
     JsonOption,
     Overrides,
@@ -90,12 +89,9 @@ def explain_command(
     to: ToOption = None,
     from_: FromOption = None,
     as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Show how the model translates a sentence. Pieces, masks, shapes, attention, and each step of the search."""
-    from transformer_cli.process.messages import talk_on_stderr
 
-    talk_on_stderr(debug=debug)
     _check_names(html, png)
     if over_time:
         others = sentence, overrides, beam_size, n_best, top, prefix, to, from_

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.options import DebugOption, JsonOption
+from transformer_cli.commands.options import JsonOption
 from transformer_cli.extensions.lessons.drawing.pictures import FORMATS, ThemeName, bytes_of
 from transformer_cli.process.errors import UsageError
 
@@ -95,7 +95,6 @@ def plot_command(
     theme: ThemeOption = None,
     table: TableOption = False,
     as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Draw the training curves of runs. Loss, scores, learning rate, gradient norm and speed."""
     from transformer_cli.commands.output import check_output, fitting, show, write_and_tell
@@ -108,10 +107,8 @@ def plot_command(
         warn_of_gaps,
     )
     from transformer_cli.process.escaping import on_one_line
-    from transformer_cli.process.messages import talk_on_stderr
     from transformer_cli.storage import make_folders
 
-    talk_on_stderr(debug=debug)
     if output is None and not (as_json or table):
         raise UsageError(
             "say what to make: a picture or page, or a table",
@@ -166,8 +163,12 @@ def _content(
     logarithmic: Sequence[str],
 ) -> bytes:
     """The bytes of the picture or page."""
-    from transformer_cli.extensions.lessons.drawing.curve_figure import Look, draw_panels, end_of
-    from transformer_cli.extensions.lessons.drawing.curve_page import page_of_panels
+    from transformer_cli.extensions.lessons.drawing.curve_figure import (
+        Look,
+        draw_panels,
+        end_of,
+        page_of_panels,
+    )
     from transformer_cli.extensions.lessons.drawing.curves import AXIS_LABELS
     from transformer_cli.extensions.lessons.drawing.theme import THEMES, drawing_settings
 

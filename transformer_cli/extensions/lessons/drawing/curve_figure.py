@@ -1,11 +1,17 @@
-"""Panels with curves as a figure of matplotlib: one colour and one line style for each run."""
+"""Panels with curves as a figure of matplotlib, or as one web page: one colour and one line style for each run."""
 
+import io
 import itertools
+import json
 import math
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from importlib import resources
+from typing import Any, NamedTuple
 
+import jinja2
+import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -13,10 +19,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from transformer_cli.evaluation.picture_fonts import readable_labels
 from transformer_cli.extensions.lessons.drawing.curves import LOSS, Panel, PlottedCurve
+from transformer_cli.extensions.lessons.drawing.pictures import ThemeName
 from transformer_cli.extensions.lessons.drawing.theme import (
+    DARK,
+    LIGHT,
     SMALL,
     TEXT,
     Theme,
+    drawing_settings,
     grid,
     new_figure,
     style,
@@ -136,11 +146,12 @@ def _draw_curve(
     if curve.lows != curve.highs:
         axes.fill_between(curve.xs, curve.lows, curve.highs, color=color, alpha=0.18, linewidth=0, gid=f"{name}-range")  # fmt: skip
     is_marked = curve.kind == "validation" and len(curve.xs) <= _MAX_MARKERS
-    axes.plot(
+    draw_line(
+        axes,
         curve.xs,
         curve.ys,
-        color=color,
-        linestyle=LINE_STYLES[curve.run % len(LINE_STYLES)],
+        curve.run,
+        theme,
         linewidth=1.1 if is_thin else 1.8,
         alpha=0.75 if is_thin else 1.0,
         marker="o",
@@ -148,6 +159,14 @@ def _draw_curve(
         markevery=None if is_marked else _alone(curve.ys),
         gid=name,
     )
+
+
+def draw_line(
+    axes: Axes, xs: Sequence[float], ys: Sequence[float], number: int, theme: Theme, **style: Any
+) -> None:
+    """Draw a line in the colour and with the dashes of its number: all curves that are drawn side by side use it."""
+    style = {"linewidth": 1.8} | style
+    axes.plot(xs, ys, color=color_of(number, theme), linestyle=dashes_of(number), **style)
 
 
 def _alone(values: Sequence[float]) -> list[int]:
@@ -165,13 +184,102 @@ def color_of(run: int, theme: Theme) -> str:
     return theme.lines[run % len(theme.lines)]
 
 
+def dashes_of(run: int) -> Any:
+    """The line style of a run."""
+    return LINE_STYLES[run % len(LINE_STYLES)]
+
+
 def _handle(run: int, label: str, theme: Theme) -> Any:
-    linestyle = LINE_STYLES[run % len(LINE_STYLES)]
     return Line2D(
-        [], [], color=color_of(run, theme), linestyle=linestyle, linewidth=1.8, label=label
+        [], [], color=color_of(run, theme), linestyle=dashes_of(run), linewidth=1.8, label=label
     )
 
 
 def _label(name: str) -> str:
     """A name for a legend, which leaves out names that begin with an underscore."""
     return on_one_line(name.strip(), _MAX_NAME).lstrip("_") or "run"
+
+
+_TEMPLATE = "curve_page.html"
+_DASHES = ("", "7 4", "2 3", "8 3 2 3", "10 3 2 3 2 3")
+
+
+_NAMES = ("background", "ink", "muted", "faint")
+# CSS variables, with their values on a light and on a dark page.
+_COLORS = [(name, getattr(LIGHT, name), getattr(DARK, name)) for name in _NAMES]
+_COLORS += [
+    (f"line-{place}", *shades)
+    for place, shades in enumerate(zip(LIGHT.lines, DARK.lines, strict=True))
+]
+
+
+class _Shown(NamedTuple):
+    metric: str
+    title: str
+    svg: str
+
+
+def page_of_panels(
+    names: Sequence[str],
+    panels: Sequence[Panel],
+    look: Look,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    theme: ThemeName | None = None,
+) -> str:
+    """The page as HTML.
+
+    Args:
+        names: of the runs.
+        look: its theme must be the light one.
+        rows: of the table of final and best values.
+        theme: None: the page follows the reader's setting.
+    """
+    shown, values = [], {}
+    for panel in panels:
+        svg, area = _svg(panel, look)
+        shown.append(_Shown(panel.metric, panel.title, svg))
+        values[panel.metric] = area | {"curves": [_points(curve) for curve in panel.curves]}
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = resources.files(__package__).joinpath(_TEMPLATE).read_text(encoding="utf-8")
+    data = {"names": list(names), "panels": values, "x": look.x_label}
+    return environment.from_string(template).render(
+        runs=[
+            (name, run % len(LIGHT.lines), _DASHES[run % len(LINE_STYLES)])
+            for run, name in enumerate(names)
+        ],
+        panels=shown,
+        rows=rows,
+        theme=theme,
+        colors=_COLORS,
+        # Without this character, nothing in the data can end the script.
+        data=json.dumps(data).replace("<", "\\u003c"),
+    )
+
+
+def _svg(panel: Panel, look: Look) -> tuple[str, dict[str, Any]]:
+    """The picture of a panel, and where its axes lie in it: shares of its width, and the range of x."""
+    buffer = io.StringIO()
+    with drawing_settings():
+        matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": panel.metric})
+        figure = single_figure(panel, look)
+        figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+        [axes] = figure.axes
+        box, limits = axes.get_position(), axes.get_xlim()
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    # In a page of HTML, the parser knows these names.
+    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg)
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    for name, light, _ in _COLORS:
+        svg = svg.replace(light, f"var(--{name})")
+    return svg, {"left": box.x0, "right": box.x1, "range": list(limits)}
+
+
+def _points(curve: PlottedCurve) -> dict[str, Any]:
+    values = [value if math.isfinite(value) else None for value in curve.ys]
+    return {"run": curve.run, "kind": curve.kind, "x": curve.xs, "y": values}

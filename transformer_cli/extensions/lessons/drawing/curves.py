@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from transformer_cli.checkpoint import find_run
-from transformer_cli.checkpoint.recorded_series import RecordedSeries, Values, finite, read_series
+from transformer_cli.checkpoint.recorded_series import (
+    RecordedSeries,
+    Values,
+    finite,
+    read_series,
+)
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import LOWER_IS_BETTER, load_stored_config
 from transformer_cli.config.section import flat_settings
