@@ -28,11 +28,8 @@ HERE = Path(__file__).resolve().parents[1]
 def measure(files: list[Path]) -> dict[str, Any]:
     """CPU seconds of a round, the number of tokens, and a digest of the ids."""
     from transformer_cli.config import Config
-    from transformer_cli.data.batches.encoded import write_encoded
-    from transformer_cli.data.encoding import encoded_text
-    from transformer_cli.data.pairs import SentencePair
-    from transformer_cli.data.report import DataReport
-    from transformer_cli.data.text_file import write_text
+    from transformer_cli.data.encoded import DataReport, encoded_text, write_encoded
+    from transformer_cli.data.pairs import SentencePair, write_text
     from transformer_cli.text import train_tokenizer
 
     sides = [gzip.decompress(file.read_bytes()).decode().split("\n")[:-1] for file in files]

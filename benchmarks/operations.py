@@ -23,7 +23,7 @@ from transformer_cli.acceleration.losses_in_parts import sum_loss_in_parts
 from transformer_cli.acceleration.optimizers import BatchedMuon
 from transformer_cli.acceleration.recorded_passes import RecordedPasses, Work
 from transformer_cli.config import ModelConfig, TrainingConfig
-from transformer_cli.data.batches.batch import Batch
+from transformer_cli.data.updates import Batch
 from transformer_cli.model import SmoothedLabels, Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.training.objectives import build_objective

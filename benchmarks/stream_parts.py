@@ -17,11 +17,10 @@ from pathlib import Path
 from preparation import config_of, write_corpus
 
 from transformer_cli.config import Config
-from transformer_cli.data.batches.grouping import UpdateSize
-from transformer_cli.data.batches.order import epoch_order
-from transformer_cli.data.batches.updates import Share
+from transformer_cli.data.order import UpdateSize, epoch_order
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.data.streaming.streamed import StreamedUpdates
+from transformer_cli.data.streaming import StreamedUpdates
+from transformer_cli.data.updates import Share
 
 
 def seconds_of_a_share(

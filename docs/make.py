@@ -21,7 +21,6 @@ from making.translations import TRANSLATIONS, drifted_translations
 
 GENERATED = {
     "docs/configuration.md": "make_configuration",
-    "docs/files.md": "make_files",
     "docs/what_breaks.md": "make_what_breaks",
 }
 """The pages that a script of docs/ prints as a whole."""

@@ -3,7 +3,7 @@
     python docs/make_ablation_pictures.py                  # all ablations; about 10 minutes of one core
     python docs/make_ablation_pictures.py no-positions     # only these
 
-It prints the figures, which stand in the texts of transformer_cli/extensions/lessons/ablations/. With --seed, it draws nothing.
+It prints the figures, which stand in the texts of transformer_cli/extensions/lessons/ablations.py. With --seed, it draws nothing.
 """
 
 import argparse
@@ -13,9 +13,8 @@ from pathlib import Path
 
 from making.pictures import FOLDER
 
-from transformer_cli.extensions.lessons.ablations.curves_picture import curves_picture
-from transformer_cli.extensions.lessons.ablations.known_ablations import ABLATIONS, ablation_named
-from transformer_cli.extensions.lessons.ablations.laboratory import try_variants
+from transformer_cli.extensions.lessons.ablations import ABLATIONS, ablation_named
+from transformer_cli.extensions.lessons.laboratory import curves_picture, try_variants
 
 
 def main() -> None:

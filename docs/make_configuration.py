@@ -120,7 +120,7 @@ Saved as `hotel.yaml`, it is looked at with `tfm data --config hotel.yaml` and t
 ## Overrides
 
 `--set FIELD=VALUE` replaces one setting after the file was read and before anything is checked. The field is
-a path with dots, the value is YAML, and the option may be repeated:
+a path with dots, the value is YAML, and the option may be repeated (the last one for a setting counts):
 
 ```bash
 tfm train --config en-it.yaml --set name=short --set training.max_epochs=2 --set model.dropout=0.2

@@ -6,13 +6,12 @@ python docs/make_what_breaks.py > docs/what_breaks.md
 import sys
 from collections.abc import Iterator
 
-from transformer_cli.extensions.lessons.ablations.ablation import Ablation
-from transformer_cli.extensions.lessons.ablations.known_ablations import ABLATIONS
+from transformer_cli.extensions.lessons.ablations import ABLATIONS, Ablation
 
 HEAD = """\
 # What breaks if …
 
-<!-- Made by `python docs/make_what_breaks.py > docs/what_breaks.md`; edit transformer_cli/extensions/lessons/ablations/, not this file. -->
+<!-- Made by `python docs/make_what_breaks.py > docs/what_breaks.md`; edit transformer_cli/extensions/lessons/ablations.py, not this file. -->
 
 The best way to understand a part of the Transformer is to take it away. Each section below asks a question. Choose your
 prediction first, then open the answer, or better, run the command: it asks for your prediction, trains the model with and without the
@@ -42,7 +41,7 @@ TAIL = """\
 Some parts are settings: without positions, the config has `model.positions: none`. Four parts are no settings, because nobody
 wants a model without them: the causal mask, cross-attention, the scaling of the scores, and residual connections. For
 them, `tfm ablate` puts another function in the place of the usual one, for as long as the ablation runs
-(`extensions/lessons/ablations/replaced_parts.py`). Then it deletes the checkpoints of this run. Other commands would load the weights into a
+(`extensions/lessons/laboratory.py`). Then it deletes the checkpoints of this run. Other commands would load the weights into a
 whole model, and what they print would be wrong.
 """
 

@@ -24,11 +24,11 @@ from faults import WRITING
 
 # The points at which a fault can happen: just before a call of this function.
 POINTS = {
-    "config": "transformer_cli.commands.train:load_config",
+    "config": "transformer_cli.config:load_config",
     "data": "transformer_cli.training.opening:prepare_data",
     "connection": "transformer_cli.training.processes.joining:_wait_for_address",
     "step": "transformer_cli.training.loop:train_step",
-    "forward": "transformer_cli.model.transformer:Transformer.forward",
+    "forward": "transformer_cli.model.transformer:Transformer.decoded",
     "validation": "transformer_cli.training.session:validate",
     "batch": "transformer_cli.decoding.engines.pytorch:PyTorchEngine._padded",
     "board": "transformer_cli.training.recorders:_EventFile.__init__",
@@ -39,7 +39,7 @@ POINTS = {
     "average": "transformer_cli.training.averaging:write_average",
     "choice": "transformer_cli.training.averaging:_tell_and_link",  # the average is on the disk
     "report": "transformer_cli.training.recorders:append_json_line",
-    "encoding": "transformer_cli.data.encoding:encode_short_pairs",
+    "encoding": "transformer_cli.data.encoded:encode_short_pairs",
     "translation": "transformer_cli.decoding.translator:Translator.translate",
 }
 DISK = "transformer_cli.storage.filesystem:FileSystem."
@@ -334,11 +334,11 @@ def little_memory(max_sentences: int) -> None:
     """Let training run out of memory for batches of more sentences than this."""
     from transformer_cli.model.transformer import Transformer
 
-    original = Transformer.forward
+    original = Transformer.decoded
 
-    def forward(self: Transformer, source_ids: Any, *arguments: Any) -> Any:
+    def decoded(self: Transformer, source_ids: Any, *arguments: Any) -> Any:
         if self.training and len(source_ids) > max_sentences:
             raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")
         return original(self, source_ids, *arguments)
 
-    Transformer.forward = forward  # type: ignore[method-assign]
+    Transformer.decoded = decoded  # type: ignore[method-assign]

@@ -40,12 +40,19 @@ def test_the_contracts_of_imports_hold() -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "forbidden"),
-    [("sources", ("selection", "batches")), ("selection", ("batches",)), ("batches", ("sources",))],
+    ("files", "forbidden"),
+    [
+        ("sources/*.py", ("selection", "order", "encoded", "updates", "preparation")),
+        ("selection.py", ("order", "encoded", "updates", "preparation")),
+        ("order.py", ("sources", "selection", "encoded", "updates", "preparation")),
+        ("updates.py", ("sources", "selection", "preparation")),
+    ],
 )
-def test_the_rooms_of_data_import_in_one_direction(room: str, forbidden: tuple[str, ...]) -> None:
+def test_the_files_of_data_import_in_one_direction(files: str, forbidden: tuple[str, ...]) -> None:
     prefixes = tuple(f"from transformer_cli.data.{name}" for name in forbidden)
-    for path in (PACKAGE / "data" / room).glob("*.py"):
+    paths = sorted((PACKAGE / "data").glob(files))
+    assert paths
+    for path in paths:
         lines = path.read_text(encoding="utf-8").splitlines()
         assert [line for line in lines if line.strip().startswith(prefixes)] == [], path.name
 

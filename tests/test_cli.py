@@ -1,21 +1,24 @@
 """The exit codes and messages of `main` for every way in which a command can end."""
 
 import json
+import logging
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+import typer
 import yaml
 
 import transformer_cli
 from transformer_cli import cli
-from transformer_cli.commands import completion, info
+from transformer_cli.commands import completion, info, init, translate
 from transformer_cli.config import load_config, to_yaml
 from transformer_cli.process import errors
-from transformer_cli.process.errors import InterruptedBySignal, TfmError
+from transformer_cli.process.errors import InterruptedBySignal, MissingInputError, TfmError
+from transformer_cli.process.imports import imported
 
 from .experiments import write_tiny
 from .launcher import Launcher, Tfm
@@ -48,7 +51,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(info, "show_info", fail)
+    monkeypatch.setattr("transformer_cli.checkpoint.find_run", fail)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -121,11 +124,11 @@ def test_no_command_shows_the_help(
 def test_beam_size_is_short_for_a_setting(
     tfm: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from transformer_cli.commands import translate
+    from transformer_cli.commands import translate_lines
 
     taken: list[object] = []
     monkeypatch.setattr(
-        translate, "run_translation", lambda *_, overrides, **__: taken.append(overrides)
+        translate_lines, "translate_lines", lambda *given: taken.append(given[-1].overrides)
     )
     assert tfm("translate", "a", "--set", "runtime.threads=1", "-b", "3") == 0
     assert tfm("translate", "a") == 0
@@ -135,7 +138,11 @@ def test_beam_size_is_short_for_a_setting(
 def test_output_is_utf_8_whatever_the_locale(
     tfm: Callable[..., int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(info, "show_info", lambda *_, **__: sys.stdout.write("perché\n"))
+    def write(*_: object) -> NoReturn:
+        sys.stdout.write("perché\n")
+        raise typer.Exit
+
+    monkeypatch.setattr("transformer_cli.checkpoint.find_run", write)
     with (tmp_path / "out").open("w", encoding="ascii") as out:
         monkeypatch.setattr(sys, "stdout", out)
         assert tfm("info") == 0
@@ -240,8 +247,43 @@ def test_overrides_and_switches_may_be_repeated(tfm: Callable[..., int]) -> None
     assert tfm("info", "--config", "en-it.yaml", *overrides, "--json", "--json") == 0
 
 
-@pytest.mark.parametrize("name", cli.COMMANDS)
+ALL_COMMANDS = {
+    **cli.COMMANDS,
+    **{
+        f"{name} {below}": entry
+        for name, group in cli.COMMANDS.items()
+        for below, entry in group.commands.items()
+    },
+}
+
+
+@pytest.mark.parametrize("name", ALL_COMMANDS)
 def test_the_list_of_commands_says_of_each_the_first_sentence_of_its_help(name: str) -> None:
-    command = cli.Commands()[name]
-    assert command.get_short_help_str(200) == cli.COMMANDS[name].help
+    first, *below = name.split()
+    command = cli.Commands()[first]
+    for one in below:
+        command = command.commands[one]
+    assert command.get_short_help_str(200) == ALL_COMMANDS[name].help
     assert command.epilog.startswith("Example: tfm" if name != "translate" else "Example: cat")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        info.EXPORT_OBSTACLES,
+        init.SHEET_AS_TSV,
+        *(f"{translate.DOCUMENTS}:{name}" for name in ("chosen_document", "check_output_of_text", "translate_document_file")),
+    ],
+)  # fmt: skip
+def test_what_the_core_names_of_an_extension_is_there(place: str) -> None:
+    assert callable(imported(place))
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "compare", "a"], ["compare", "a", "--debug"]])
+def test_debug_may_stand_before_a_subcommand_and_after_it(
+    tfm: Callable[..., int], arguments: list[str]
+) -> None:
+    assert tfm("runs", *arguments) == MissingInputError.exit_code
+    assert logging.getLogger("transformer_cli").level == logging.DEBUG
+    assert tfm("runs", "compare", "a") == MissingInputError.exit_code
+    assert logging.getLogger("transformer_cli").level == logging.INFO

@@ -126,23 +126,11 @@ def test_every_complete_config_is_valid(document: Path) -> None:
             check_settings(parse_yaml(plain, document.name), document.name)
 
 
-@pytest.mark.parametrize("page", ["configuration", "files", "what_breaks"])
+@pytest.mark.parametrize("page", ["configuration", "what_breaks"])
 def test_a_generated_page_is_what_its_generator_prints(page: str) -> None:
     current = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     command = f"python docs/make_{page}.py > docs/{page}.md"
     assert current == "\n".join(generator(f"make_{page}").lines()), f"run {command}"
-
-
-def test_the_page_of_files_has_every_module_and_table_of_the_package() -> None:
-    page = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
-    listed = {
-        f"{folder}/{file}"
-        for folder, section in re.findall(r"^## (\S+)/\n(.*?)(?=^## |\Z)", page, re.M | re.S)
-        for file in re.findall(r"^\| `([^`]+)` \| .+ \|$", section, re.M)
-    }
-    modules = {path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"}
-    files = modules | set(PACKAGE.rglob("*.tsv"))
-    assert listed == {file.relative_to(PACKAGE.parent).as_posix() for file in files}
 
 
 @each_document

@@ -1,8 +1,7 @@
 """The command line `tfm`: which commands there are. The file of a command is imported only when it is used."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib import import_module
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -11,8 +10,14 @@ from typer.main import get_command, get_group
 
 from transformer_cli import __version__
 from transformer_cli.commands import completion
-from transformer_cli.commands.command_line import CarefulCommand, SentenceCommand
+from transformer_cli.commands.command_line import (
+    CarefulCommand,
+    CarefulGroup,
+    SentenceCommand,
+    with_debug,
+)
 from transformer_cli.process.exits import run_to_exit
+from transformer_cli.process.imports import imported
 from transformer_cli.process.torchrun import require_single_process
 
 
@@ -20,76 +25,78 @@ class Entry(NamedTuple):
     """A command in the list of commands."""
 
     place: str
-    """Module and name: a function, or a `typer.Typer` with commands of its own."""
+    """The function of the command, as `module:name`."""
     help: str
     """The first sentence of its docstring."""
-    example: str = ""
-    """A command line for the end of its help. A `typer.Typer` has its own."""
+    example: str
+    """A command line for the end of its help."""
     takes_sentences: bool = False
     """Whether its arguments are sentences, which may begin with a dash."""
+    commands: Mapping[str, "Entry"] = MappingProxyType({})
+    """The commands below it, such as `check` of `tfm data`; its own function runs before them, or alone."""
 
 
 COMMANDS = {
     "train": Entry(
-        "transformer_cli.commands.arguments.train:train",
+        "transformer_cli.commands.train:train_command",
         "Train a model, or continue its training.",
         "tfm train --config en-it.yaml --set training.max_steps=500",
     ),
     "translate": Entry(
-        "transformer_cli.commands.arguments.translate:translate",
+        "transformer_cli.commands.translate:translate_command",
         "Translate sentences or a document.",
         "cat in.txt | tfm translate > out.txt",
         takes_sentences=True,
     ),
     "validate": Entry(
-        "transformer_cli.commands.arguments.validate:validate",
+        "transformer_cli.commands.validate:validate_command",
         "Score a run on held-out text.",
         "tfm validate --split test --json",
     ),
     "score": Entry(
-        "transformer_cli.commands.arguments.corpora.score:score",
+        "transformer_cli.commands.score:score_command",
         "Score translations in a file against references.",
         "tfm score out.txt reference.txt",
     ),
     "next": Entry(
-        "transformer_cli.commands.arguments.next:show_next",
+        "transformer_cli.commands.next:next_command",
         "Show the probabilities of the next token.",
         """tfm next "Where is the station?" --prefix "Dov'è la" --top 5""",
         takes_sentences=True,
     ),
     "explain": Entry(
-        "transformer_cli.commands.arguments.explain:explain",
+        "transformer_cli.extensions.lessons.commands.explain:explain_command",
         "Show how the model translates a sentence.",
         'tfm explain "The red cars are here." --html page.html',
         takes_sentences=True,
     ),
     "likelihood": Entry(
-        "transformer_cli.commands.arguments.corpora.likelihood:likelihood",
+        "transformer_cli.commands.likelihood:likelihood_command",
         "Print how probable given translations are.",
         "tfm likelihood --run en-it --source in.en --target out.it",
     ),
     "info": Entry(
-        "transformer_cli.commands.arguments.models.info:info",
+        "transformer_cli.commands.info:info_command",
         "Show a run or a config.",
         "tfm info --run en-it",
     ),
     "init": Entry(
-        "transformer_cli.commands.arguments.corpora.init:init",
+        "transformer_cli.commands.init:init_command",
         "Write a config for a corpus of your own.",
         "tfm init phrases.csv, or: tfm init train.en train.it",
     ),
     "average": Entry(
-        "transformer_cli.commands.arguments.models.average:average",
+        "transformer_cli.commands.average:average_command",
         "Average the weights of several checkpoints of a run.",
         "tfm average --run en-it --last 5",
     ),
     "ablate": Entry(
-        "transformer_cli.commands.arguments.models.ablate:ablate",
+        "transformer_cli.extensions.lessons.commands.ablate:ablate_command",
         "Train with and without a part of the model, and compare.",
         "tfm ablate no-causal-mask",
     ),
     "align": Entry(
-        "transformer_cli.commands.arguments.corpora.align:align",
+        "transformer_cli.commands.align:align_command",
         "Print which words of given pairs belong together.",
         "tfm align --source in.en --target in.it",
     ),
@@ -99,7 +106,7 @@ COMMANDS = {
         "tfm serve --run en-it --port 5000",
     ),
     "plot": Entry(
-        "transformer_cli.commands.arguments.models.plot:plot",
+        "transformer_cli.extensions.lessons.commands.plot:plot_command",
         "Draw the training curves of runs.",
         "tfm plot en-it en-it-2 --output curves.png",
     ),
@@ -129,49 +136,91 @@ COMMANDS = {
         "tfm benchmark --config en-it.yaml --set runtime.threads=1",
     ),
     "draw": Entry(
-        "transformer_cli.commands.arguments.draw:draw",
+        "transformer_cli.extensions.lessons.commands.draw:draw_command",
         "Draw the model, its masks, schedules and batches.",
         "tfm draw architecture --output architecture.png",
     ),
     "exercises": Entry(
-        "transformer_cli.commands.arguments.exercises:exercises",
+        "transformer_cli.extensions.lessons.commands.exercises:exercises_command",
         "Write exercises, or check them.",
         "tfm exercises my-exercises, then: tfm exercises --check my-exercises",
     ),
     "data": Entry(
-        "transformer_cli.commands.arguments.corpora.data:data",
+        "transformer_cli.commands.data:data_command",
         "Preview a corpus, check it, clean it or get one.",
+        "tfm data --config en-it.yaml --split test, or: tfm data check train.en train.it",
+        commands={
+            "check": Entry(
+                "transformer_cli.extensions.corpora.commands.check:check_command",
+                "Find what ruins a training in a corpus.",
+                "tfm data check train.en train.it, or: tfm data check --config mine.yaml --json",
+            ),
+            "clean": Entry(
+                "transformer_cli.extensions.corpora.commands.clean:clean_command",
+                "Write a corpus without the pairs that harm a training.",
+                "tfm data clean train.en train.it --output clean --set drop_near_duplicates=false",
+            ),
+            "import": Entry(
+                "transformer_cli.extensions.corpora.commands.import_pairs:import_command",
+                "Turn a translation memory or a table into text files.",
+                "tfm data import memory.tmx --output corpus --source-language en --target-language it",
+            ),
+            "get": Entry(
+                "transformer_cli.extensions.corpora.commands.get:get_command",
+                "Fetch public corpora by name.",
+                "tfm data get --list tatoeba --source-language en --target-language it",
+            ),
+        },
     ),
     "runs": Entry(
-        "transformer_cli.commands.arguments.models.runs:runs",
+        "transformer_cli.commands.runs:runs_command",
         "List, compare and prune the runs of a folder.",
+        "tfm runs, or: tfm runs compare en-it en-it-2, or: tfm runs prune en-it --keep-last 1",
+        commands={
+            "compare": Entry(
+                "transformer_cli.commands.runs:compare_command",
+                "Show runs side by side.",
+                "tfm runs compare en-it en-it-small --json",
+            ),
+            "prune": Entry(
+                "transformer_cli.commands.runs:prune_command",
+                "Delete checkpoints of runs, but never the best and the last one.",
+                "tfm runs prune en-it --keep-best 1 --keep-last 1 --dry-run",
+            ),
+        },
     ),
 }
 
 
 class Commands(Mapping[str, Any]):
-    """The commands by name, as objects of Typer that parse their arguments; each is imported when it is asked for."""
+    """The commands of a table by name, as objects of Typer that parse their arguments; each is imported when it is asked for."""
+
+    def __init__(self, table: Mapping[str, Entry] = COMMANDS) -> None:
+        self.table = table
+        self._made: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        return _imported(name, COMMANDS[name])
+        if name not in self._made:
+            self._made[name] = _command(name, self.table[name])
+        return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
+        return iter(self.table)
 
     def __len__(self) -> int:
-        return len(COMMANDS)
+        return len(self.table)
 
 
-@cache
-def _imported(name: str, entry: Entry) -> Any:
-    module, attribute = entry.place.split(":")
-    found = getattr(import_module(module), attribute)
+def _command(name: str, entry: Entry) -> Any:
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    if isinstance(found, typer.Typer):
-        app.add_typer(found, name=name)
-        return get_group(app).commands[name]
+    function, epilog = with_debug(imported(entry.place)), f"Example: {entry.example}"
+    if entry.commands:
+        app.callback(cls=LazySubgroup, invoke_without_command=True, epilog=epilog)(function)
+        group = get_group(app)
+        group.name, group.commands = name, Commands(entry.commands)  # type: ignore[assignment]
+        return group
     kind = SentenceCommand if entry.takes_sentences else CarefulCommand
-    app.command(name=name, cls=kind, epilog=f"Example: {entry.example}")(found)
+    app.command(name=name, cls=kind, epilog=epilog)(function)
     return get_command(app)
 
 
@@ -184,8 +233,13 @@ class LazyGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands into the help."""
+        table: Mapping[str, Entry] = self.commands.table  # type: ignore[attr-defined]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+            formatter.write_dl([(name, entry.help) for name, entry in table.items()])
+
+
+class LazySubgroup(LazyGroup, CarefulGroup):
+    """A command that has commands below it, which are imported when they are asked for."""
 
 
 app = typer.Typer(

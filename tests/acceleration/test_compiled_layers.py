@@ -16,8 +16,8 @@ from transformer_cli.acceleration.compiled_layers import (
     num_compiled_graphs,
 )
 from transformer_cli.config import ModelConfig, TrainingConfig
-from transformer_cli.data.batches.batch import Batch, collate
-from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.data.encoded import TokenPair
+from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model.layers import DecoderLayer
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError

@@ -10,8 +10,8 @@ import torch
 from transformer_cli.acceleration import accelerate, recorded_passes
 from transformer_cli.acceleration.recorded_passes import Record, RecordedPasses, Work, recorder_on
 from transformer_cli.config import ModelConfig, TrainingConfig
-from transformer_cli.data.batches.batch import Batch, collate
-from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.data.encoded import TokenPair
+from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine, seed_everything
 from transformer_cli.training.objectives import build_objective

@@ -9,8 +9,8 @@ from transformer_cli.acceleration.recorded_passes import (
     fill,
     rounded_up,
 )
-from transformer_cli.data.batches.batch import Batch, collate
-from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.data.encoded import TokenPair
+from transformer_cli.data.updates import Batch, collate
 
 PAD, SOS, EOS = 1, 2, 3
 CPU = torch.device("cpu")

@@ -23,13 +23,13 @@ from transformer_cli.checkpoint import (
     open_checkpoint,
     portable_files,
 )
-from transformer_cli.checkpoint.averages import (
+from transformer_cli.checkpoint.stored import AVERAGE, list_averages
+from transformer_cli.checkpoint.trained_model import (
     averaged_steps,
     mean_of_checkpoints,
     mean_weights,
     write_average,
 )
-from transformer_cli.checkpoint.listing import AVERAGE, list_averages
 from transformer_cli.process.errors import DataError
 from transformer_cli.text.seen_lengths import SeenLengths
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.checkpoint import Checkpoints, Retention, list_checkpoints
-from transformer_cli.checkpoint.pruning import prune
+from transformer_cli.checkpoint.runs import prune
 from transformer_cli.process.errors import StorageError, TryAgainError
 from transformer_cli.storage import RunLock
 

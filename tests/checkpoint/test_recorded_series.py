@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from transformer_cli.checkpoint.records.recorded_series import finite, read_series
+from transformer_cli.checkpoint.recorded_series import finite, read_series
 
 
 def write(folder: Path, *lines: object) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.checkpoint import Checkpoints, Retention
-from transformer_cli.checkpoint.run_overview import list_runs, overview
+from transformer_cli.checkpoint.runs import list_runs, overview
 from transformer_cli.config import load_config, to_yaml
 from transformer_cli.config.training import TrainingConfig
 from transformer_cli.process.errors import MissingInputError
@@ -159,7 +159,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_a_list_of_runs_needs_no_pytorch(tmp_path: Path) -> None:
     saved(tmp_path / "a", 1)
     code = (
-        "import sys; from pathlib import Path; from transformer_cli.commands.run_tables import show_list; "
+        "import sys; from pathlib import Path; from transformer_cli.commands.runs import show_list; "
         f"show_list(Path({str(tmp_path)!r}), as_json=True); sys.exit('torch' in sys.modules)"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from transformer_cli.checkpoint import TrainedModel, load_trained, open_checkpoint
-from transformer_cli.data.batches.updates import Position
+from transformer_cli.data.updates import Position
 from transformer_cli.process.errors import (
     ConfigError,
     DataError,

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from transformer_cli.commands.align import run_alignment
-from transformer_cli.decoding.details.word_links import pharaoh
+from transformer_cli.commands.align import align_command
+from transformer_cli.decoding.details import pharaoh
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 
 from ..decoding.small_translators import tokenizer_of_words, translator
@@ -20,7 +20,7 @@ OF_WORDS = translator(tokenizer_of_words(), max_length=10)
 def _run_of_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     loaded = SimpleNamespace(translator=OF_WORDS)
-    monkeypatch.setattr("transformer_cli.commands.align.load_run", lambda *_, **__: loaded)
+    monkeypatch.setattr("transformer_cli.decoding.loading.load_run", lambda *_, **__: loaded)
 
 
 def aligned(
@@ -28,7 +28,7 @@ def aligned(
 ) -> list[str]:
     Path("source").write_text(source)
     Path("target").write_text(target)
-    run_alignment(Path("source"), Path("target"), run=None, overrides=(), as_json=as_json)
+    align_command(Path("source"), Path("target"), as_json=as_json)
     return capfd.readouterr().out.splitlines()
 
 
@@ -89,10 +89,9 @@ def test_files_of_different_lengths_are_refused(
 
 
 def test_inputs_that_cannot_be_read_are_refused() -> None:
-    given = {"run": None, "overrides": (), "as_json": False}
     Path("source").write_text("uno\n")
     with pytest.raises(UsageError, match="name the same input"):
-        run_alignment(Path("-"), Path("-"), **given)  # type: ignore[arg-type]
+        align_command(Path("-"), Path("-"))
     with pytest.raises(MissingInputError, match="other: no such file") as refused:
-        run_alignment(Path("source"), Path("other"), **given)  # type: ignore[arg-type]
+        align_command(Path("source"), Path("other"))
     assert "--target takes a text file" in str(refused.value.hint)

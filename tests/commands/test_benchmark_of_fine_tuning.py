@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from transformer_cli.checkpoint import load_trained
 from transformer_cli.cli import app
-from transformer_cli.commands import speed
 from transformer_cli.config import load_config
+from transformer_cli.extensions.benchmark import benchmark_command as speed
 from transformer_cli.extensions.benchmark.measuring import matrix_products
 from transformer_cli.extensions.benchmark.training.training_benchmark import Pacing
 from transformer_cli.process.errors import MissingInputError

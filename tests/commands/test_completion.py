@@ -11,7 +11,7 @@ import pytest
 from transformer_cli.checkpoint import run_folder
 from transformer_cli.commands import completion
 from transformer_cli.config import load_config
-from transformer_cli.config.finding import shipped_configs
+from transformer_cli.config.loading import shipped_configs
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.storage import MANIFEST_NAME

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from transformer_cli.checkpoint import load_trained
-from transformer_cli.commands.info import show_info
+from transformer_cli.commands.info import info_command
 from transformer_cli.config import SequencesData, load_config, shipped_configs
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import MissingInputError, UsageError
 
 
 def facts(capsys: pytest.CaptureFixture[str], config: str, *overrides: str) -> dict[str, Any]:
-    show_info(None, config, overrides, parameters=True, as_json=True)
+    info_command(config=config, overrides=[*overrides], parameters=True, as_json=True)
     found = json.loads(capsys.readouterr().out)
     assert isinstance(found, dict)
     return found
@@ -49,7 +49,7 @@ def test_an_override_shows(capsys: pytest.CaptureFixture[str]) -> None:
 def test_people_get_the_settings_as_yaml_that_can_be_used_again(
     capsys: pytest.CaptureFixture[str], tmp_path: Any
 ) -> None:
-    show_info(None, "multi30k-en-de.yaml", [], parameters=False, as_json=False)
+    info_command(config="multi30k-en-de.yaml")
     head, _, settings = capsys.readouterr().out.partition("\n\n")
     assert head.splitlines()[0].split() == ["config", "multi30k-en-de.yaml"]
     (tmp_path / "again.yaml").write_text(settings)
@@ -57,7 +57,7 @@ def test_people_get_the_settings_as_yaml_that_can_be_used_again(
 
 
 def test_a_table_of_parameters_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
-    show_info(None, "copy.yaml", [], parameters=True, as_json=False)
+    info_command(config="copy.yaml", parameters=True)
     shown = capsys.readouterr().out
     rows = [line.split() for line in shown.splitlines() if line.startswith("  ") and "." in line]
     total = next(line.split()[1] for line in shown.splitlines() if line.startswith("parameters"))
@@ -67,13 +67,13 @@ def test_a_table_of_parameters_adds_up(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_run_has_the_settings_that_it_has() -> None:
     with pytest.raises(UsageError, match="goes with --config"):
-        show_info("some", None, ["seed=1"], parameters=False, as_json=False)
+        info_command("some", overrides=["seed=1"])
 
 
 def test_without_a_run_the_error_is_a_missing_input(tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(MissingInputError, match="no run under runs"):
-        show_info(None, None, [], parameters=False, as_json=False)
+        info_command()
 
 
 def test_the_directions_of_a_model_are_shown_if_there_are_several(
@@ -85,7 +85,7 @@ def test_the_directions_of_a_model_are_shown_if_there_are_several(
 
 def test_a_run_that_has_only_an_average_is_described(capsys: pytest.CaptureFixture[str]) -> None:
     run = Path(__file__).parents[2] / "docs" / "run"
-    show_info(str(run), None, [], parameters=False, as_json=True)
+    info_command(str(run), as_json=True)
     facts = json.loads(capsys.readouterr().out)
     assert facts["checkpoint"].endswith("average-00002800")
     assert facts["parameters"] == sum(

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.commands.new_config import write_config
+from transformer_cli.commands.init import init_command
 from transformer_cli.config import Config, FilesData, load_config
+from transformer_cli.config.data import CleaningConfig
 from transformer_cli.config.loading import check_settings
 from transformer_cli.config.recipe import CorpusSize, held_out_share, num_steps, recipe
-from transformer_cli.config.text_settings import CleaningConfig
 from transformer_cli.config.yaml_reader import parse_yaml
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.data.selection.cleaning import CleaningReport, clean
-from transformer_cli.data.sources.phrasebook import read_phrasebook
-from transformer_cli.data.survey import Wishes, in_words
+from transformer_cli.data.selection import CleaningReport, clean
+from transformer_cli.data.sources.built_in import read_phrasebook
+from transformer_cli.data.survey import in_words
 from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
 from transformer_cli.training.advice import Plan, Vocabulary, warnings
 
@@ -39,9 +39,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def init(*paths: str, wishes: Wishes = Wishes(), **options: Any) -> Config:  # noqa: B008 - immutable
-    defaults: dict[str, Any] = {"name": None, "output": Path("it.yaml"), "force": True}
-    write_config(paths, wishes, **defaults | options)
+def init(*paths: str, **options: Any) -> Config:
+    defaults: dict[str, Any] = {"output": Path("it.yaml"), "force": True}
+    init_command([*paths], **defaults | options)
     return load_config("it.yaml")
 
 
@@ -105,14 +105,24 @@ def test_a_compressed_table_and_a_parquet_file_are_read(folder: Path) -> None:
 
 def test_the_user_decides_the_columns_and_the_direction(folder: Path) -> None:
     (folder / "a.csv").write_text(csv(MANY_COLUMNS), encoding="utf-8")
-    back = Wishes(source_language="it", target_language="en")
-    assert columns(init("a.csv", wishes=back)) == ("Frase (IT)", "Inglese", True, "it", "en")
-    named = Wishes(source_field="4", target_field="Inglese")
-    assert columns(init("a.csv", wishes=named)) == ("Frase (IT)", "Inglese", True, "it", "en")
+    assert columns(init("a.csv", source_language="it", target_language="en")) == (
+        "Frase (IT)",
+        "Inglese",
+        True,
+        "it",
+        "en",
+    )
+    assert columns(init("a.csv", source_field="4", target_field="Inglese")) == (
+        "Frase (IT)",
+        "Inglese",
+        True,
+        "it",
+        "en",
+    )
     with pytest.raises(DataError, match="no column Latin, found id, lang, Inglese"):
-        init("a.csv", wishes=Wishes(source_field="Latin"))
+        init("a.csv", source_field="Latin")
     with pytest.raises(UsageError, match="source_language: 'e n' cannot be used"):
-        init("a.csv", wishes=Wishes(source_language="e n"))
+        init("a.csv", source_language="e n")
 
 
 def write_sides(folder: Path, pairs: Sequence[tuple[str, str]], **names: str) -> None:
@@ -123,7 +133,7 @@ def write_sides(folder: Path, pairs: Sequence[tuple[str, str]], **names: str) ->
 
 def test_two_text_files_are_taken_by_their_order_and_named_by_their_ends(folder: Path) -> None:
     write_sides(folder, PHRASES, source="phrases.en", target="phrases.it")
-    write_config(["phrases.it", "phrases.en"], Wishes(), name=None, output=None, force=False)
+    init_command(["phrases.it", "phrases.en"])
     config = load_config("phrases-it-en.yaml")
     assert isinstance(config.data, FilesData)
     assert (config.name, config.data.source_language) == ("phrases-it-en", "it")
@@ -192,8 +202,13 @@ def test_every_line_has_a_reason_and_odd_names_survive(folder: Path) -> None:
     name = "my: phrases #1 [é].csv"
     rows = [("true", "sì: it"), *PHRASES]
     (folder / name).write_text(csv(rows), encoding="utf-8")
-    wishes = Wishes("true", "sì: it", "en", "it")
-    write_config([name], wishes, name=None, output=None, force=False)
+    init_command(
+        [name],
+        source_field="true",
+        target_field="sì: it",
+        source_language="en",
+        target_language="it",
+    )
     (written,) = folder.glob("*.yaml")
     data: Any = load_config(written).data
     assert data.corpora[0].path == name

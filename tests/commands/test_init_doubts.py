@@ -6,12 +6,11 @@ from typing import Any
 import openpyxl
 import pytest
 
-from transformer_cli.commands.new_config import write_config
+from transformer_cli.commands.init import init_command
 from transformer_cli.config import load_config
 from transformer_cli.data.preparation import prepare_data
+from transformer_cli.data.sources.built_in import read_phrasebook
 from transformer_cli.data.sources.corpus import read_pairs
-from transformer_cli.data.sources.phrasebook import read_phrasebook
-from transformer_cli.data.survey import Wishes
 from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
 
 PAIRS = [(pair.source, pair.target) for pair in read_phrasebook("train", 60)]
@@ -23,8 +22,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def init(*paths: str, wishes: Wishes = Wishes()) -> Any:  # noqa: B008 - immutable
-    write_config(paths, wishes, name=None, output=Path("it.yaml"), force=True)
+def init(*paths: str, **options: Any) -> Any:
+    init_command([*paths], output=Path("it.yaml"), force=True, **options)
     return load_config("it.yaml").data
 
 
@@ -42,9 +41,15 @@ def test_a_header_that_the_text_contradicts_is_warned_of_and_the_text_decides(
     for text in (capsys.readouterr().out, (folder / "it.yaml").read_text(encoding="utf-8")):
         assert "column Italian looks like English (en)" in text
         assert "column English looks like Italian (it)" in text
-    back = init("a.tsv", wishes=Wishes(source_language="it"))
+    back = init("a.tsv", source_language="it")
     assert (back.source_language, back.corpora[0].source_field) == ("it", "English")
-    named = init("a.tsv", wishes=Wishes("Italian", "English", "it", "en"))
+    named = init(
+        "a.tsv",
+        source_field="Italian",
+        target_field="English",
+        source_language="it",
+        target_language="en",
+    )
     assert (named.source_language, named.corpora[0].source_field) == ("it", "Italian")
     assert "column Italian looks like English" in capsys.readouterr().out
 
@@ -56,7 +61,7 @@ def test_file_names_that_the_text_contradicts_are_warned_of(
     for side, name in enumerate(("c/a.it", "c/a.en")):
         (folder / name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS), encoding="utf-8")
     for paths in (["c/a.it", "c/a.en"], ["c"]):
-        data = init(*paths, wishes=Wishes(source_language="en"))
+        data = init(*paths, source_language="en")
         assert (data.source_language, data.corpora[0].source_path) == ("en", "c/a.it")
         assert "file a.it looks like English (en)" in capsys.readouterr().out
 
@@ -152,7 +157,7 @@ def test_a_bad_name_is_refused_by_the_name_of_its_option(folder: Path) -> None:
     (folder / "a.tsv").write_text(table(*PAIRS), encoding="utf-8")
     for name in ("../x", "a b", "", "-x", "è"):
         with pytest.raises(UsageError, match=r"--name .* cannot be the name of a run"):
-            write_config(["a.tsv"], Wishes(), name=name, output=None, force=False)
+            init_command(["a.tsv"], name=name)
 
 
 @pytest.mark.parametrize("num_pairs", [1, len(PAIRS)])
@@ -201,7 +206,7 @@ def test_the_doubt_about_a_first_row_names_the_options(
     told = capsys.readouterr().out
     assert "the first row, phrase one and meaning, is read as a pair" in told
     assert "--source-field 'phrase one' --target-field meaning, or set has_header: true" in told
-    (corpus,) = init("a.tsv", wishes=Wishes("phrase one", "meaning")).corpora
+    (corpus,) = init("a.tsv", source_field="phrase one", target_field="meaning").corpora
     assert corpus.has_header is True
 
 
@@ -278,5 +283,5 @@ def test_a_spreadsheet_becomes_a_table_beside_it(
     (folder / "it.yaml").unlink()
     (folder / "phrases.tsv").write_text("mine")
     with pytest.raises(CannotCreateError, match=r"phrases\.tsv: exists already"):
-        write_config(["phrases.xlsx"], Wishes(), name=None, output=Path("it.yaml"), force=False)
+        init_command(["phrases.xlsx"], output=Path("it.yaml"))
     assert (folder / "phrases.tsv").read_text() == "mine"

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.commands.new_config import write_config
+from transformer_cli.commands.init import init_command
 from transformer_cli.config import load_config
-from transformer_cli.data.sources.phrasebook import read_phrasebook
-from transformer_cli.data.survey import Wishes
+from transformer_cli.data.sources.built_in import read_phrasebook
 from transformer_cli.process.errors import CannotCreateError, DataError, UsageError
 
 PAIRS = [(pair.source, pair.target) for pair in read_phrasebook("train", 60)]
@@ -22,9 +21,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def init(*paths: str, wishes: Wishes = Wishes(), **options: Any) -> None:  # noqa: B008 - immutable
-    defaults: dict[str, Any] = {"name": None, "output": Path("it.yaml"), "force": True}
-    write_config(paths, wishes, **defaults | options)
+def init(*paths: str, **options: Any) -> None:
+    defaults: dict[str, Any] = {"output": Path("it.yaml"), "force": True}
+    init_command([*paths], **defaults | options)
 
 
 def table(*rows: tuple[str, ...]) -> str:
@@ -66,12 +65,12 @@ def test_a_config_beside_the_files_of_a_folder_can_be_replaced(folder: Path) -> 
 
 def test_a_language_is_given_by_code_or_by_name(folder: Path) -> None:
     (folder / "a.tsv").write_text(table(*PAIRS), encoding="utf-8")
-    init("a.tsv", wishes=Wishes(source_language="Italian", target_language="English"))
+    init("a.tsv", source_language="Italian", target_language="English")
     data: Any = load_config("it.yaml").data
     assert (data.source_language, data.target_language) == ("it", "en")
     assert data.corpora[0].source_field == 1
     with pytest.raises(UsageError, match="'Englsh' cannot be used") as refused:
-        init("a.tsv", wishes=Wishes(source_language="Englsh"))
+        init("a.tsv", source_language="Englsh")
     assert "a name such as English" in str(refused.value)
 
 
@@ -153,13 +152,13 @@ def test_a_wrong_column_is_refused_with_the_one_that_is_meant(folder: Path) -> N
     (folder / "a.csv").write_text(table(("Inglese", "Italian"), *PAIRS), encoding="utf-8")
     for field in ("inglese", "Ingelse"):
         with pytest.raises(DataError, match=f"no column {field}") as refused:
-            init("a.csv", wishes=Wishes(source_field=field))
+            init("a.csv", source_field=field)
         assert "did you mean Inglese?" in str(refused.value)
     with pytest.raises(DataError, match="no column 9") as refused:
-        init("a.csv", wishes=Wishes(source_field="9"))
+        init("a.csv", source_field="9")
     assert "its number from 0" in str(refused.value)
     with pytest.raises(DataError, match="are the same column, Italian"):
-        init("a.csv", wishes=Wishes("Italian", "Italian"))
+        init("a.csv", source_field="Italian", target_field="Italian")
 
 
 def test_only_the_first_of_very_many_columns_are_printed(

@@ -10,23 +10,17 @@ import torch
 
 from transformer_cli.acceleration.prepared_transformer import PreparedTransformer
 from transformer_cli.checkpoint import Checkpoints, Snapshot, portable_files
-from transformer_cli.commands.align import run_alignment
-from transformer_cli.commands.held_out_text import HeldOut
-from transformer_cli.commands.info import show_info
-from transformer_cli.commands.likelihood import print_likelihoods
-from transformer_cli.commands.next import show_next
-from transformer_cli.commands.translate import run_translation
-from transformer_cli.commands.validate import run_validation
+from transformer_cli.commands.align import align_command
+from transformer_cli.commands.info import info_command
+from transformer_cli.commands.likelihood import likelihood_command
+from transformer_cli.commands.next import next_command
+from transformer_cli.commands.translate import translate_command
+from transformer_cli.commands.validate import validate_command
 from transformer_cli.config import DecodingConfig, FilesData, SequencesData, to_yaml
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT
-from transformer_cli.config.overridable import OVERRIDABLE, Command
+from transformer_cli.config.overrides import OVERRIDABLE, Command
 from transformer_cli.config.refusal import setting_paths
-from transformer_cli.decoding.loading import load_run
-from transformer_cli.extensions.lessons.commands.explaining.explain import (
-    Asked,
-    Outputs,
-    run_explanation,
-)
+from transformer_cli.extensions.lessons.commands.explain import explain_command
 from transformer_cli.extensions.serving.batching.jobs import Job
 from transformer_cli.extensions.serving.served_runs import load_served_runs
 from transformer_cli.model import Transformer
@@ -151,26 +145,24 @@ def observed(
 
 def run_command(command: Command, run: str, overrides: Sequence[str], source: Path) -> None:
     """Run a command on a run, with its output on standard output."""
-    shared: dict[str, Any] = {"run": run, "overrides": overrides, "as_json": True}
+    shared: dict[str, Any] = {"run": run, "overrides": [*overrides], "as_json": True}
     match command:
         case "translate":
-            run_translation(LINES, None, **shared)
+            translate_command(LINES, **shared)
         case "validate":
-            run_validation(held_out=HeldOut(), **shared)
+            validate_command(**shared)
         case "validate --source":
-            run_validation(held_out=HeldOut(files=(source, source)), **shared)
+            validate_command(source=source, reference=source, **shared)
         case "likelihood":
-            print_likelihoods(files=(source, source), **shared)
+            likelihood_command(source, source, **shared)
         case "align":
-            run_alignment(source, source, **shared)
+            align_command(source, source, **shared)
         case "next":
-            translator = load_run(run, overrides, command="next").translator
-            show_next(translator, LINES[-1], prefix=WORDS[0], top=5, as_json=True)
+            next_command(LINES[-1], prefix=WORDS[0], top=5, **shared)
         case "serve":
             print(served(run, overrides))  # noqa: T201
         case "explain":
-            asked = Asked(LINES[-1], None, None, prefix="", num_best=None, num_alternatives=5)
-            run_explanation(run, overrides, asked, Outputs(None, None, as_json=True))
+            explain_command(LINES[-1], run, overrides=[*overrides], as_json=True)
 
 
 def served(run: str, overrides: Sequence[str]) -> list[tuple[str, float]]:
@@ -273,4 +265,4 @@ def test_more_translations_than_hypotheses_are_refused_with_a_hint_at_the_beam(
 
 def test_info_of_a_run_takes_no_override(folder: Path) -> None:
     with pytest.raises(UsageError, match="--set goes with --config"):
-        show_info("text", None, ["decoding.beam_size=1"], parameters=False, as_json=True)
+        info_command("text", overrides=["decoding.beam_size=1"])

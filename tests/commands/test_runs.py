@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from transformer_cli.checkpoint import Checkpoints, Retention
 from transformer_cli.cli import app
-from transformer_cli.commands.run_tables import prune_runs, show_comparison, show_list
+from transformer_cli.commands.runs import prune_runs, show_comparison, show_list
 from transformer_cli.config import load_config, to_yaml
 from transformer_cli.process.errors import UsageError
 from transformer_cli.storage import append_json_line
@@ -104,13 +104,29 @@ def test_one_run_cannot_be_compared(runs: Path) -> None:
 
 
 def test_pruning_says_what_it_freed(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prune_runs(["a", "b"], runs, (1, 1), is_dry_run=True, is_confirmed=False, as_json=False)
+    prune_runs(
+        ["a", "b"],
+        runs,
+        keep_last=1,
+        keep_best=1,
+        is_dry_run=True,
+        is_confirmed=False,
+        as_json=False,
+    )
     first_line, second_line = shown(capsys).splitlines()
     assert first_line.startswith("a: would delete steps 10 (")
     assert first_line.endswith("; keeps 20, 30")
     assert second_line.startswith("b: nothing to delete; keeps ")
     assert len(list(runs.glob("a/checkpoints/step-*"))) == 3
-    prune_runs(["a", "b"], runs, (1, 1), is_dry_run=False, is_confirmed=True, as_json=True)
+    prune_runs(
+        ["a", "b"],
+        runs,
+        keep_last=1,
+        keep_best=1,
+        is_dry_run=False,
+        is_confirmed=True,
+        as_json=True,
+    )
     first, second = json.loads(shown(capsys))["runs"]
     assert (first["deleted"], sorted(first["kept"])) == ([10], [20, 30])
     assert first["freed_bytes"] > 0
@@ -123,7 +139,15 @@ def test_without_a_terminal_nothing_is_asked_and_nothing_deleted(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     with pytest.raises(UsageError, match="no terminal to ask at") as refused:
-        prune_runs(["a"], runs, (1, 1), is_dry_run=False, is_confirmed=False, as_json=False)
+        prune_runs(
+            ["a"],
+            runs,
+            keep_last=1,
+            keep_best=1,
+            is_dry_run=False,
+            is_confirmed=False,
+            as_json=False,
+        )
     assert "--yes" in str(refused.value.hint)
     assert len(list(runs.glob("a/checkpoints/step-*"))) == 3
 
@@ -140,9 +164,25 @@ def test_at_a_terminal_the_answer_decides(
     monkeypatch.setattr("sys.stderr", terminal := Terminal())
     if num_left == 3:
         with pytest.raises(UsageError, match="nothing was deleted"):
-            prune_runs(["a"], runs, (1, 1), is_dry_run=False, is_confirmed=False, as_json=False)
+            prune_runs(
+                ["a"],
+                runs,
+                keep_last=1,
+                keep_best=1,
+                is_dry_run=False,
+                is_confirmed=False,
+                as_json=False,
+            )
     else:
-        prune_runs(["a"], runs, (1, 1), is_dry_run=False, is_confirmed=False, as_json=False)
+        prune_runs(
+            ["a"],
+            runs,
+            keep_last=1,
+            keep_best=1,
+            is_dry_run=False,
+            is_confirmed=False,
+            as_json=False,
+        )
     assert terminal.getvalue().startswith("delete 1 checkpoint (")
     assert len(list(runs.glob("a/checkpoints/step-*"))) == num_left
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.commands import completion
-from transformer_cli.commands.score import Texts, chosen_scores, run_scoring
+from transformer_cli.commands.score import chosen_scores, score_command
 from transformer_cli.config.decoding import SCORES_BY_DEFAULT
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 
@@ -29,10 +29,8 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def score(*references: str, hypothesis: str = "system", **options: Any) -> None:
-    against = options.pop("against", None)
-    texts = Texts(Path(hypothesis), tuple(map(Path, references)), against)
-    given: dict[str, Any] = {"scores": None, "language": None, "as_json": True}
-    run_scoring(texts, **given | options)
+    given: dict[str, Any] = {"as_json": True}
+    score_command(Path(hypothesis), [Path(each) for each in references], **given | options)
 
 
 def figures(capfd: pytest.CaptureFixture[str], *references: str, **options: Any) -> Any:
@@ -155,7 +153,7 @@ def test_an_unknown_score_is_refused_with_the_one_that_was_meant() -> None:
 def test_the_target_language_may_be_a_code_or_a_name(
     language: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = figures(capfd, "reference", scores="bleu,ter", language=language)["scores"]
+    found = figures(capfd, "reference", scores="bleu,ter", to=language)["scores"]
     assert "tok:zh" in found[0]["signature"]
     assert "asian:yes" in found[1]["signature"]
     assert not caplog.messages
@@ -164,7 +162,7 @@ def test_the_target_language_may_be_a_code_or_a_name(
 @pytest.mark.parametrize(("language", "meant"), [("Chinesse", "did you mean chinese? "), ("+", "")])
 def test_a_target_language_that_is_none_is_refused(language: str, meant: str) -> None:
     with pytest.raises(UsageError, match="this is not a known language") as refusal:
-        score("reference", language=language)
+        score("reference", to=language)
     assert f"--to {language}: " in str(refusal.value)
     assert refusal.value.hint == f"{meant}give a code such as zh or pt-BR, or a name such as Chinese"  # fmt: skip
 
@@ -172,8 +170,8 @@ def test_a_target_language_that_is_none_is_refused(language: str, meant: str) ->
 def test_a_code_of_a_language_that_is_not_known_is_taken_with_a_warning(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = figures(capfd, "reference", language="xx")
-    assert found["scores"] == figures(capfd, "reference", language="it")["scores"]
+    found = figures(capfd, "reference", to="xx")
+    assert found["scores"] == figures(capfd, "reference", to="it")["scores"]
     [warning] = caplog.messages
     assert warning.startswith("--to xx: this code is not known here; BLEU and TER split")
 
@@ -188,7 +186,7 @@ def test_a_shell_completes_the_next_score() -> None:
 
 
 def test_the_groups_of_a_breakdown_are_scored_alone(capfd: pytest.CaptureFixture[str]) -> None:
-    found = figures(capfd, "reference", scores="bleu,wer", has_breakdown=True)["breakdown"]
+    found = figures(capfd, "reference", scores="bleu,wer", breakdown=True)["breakdown"]
     [by_reference] = found
     assert by_reference["by"] == "words of reference"
     short = [row for row, line in enumerate(REFERENCES) if len(line.split()) <= 5]

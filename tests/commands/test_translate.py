@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from transformer_cli.commands.translate import run_translation
-from transformer_cli.commands.translating.wishes import Wishes
+from transformer_cli.commands.translate import TranslateOptions
+from transformer_cli.commands.translate_lines import translate_lines
 from transformer_cli.config import PhrasebookData, TokenizerConfig
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.text.tokenizer import train_tokenizer
@@ -28,7 +28,7 @@ def test_a_file_that_says_itself_to_be_utf_16_is_refused_before_a_model_is_sough
 
     def translate(content: bytes) -> None:
         path.write_bytes(content)
-        run_translation(path, None, run=None, overrides=(), as_json=False)
+        translate_lines(path, None, TranslateOptions())
 
     with pytest.raises(DataError, match=r"in\.txt: UTF-16 text, where UTF-8 is") as refusal:
         translate("\ufeffHello\nyou\n".encode(encoding))
@@ -55,10 +55,10 @@ def test_an_output_that_is_the_input_is_refused_by_any_name(
             ("hard", here),
         ):
             with pytest.raises(UsageError, match="this output is the same file as the input"):
-                run_translation(Path(given), Path(output), run=None, overrides=(), as_json=False)
+                translate_lines(Path(given), Path(output), TranslateOptions())
     for given, output in (("in.txt", "out.txt"), ("/dev/null", "/dev/null")):
         with pytest.raises(MissingInputError, match="no run under"):
-            run_translation(Path(given), Path(output), run=None, overrides=(), as_json=False)
+            translate_lines(Path(given), Path(output), TranslateOptions())
     assert Path("in.txt").read_text() == "Hello\n"
 
 
@@ -66,7 +66,9 @@ def test_an_output_that_is_the_input_is_refused_by_any_name(
 def of_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run with the eight words of `small_translators`."""
     loaded = SimpleNamespace(translator=translator(tokenizer_of_words()), overridden=frozenset())
-    monkeypatch.setattr("transformer_cli.commands.translate.load_run", lambda *_, **__: loaded)
+    monkeypatch.setattr(
+        "transformer_cli.commands.translate_lines.load_run", lambda *_, **__: loaded
+    )
 
 
 UNKNOWN = "unknown words: 2 of 5 are not in the vocabulary of the model, which read them as [UNK]"
@@ -77,12 +79,12 @@ def test_the_unknown_words_of_all_lines_are_told_once(
     capfdbinary: pytest.CaptureFixture[bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
     lines = ["uno stampante", "due", "tre toner"]
-    run_translation(lines, None, run=None, overrides=(), as_json=True)
+    translate_lines(lines, None, TranslateOptions(as_json=True))
     assert caplog.messages == [f"{UNKNOWN}; the first: stampante"]
     answers = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
     assert [answer["unknown_words"] for answer in answers] == [["stampante"], [], ["toner"]]
     caplog.clear()
-    run_translation(["uno due"], None, run=None, overrides=(), as_json=False)
+    translate_lines(["uno due"], None, TranslateOptions())
     assert not caplog.messages
 
 
@@ -93,7 +95,7 @@ def test_at_a_terminal_the_unknown_words_of_each_line_are_told_after_it(
     terminal = io.TextIOWrapper(io.BytesIO(b"uno stampante\ndue\ntoner\n"))
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr("sys.stdin", terminal)
-    run_translation(None, None, run=None, overrides=(), as_json=False)
+    translate_lines(None, None, TranslateOptions())
     told = [message for message in caplog.messages if message.startswith("unknown words")]
     assert [message.split("; ")[1] for message in told] == [
         "the first: stampante",
@@ -110,7 +112,7 @@ def test_a_sentence_that_is_the_name_of_a_file_is_translated_with_a_warning(
     monkeypatch.chdir(tmp_path)
     Path("in.txt").write_text("uno\n")
     Path("due").mkdir()
-    run_translation(["in.txt", "due", "x" * 5000], None, run=None, overrides=(), as_json=False)
+    translate_lines(["in.txt", "due", "x" * 5000], None, TranslateOptions())
     found = [message for message in caplog.messages if "is a file" in message]
     assert len(found) == 1
     assert found[0].endswith("did you mean --input in.txt?")
@@ -122,14 +124,13 @@ def test_a_model_of_both_directions_translates_into_the_language_that_is_asked_f
     tokenizer = train_tokenizer([" ".join(WORDS)], TokenizerConfig(), tags=("<2it>", "<2en>"))
     both = translator(tokenizer, data=PhrasebookData(both_directions=True), beam_size=1)
     loaded = SimpleNamespace(translator=both)
-    monkeypatch.setattr("transformer_cli.commands.translate.load_run", lambda *_: loaded)
-    given = {"run": None, "overrides": (), "as_json": False}
+    monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_: loaded)
     for to in ("it", "en"):
-        run_translation(WORDS, None, wishes=Wishes(to=to), **given)  # type: ignore[arg-type]
+        translate_lines(WORDS, None, TranslateOptions(to=to))
         expected = [found.text for found in both.translate(WORDS, to=to)]
         assert capfd.readouterr().out.splitlines() == expected
     with pytest.raises(UsageError, match="say which"):
-        run_translation(WORDS, None, **given)  # type: ignore[arg-type]
+        translate_lines(WORDS, None, TranslateOptions())
 
 
 @pytest.mark.usefixtures("of_words")
@@ -138,11 +139,11 @@ def test_line_ends_and_blank_lines_come_out_as_they_went_in(
 ) -> None:
     path = tmp_path / "in.txt"
     path.write_bytes(b"uno\r\n\r\n  \n12\n\t- 7\r\n")
-    run_translation(path, None, run=None, overrides=(), as_json=False)
+    translate_lines(path, None, TranslateOptions())
     first, *others = capfdbinary.readouterr().out.split(b"\n")
     assert first.endswith(b"\r")
     assert others == [b"\r", b"  ", b"12", b"\t- 7\r", b""]
-    run_translation(path, None, run=None, overrides=(), as_json=True)
+    translate_lines(path, None, TranslateOptions(as_json=True))
     sources = [json.loads(line)["source"] for line in capfdbinary.readouterr().out.splitlines()]
     assert sources == ["uno", "", "  ", "12", "\t- 7"]
 
@@ -150,12 +151,11 @@ def test_line_ends_and_blank_lines_come_out_as_they_went_in(
 @pytest.mark.usefixtures("of_words")
 def test_spans_are_protected_if_the_user_asks_for_it(capfd: pytest.CaptureFixture[str]) -> None:
     lines = ["uno https://x.it/a due", "tre 47."]
-    given = {"run": None, "overrides": (), "as_json": False}
-    run_translation(lines, None, wishes=Wishes(protects_spans=True), **given)  # type: ignore[arg-type]
+    translate_lines(lines, None, TranslateOptions(protects_spans=True))
     first, second = capfd.readouterr().out.splitlines()
     assert "https://x.it/a" in first
     assert "47" in second
-    run_translation(lines, None, **given)  # type: ignore[arg-type]
+    translate_lines(lines, None, TranslateOptions())
     assert "https" not in capfd.readouterr().out
 
 
@@ -164,9 +164,7 @@ def test_a_strict_translation_names_the_line_of_the_file(tmp_path: Path) -> None
     path = tmp_path / "in.txt"
     path.write_text("uno\n" * 2500 + "due " * 12)
     with pytest.raises(DataError, match="line 2501: a sentence of more than 12 tokens"):
-        run_translation(
-            path, tmp_path / "out.txt", run=None, overrides=(), wishes=Wishes(is_strict=True), as_json=False
-        )  # fmt: skip
+        translate_lines(path, tmp_path / "out.txt", TranslateOptions(is_strict=True))
     assert not (tmp_path / "out.txt").exists()
 
 
@@ -175,10 +173,9 @@ def test_the_n_best_are_lines_of_rank_score_and_text_and_rank_1_begins_each_inpu
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     lines = ["uno due", "", "tre quattro cinque"]
-    given = {"run": None, "overrides": ()}
-    run_translation(lines, None, wishes=Wishes(num_best=6), as_json=False, **given)  # type: ignore[arg-type]
+    translate_lines(lines, None, TranslateOptions(num_best=6))
     rows = [line.split("\t") for line in capfdbinary.readouterr().out.decode().splitlines()]
-    run_translation(lines, None, wishes=Wishes(num_best=6), as_json=True, **given)  # type: ignore[arg-type]
+    translate_lines(lines, None, TranslateOptions(num_best=6, as_json=True))
     answers = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
     groups: list[list[list[str]]] = []
     for row in rows:
@@ -201,9 +198,9 @@ def test_an_n_best_list_raises_the_beam_of_the_config_but_not_one_that_was_asked
 ) -> None:
     of_two, of_four = (translator(tokenizer_of_words(), beam_size=size) for size in (2, 4))
     loaded = SimpleNamespace(translator=of_two, overridden=frozenset())
-    monkeypatch.setattr("transformer_cli.commands.translate.load_run", lambda *_: loaded)
-    given = {"run": None, "overrides": (), "as_json": False, "wishes": Wishes(num_best=4)}
-    run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
+    monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_: loaded)
+    options = TranslateOptions(num_best=4)
+    translate_lines(["uno due"], None, options)
     texts = [line.split("\t")[2] for line in capfd.readouterr().out.splitlines()]
     assert len(texts) == 4
     assert texts[0] == next(of_four.translate(["uno due"])).text
@@ -211,10 +208,10 @@ def test_an_n_best_list_raises_the_beam_of_the_config_but_not_one_that_was_asked
     with pytest.raises(
         UsageError, match="--n-best 4 needs a beam of at least 4, but beam_size is 2"
     ):
-        run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
+        translate_lines(["uno due"], None, options)
     loaded.translator = translator(tokenizer_of_words(), mbr={"candidates": 3})
     with pytest.raises(UsageError, match=r"at least 4 candidates, but mbr\.candidates is 3"):
-        run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
+        translate_lines(["uno due"], None, options)
 
 
 def test_samples_need_no_beam_and_groups_are_never_made_larger(
@@ -223,14 +220,14 @@ def test_samples_need_no_beam_and_groups_are_never_made_larger(
     tokenizer = tokenizer_of_words()
     sampling = translator(tokenizer, beam_size=2, sampling={"temperature": 20.0})
     loaded = SimpleNamespace(translator=sampling, overridden=frozenset({"decoding.beam_size"}))
-    monkeypatch.setattr("transformer_cli.commands.translate.load_run", lambda *_: loaded)
-    given = {"run": None, "overrides": (), "as_json": False, "wishes": Wishes(num_best=5)}
-    run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
+    monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_: loaded)
+    options = TranslateOptions(num_best=5)
+    translate_lines(["uno due"], None, options)
     assert 1 <= len(capfd.readouterr().out.splitlines()) <= 5
     loaded.translator = translator(tokenizer, beam_size=4, diversity={"groups": 2})
     loaded.overridden = frozenset()
     with pytest.raises(UsageError, match="--n-best 5 needs a beam of at least 5") as refused:
-        run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
+        translate_lines(["uno due"], None, options)
     assert "a multiple of 2 that is at least 5" in str(refused.value.hint)
 
 
@@ -239,11 +236,10 @@ def test_several_translations_without_a_way_to_show_them_are_told_of(
 ) -> None:
     several = translator(tokenizer_of_words(), beam_size=3, num_best=3)
     loaded = SimpleNamespace(translator=several, overridden=frozenset())
-    monkeypatch.setattr("transformer_cli.commands.translate.load_run", lambda *_: loaded)
-    given = {"run": None, "overrides": (), "as_json": False}
-    run_translation(["uno due"], None, wishes=Wishes(num_best=2), **given)  # type: ignore[arg-type]
+    monkeypatch.setattr("transformer_cli.commands.translate_lines.load_run", lambda *_: loaded)
+    translate_lines(["uno due"], None, TranslateOptions(num_best=2))
     assert not caplog.messages
-    run_translation(["uno due"], None, **given)  # type: ignore[arg-type]
+    translate_lines(["uno due"], None, TranslateOptions())
     assert caplog.messages[0].endswith("to see all 3 (decoding.num_best), add --n-best 3 or --json")
 
 
@@ -252,10 +248,9 @@ def test_the_alignment_stands_behind_each_translation_after_a_tab(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     lines = ["uno due tre", "", "quattro"]
-    given = {"run": None, "overrides": (), "as_json": False}
-    run_translation(lines, None, wishes=Wishes(alignment=True), **given)  # type: ignore[arg-type]
+    translate_lines(lines, None, TranslateOptions(alignment=True))
     aligned = [line.split("\t") for line in capfd.readouterr().out.splitlines()]
-    run_translation(lines, None, **given)  # type: ignore[arg-type]
+    translate_lines(lines, None, TranslateOptions())
     assert [text for text, _ in aligned] == capfd.readouterr().out.splitlines()
     for line, (text, pairs) in zip(lines, aligned, strict=True):
         links = [tuple(map(int, pair.split("-"))) for pair in pairs.split()]
@@ -268,9 +263,8 @@ def test_the_alignment_stands_behind_each_translation_after_a_tab(
 def test_the_json_has_tokens_and_attention_only_if_they_are_asked_for(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    def answer(**wishes: bool) -> dict[str, Any]:
-        given: dict[str, Any] = {"run": None, "overrides": (), "as_json": True}
-        run_translation(["uno due tre"], None, wishes=Wishes(**wishes), **given)
+    def answer(**options: bool) -> dict[str, Any]:
+        translate_lines(["uno due tre"], None, TranslateOptions(as_json=True, **options))
         found: dict[str, Any] = json.loads(capfd.readouterr().out)
         return found
 
@@ -303,8 +297,7 @@ def test_the_confidence_in_the_json_is_the_geometric_mean_of_the_printed_probabi
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     lines = ["uno due tre", "", "due. tre quattro. cinque"]
-    wishes = Wishes(details=True)
-    run_translation(lines, None, wishes=wishes, run=None, overrides=(), as_json=True)
+    translate_lines(lines, None, TranslateOptions(details=True, as_json=True))
     found = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert [len(each["parts"]) for each in found] == [1, 0, 3]
     assert found[1]["confidence"] is None
@@ -319,14 +312,16 @@ def test_the_confidence_in_the_json_is_the_geometric_mean_of_the_printed_probabi
 
 
 def test_wishes_that_do_not_fit_together_are_refused() -> None:
-    given: dict[str, Any] = {"run": None, "overrides": (), "as_json": False}
-    for wishes, problem in (
-        (Wishes(details=True), "--details works only with --json"),
-        (Wishes(attention=True), "--attention works only with --json"),
-        (Wishes(alignment=True, num_best=2), "--alignment shows only the best translation"),
+    for options, problem in (
+        (TranslateOptions(details=True), "--details works only with --json"),
+        (TranslateOptions(attention=True), "--attention works only with --json"),
+        (
+            TranslateOptions(alignment=True, num_best=2),
+            "--alignment shows only the best translation",
+        ),
     ):
         with pytest.raises(UsageError, match=problem):
-            run_translation(["uno"], None, wishes=wishes, **given)
+            translate_lines(["uno"], None, options)
 
 
 def test_prefixes_come_from_an_option_or_line_by_line_from_a_file(
@@ -336,15 +331,15 @@ def test_prefixes_come_from_an_option_or_line_by_line_from_a_file(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    lines, given = ["uno due", "tre", "", "quattro"], {"run": None, "overrides": ()}
-    run_translation(lines, None, as_json=False, **given)  # type: ignore[arg-type]
+    lines = ["uno due", "tre", "", "quattro"]
+    translate_lines(lines, None, TranslateOptions())
     free = capfd.readouterr().out.splitlines()
-    run_translation(lines, None, wishes=Wishes(prefix="sei"), as_json=False, **given)  # type: ignore[arg-type]
+    translate_lines(lines, None, TranslateOptions(prefix="sei"))
     of_all = capfd.readouterr().out.splitlines()
     assert [line[:3] for line in of_all] == ["sei", "sei", "", "sei"]
     Path("prefixes.txt").write_text("\nsei\ndue\nsette\n")
-    wishes = Wishes(prefixes=Path("prefixes.txt"))
-    run_translation(lines, None, wishes=wishes, as_json=False, **given)  # type: ignore[arg-type]
+    options = TranslateOptions(prefixes=Path("prefixes.txt"))
+    translate_lines(lines, None, options)
     of_each = capfd.readouterr().out.splitlines()
     assert of_each[0] == free[0]
     assert of_each[1] == of_all[1]
@@ -367,27 +362,20 @@ def test_a_file_of_prefixes_that_does_not_fit_is_refused(
     path = tmp_path / "prefixes.txt"
     path.write_text(content)
     with pytest.raises(DataError, match=message):
-        run_translation(
-            ["uno", "due"],
-            None,
-            run=None,
-            overrides=(),
-            wishes=Wishes(prefixes=path),
-            as_json=False,
-        )
+        translate_lines(["uno", "due"], None, TranslateOptions(prefixes=path))
 
 
 def test_standard_input_cannot_hold_both_lines_and_prefixes() -> None:
-    wishes = Wishes(prefixes=Path("-"))
+    options = TranslateOptions(prefixes=Path("-"))
     with pytest.raises(DataError, match="standard input holds the lines to translate"):
-        run_translation(None, None, run=None, overrides=(), wishes=wishes, as_json=False)
+        translate_lines(None, None, options)
 
 
 @pytest.mark.parametrize("told", ["alignment", "details", "attention"])
 def test_protected_spans_and_details_of_whole_lines_are_not_given_together(told: str) -> None:
-    wishes = replace(Wishes(protects_spans=True), **{told: True})
+    options = replace(TranslateOptions(protects_spans=True, as_json=True), **{told: True})
     with pytest.raises(UsageError, match="--protect cannot be used with"):
-        run_translation(["uno"], None, run=None, overrides=(), wishes=wishes, as_json=True)
+        translate_lines(["uno"], None, options)
 
 
 @pytest.mark.usefixtures("of_words")
@@ -396,16 +384,9 @@ def test_the_terms_of_a_glossary_are_in_the_translations_and_counted(
 ) -> None:
     path = tmp_path / "terms.tsv"
     path.write_text("uno\totto sette\ndue\tsei\n")
-    wishes = Wishes(glossary=path)
+    options = TranslateOptions(glossary=path, as_json=True)
     with caplog.at_level("INFO"):
-        run_translation(
-            ["tre uno", "quattro", "due. Due"],
-            None,
-            run=None,
-            overrides=(),
-            wishes=wishes,
-            as_json=True,
-        )
+        translate_lines(["tre uno", "quattro", "due. Due"], None, options)
     first, second, third = map(json.loads, capfd.readouterr().out.splitlines())
     assert first["terms"] == [{"source": "uno", "target": "otto sette", "applied": True}]
     assert "otto sette" in first["translation"]
@@ -427,5 +408,5 @@ def test_a_file_of_lines_in_a_legacy_encoding_is_refused_before_a_model_is_sough
     with pytest.raises(
         DataError, match="not UTF-8; it can be read as windows-1252: café"
     ) as refusal:
-        run_translation(path, None, run=None, overrides=(), as_json=False)
+        translate_lines(path, None, TranslateOptions())
     assert "--encoding windows-1252" in str(refusal.value.hint)

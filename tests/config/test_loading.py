@@ -154,7 +154,7 @@ def test_a_number_may_begin_with_its_point(text: str, number: float) -> None:
 
 
 def test_a_character_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ConfigError, match="a.yaml: not YAML"):
+    with pytest.raises(ConfigError, match=r"a\.yaml: not YAML"):
         parse_yaml('"\\UFFFFFFFF"', "a.yaml")
 
 

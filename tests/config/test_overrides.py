@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.config import CleaningConfig, SequencesData, load_config, shipped_configs
-from transformer_cli.config.finding import find_config
+from transformer_cli.config.loading import find_config
 from transformer_cli.config.refusal import setting_paths
 from transformer_cli.process.errors import ConfigError, MissingInputError
 

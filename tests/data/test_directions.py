@@ -9,7 +9,7 @@ from transformer_cli.config import Config
 from transformer_cli.data.fingerprint import fingerprint
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import prepare_data
-from transformer_cli.data.selection.held_out import first_pairs, pairs_to_validate
+from transformer_cli.data.selection import first_pairs, pairs_to_validate
 from transformer_cli.data.sources.corpus import read_pairs
 
 ROWS = [(f"a cat of {n} years", f"un gatto di {n} anni") for n in range(300)]
@@ -142,7 +142,7 @@ def test_the_first_pairs_are_of_all_directions(number: int | None) -> None:
 def test_a_drawn_share_is_cut_to_as_many_pairs_of_each_direction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transformer_cli.data.selection.held_out.MAX_DRAWN_TO_VALIDATE", 10)
+    monkeypatch.setattr("transformer_cli.data.selection.MAX_DRAWN_TO_VALIDATE", 10)
     both = config(tmp_path, write(tmp_path / "a.tsv", ROWS), both_directions=True)
     drawn = list(read_pairs(both.data, "validation", seed=1))
     assert len(drawn) > 20

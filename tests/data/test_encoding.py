@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.config import Config
-from transformer_cli.data import encoding
-from transformer_cli.data.encoding import PairEncoder, number_of_workers
+from transformer_cli.data.encoded import PairEncoder, number_of_workers
 from transformer_cli.data.preparation import PreparedData, prepare_data
 from transformer_cli.process.errors import TryAgainError
 
@@ -71,8 +70,8 @@ def config_of(folder: Path, workers: int | None, **data: Any) -> Config:
 @pytest.fixture(autouse=True)
 def short_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several batches for each process, and a last one that is not full."""
-    monkeypatch.setattr("transformer_cli.data.text_file.PAIRS_AT_ONCE", 64)
-    monkeypatch.setattr(encoding, "PAIRS_AT_ONCE", 64)
+    monkeypatch.setattr("transformer_cli.data.pairs.PAIRS_AT_ONCE", 64)
+    monkeypatch.setattr("transformer_cli.data.encoded.PAIRS_AT_ONCE", 64)
 
 
 def prepared_by(folder: Path, workers: int, **data: Any) -> PreparedData:
@@ -101,7 +100,7 @@ def test_the_first_pair_that_is_too_long_is_shown(tmp_path: Path) -> None:
 def test_the_number_of_processes_grows_with_the_corpus_up_to_the_cpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoding, "_num_cpus", lambda: 8)
+    monkeypatch.setattr("transformer_cli.data.encoded._num_cpus", lambda: 8)
     config = config_of(tmp_path, None)
     sizes = (5, 499_999, 500_000, 1_300_000, 10**8)
     assert [number_of_workers(config, size) for size in sizes] == [1, 1, 2, 5, 8]
@@ -129,12 +128,12 @@ def test_a_process_that_is_killed_ends_the_preparation_with_a_hint(
 ENDLESS = """
 import multiprocessing, sys, threading, time
 from pathlib import Path
-from transformer_cli.data.encoding import PairEncoder, _encoded_by_workers
+from transformer_cli.data.encoded import PairEncoder, _encoded_by_workers
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.text_file import write_text
+from transformer_cli.data.pairs import write_text
 from transformer_cli.text import SequenceFormat, train_tokenizer
 from transformer_cli.config import TokenizerConfig
-from transformer_cli.text.tokenizer_pair import tokenizer_files
+from transformer_cli.text.tokenizer import tokenizer_files
 
 PairEncoder.encode = lambda *_: time.sleep(600)
 text = Path(sys.argv[1])

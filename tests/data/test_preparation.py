@@ -12,11 +12,11 @@ import pytest
 
 from transformer_cli.config import Config, to_yaml
 from transformer_cli.data import preparation
-from transformer_cli.data.batches.order import epoch_order
-from transformer_cli.data.batches.updates import Updates
+from transformer_cli.data.encoded import DataReport
+from transformer_cli.data.order import epoch_order
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.data.report import DataReport
+from transformer_cli.data.updates import Updates
 from transformer_cli.process.errors import ConfigError, DataError
 
 TRAIN = [

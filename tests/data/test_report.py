@@ -1,7 +1,6 @@
 import json
 
-from transformer_cli.data.batches.encoded import EncodedPairs, TokenPair
-from transformer_cli.data.report import DataReport
+from transformer_cli.data.encoded import DataReport, EncodedPairs, TokenPair
 
 
 def test_tokens_are_counted_without_the_end_symbol() -> None:

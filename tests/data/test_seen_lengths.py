@@ -8,14 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer_cli.config import Config, PhrasebookData, SequencesData, TrainingConfig
-from transformer_cli.data import seen_lengths
-from transformer_cli.data.batches.encoded import (
+from transformer_cli.data.encoded import (
     EncodedCorpus,
     EncodedPairs,
     TokenPair,
+    lengths_seen_in,
     write_encoded,
 )
-from transformer_cli.data.seen_lengths import lengths_seen_in
 from transformer_cli.text.seen_lengths import FEWEST_TOKENS, UNKNOWN_LENGTHS, SeenLengths
 
 CONFIG = Config(
@@ -49,7 +48,7 @@ def test_of_a_large_corpus_evenly_spread_pairs_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pairs = [(6, 6), (30, 3)] * 50
-    monkeypatch.setattr(seen_lengths, "MOST_PAIRS", 50)
+    monkeypatch.setattr("transformer_cli.data.encoded.MOST_PAIRS", 50)
     assert lengths_seen_in(corpus(tmp_path, pairs), CONFIG) == SeenLengths(6, 1.0)
 
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from transformer_cli.config import Config
-from transformer_cli.data import preparation, shared_data
-from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.data.shared_data import take_over
+from transformer_cli.data import preparation
+from transformer_cli.data.preparation import PreparedData, prepare_data, take_over
 from transformer_cli.process.errors import DataError
 
 
@@ -171,7 +170,7 @@ def test_without_links_the_files_are_copied(
         raise OSError("no links here")
 
     prepare(runs, "a")
-    monkeypatch.setattr(shared_data.os, "link", refuse)
+    monkeypatch.setattr("transformer_cli.data.preparation.os.link", refuse)
     prepare(runs, "b")
     assert len(builds) == 1
     assert content(runs / "a/data") == content(runs / "b/data")

@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.data import text_file
-from transformer_cli.data.pairs import SentencePair, pairs_of
-from transformer_cli.data.text_file import StoredText, read_rows, write_text
+from transformer_cli.data.pairs import SentencePair, StoredText, pairs_of, read_rows, write_text
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
 PAIRS = st.lists(
@@ -21,7 +19,7 @@ def test_text_comes_back_whatever_is_in_it(
 ) -> None:
     path = tmp_path_factory.mktemp("text") / "text.arrow"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_file, "PAIRS_AT_ONCE", at_once)
+        patch.setattr("transformer_cli.data.pairs.PAIRS_AT_ONCE", at_once)
         write_text(path, iter(pairs))
     chunks = list(map(pairs_of, read_rows(path)))
     assert [pair for chunk in chunks for pair in chunk] == pairs

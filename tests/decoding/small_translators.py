@@ -41,9 +41,6 @@ def random_model(tokenizer: Tokenizer, **changes: object) -> Transformer:
 def config_of(
     model: Transformer, decoding: DecodingConfig, data: DataConfig | None = None
 ) -> Config:
-    """Without the guard of `decoding.keep_text`, unless it is given: random models write what fits no source."""
-    if "keep_text" not in decoding.model_fields_set:
-        decoding = decoding.model_copy(update={"keep_text": False})
     has_both = data is not None and len(data.directions) > 1
     return Config(
         name="saved",
@@ -64,6 +61,8 @@ def translator(
     machine: Machine = CPU,
     **decoding: object,
 ) -> Translator:
+    """Without the guard of `decoding.keep_text`, unless it is given: random models write what fits no source."""
     model = model or random_model(tokenizer)
-    config = config_of(model, DecodingConfig.model_validate(decoding), data)
+    settings = DecodingConfig.model_validate({"keep_text": False, **decoding})
+    config = config_of(model, settings, data)
     return build_translator(model, tokenizer, tokenizer, config, machine)

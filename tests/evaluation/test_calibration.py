@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.evaluation.calibration import calibration, calibration_on
+from transformer_cli.evaluation.confidence import calibration, calibration_on
 
 from ..decoding.small_translators import WORDS, tokenizer_of_words
 from ..decoding.small_translators import translator as translator_of

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from transformer_cli.commands.score import Texts, run_scoring
-from transformer_cli.decoding.comet_utility import comet_utility
+from transformer_cli.commands.score import score_command
+from transformer_cli.decoding.comet import comet_utility
 
 from .scored_texts import REFERENCES, damaged, write_lines
 
@@ -59,8 +59,8 @@ def test_the_score_is_that_of_the_command_comet_score(
     has_references = kind == "regression_metric"
     said = by_command(model, *(("-r", "reference") if has_references else ()))
     assert len(set(said)) > len(said) / 2
-    files = Texts(Path("system"), (Path("reference"),), None, Path("source"), model)
-    run_scoring(files, scores="chrf", language=None, as_json=True)
+    files = {"source": Path("source"), "comet": model}
+    score_command(Path("system"), [Path("reference")], scores="chrf", as_json=True, **files)
     comet = json.loads(capfd.readouterr().out)["scores"][-1]
     assert comet["value"] == sum(said) / len(said)
     assert comet["signature"].startswith(f"nrefs:{int(has_references)}|model:tiny|")
@@ -73,8 +73,8 @@ def test_blank_lines_are_scored(
 
     monkeypatch.chdir(tmp_path)
     write_lines(Path("blank"), ["", "", ""])
-    files = Texts(Path("blank"), (Path("blank"),), None, Path("blank"), save_comet(tmp_path / "m"))
-    run_scoring(files, scores="chrf", language=None, as_json=True)
+    files = {"source": Path("blank"), "comet": save_comet(tmp_path / "m")}
+    score_command(Path("blank"), [Path("blank")], scores="chrf", as_json=True, **files)
     assert np.isfinite(json.loads(capfd.readouterr().out)["scores"][-1]["value"])
 
 

@@ -10,14 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transformer_cli.commands.held_out_text import HeldOut
-from transformer_cli.commands.judgements import Wanted
-from transformer_cli.commands.score import Texts, run_scoring
-from transformer_cli.commands.validate import run_validation
-from transformer_cli.decoding.comet_model import load_comet
+from transformer_cli.commands.score import score_command
+from transformer_cli.commands.validate import validate_command
+from transformer_cli.decoding.comet import load_comet
 from transformer_cli.evaluation.comet_score import measure_comet
-from transformer_cli.evaluation.metrics import Score
-from transformer_cli.evaluation.scores.resampling import Interval
+from transformer_cli.evaluation.metrics import Interval, Score
 from transformer_cli.evaluation.system_comparison import compare
 from transformer_cli.process.errors import DataError, UsageError
 
@@ -61,7 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     library: Any = ModuleType("comet")
     library.load_from_checkpoint = lambda path, **_: SmallNetwork()
     monkeypatch.setitem(sys.modules, "comet", library)
-    monkeypatch.setattr("transformer_cli.decoding.comet_model.metadata.version", lambda _: "2.2.7")
+    monkeypatch.setattr("transformer_cli.decoding.comet.metadata.version", lambda _: "2.2.7")
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "wmt-small"
     (folder / "checkpoints").mkdir(parents=True)
@@ -80,13 +77,13 @@ def expected(hypotheses: list[str]) -> list[float]:
     ]
 
 
-def texts(folder: Path | None, **changes: Any) -> Texts:
-    files = Texts(Path("system"), (Path("reference"),), Path("other"), Path("source"), folder)
-    return files._replace(**changes)
+def texts(folder: Path | None, **changes: Any) -> dict[str, Any]:
+    files = {"hypothesis": Path("system"), "references": [Path("reference")]}
+    return files | {"against": Path("other"), "source": Path("source"), "comet": folder} | changes
 
 
-def scored(files: Texts, capfd: pytest.CaptureFixture[str]) -> Any:
-    run_scoring(files, scores="chrf", language=None, has_breakdown=True, as_json=True)
+def scored(files: dict[str, Any], capfd: pytest.CaptureFixture[str]) -> Any:
+    score_command(**files, scores="chrf", breakdown=True, as_json=True)
     return json.loads(capfd.readouterr().out)
 
 
@@ -157,13 +154,13 @@ def test_what_comet_cannot_score_is_refused(
     folder: Path, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        run_scoring(texts(folder, **changes), scores=None, language=None, as_json=False)
+        score_command(**texts(folder, **changes))
 
 
 def test_a_source_of_another_length_is_refused(folder: Path) -> None:
     write_lines(Path("source"), SOURCES[1:])
     with pytest.raises(DataError, match="source has"):
-        run_scoring(texts(folder), scores=None, language=None, as_json=False)
+        score_command(**texts(folder))
 
 
 def test_the_notices_of_the_library_are_not_shown(
@@ -215,8 +212,8 @@ def test_a_library_that_lacks_a_package_is_not_called_missing(
 def test_a_validation_has_comet_in_scores_comparison_and_report(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    wanted = Wanted(against=RUN, comet=folder, report=Path("report.html"))
-    run_validation(RUN, HeldOut(), wanted, overrides=FEW, as_json=True)
+    report = Path("report.html")
+    validate_command(RUN, against=RUN, comet=folder, report=report, overrides=FEW, as_json=True)
     found = json.loads(capfd.readouterr().out)
     assert [score["name"] for score in found["scores"]][-1] == "COMET"
     assert 0 < found["scores"][-1]["value"] < 1
@@ -232,10 +229,4 @@ def test_a_validation_has_comet_in_scores_comparison_and_report(
 
 def test_a_validation_without_scores_has_nothing_for_comet(folder: Path) -> None:
     with pytest.raises(UsageError, match="--comet needs a score"):
-        run_validation(
-            RUN,
-            HeldOut(),
-            Wanted(comet=folder),
-            overrides=[*FEW, "validation.scores=[]"],
-            as_json=True,
-        )
+        validate_command(RUN, comet=folder, overrides=[*FEW, "validation.scores=[]"])

@@ -15,16 +15,20 @@ from sacrebleu.metrics import CHRF
 from transformer_cli.config import Direction
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.decoding import Translation
+from transformer_cli.evaluation import report as report_module
 from transformer_cli.evaluation.breakdown import LENGTHS, by_number
-from transformer_cli.evaluation.calibration import calibration
-from transformer_cli.evaluation.confidence import ConfidenceReport, Quarter
+from transformer_cli.evaluation.confidence import ConfidenceReport, Quarter, calibration
 from transformer_cli.evaluation.metrics import measure_corpus
-from transformer_cli.evaluation.report import charts
-from transformer_cli.evaluation.report.charts import Series, line_chart
-from transformer_cli.evaluation.report.learning_curves import learning_curves
-from transformer_cli.evaluation.report.page import Page, html_of
-from transformer_cli.evaluation.report.ranked_sentences import evenly_spread, ranked_sentences
-from transformer_cli.evaluation.report.word_differences import word_differences
+from transformer_cli.evaluation.report import (
+    Page,
+    Series,
+    evenly_spread,
+    html_of,
+    learning_curves,
+    line_chart,
+    ranked_sentences,
+    word_differences,
+)
 from transformer_cli.evaluation.system_comparison import compare
 from transformer_cli.evaluation.validation import DirectionReport, ValidationReport
 
@@ -169,10 +173,13 @@ def test_points_lie_where_their_numbers_are_on_the_axes() -> None:
     chart = line_chart("t", "x", [Series("a", [(0, 0), (50, 5), (100, 10), (70, math.nan)])])
     assert chart is not None
     [line] = chart.lines
-    bottom, right = charts.HEIGHT - charts.BOTTOM, charts.WIDTH - charts.RIGHT
-    assert line.markers[0] == (charts.LEFT, bottom)
-    assert line.markers[2] == (right, charts.TOP)
-    assert line.markers[1] == ((charts.LEFT + right) / 2, (charts.TOP + bottom) / 2)
+    bottom, right = (
+        report_module.HEIGHT - report_module.BOTTOM,
+        report_module.WIDTH - report_module.RIGHT,
+    )
+    assert line.markers[0] == (report_module.LEFT, bottom)
+    assert line.markers[2] == (right, report_module.TOP)
+    assert line.markers[1] == ((report_module.LEFT + right) / 2, (report_module.TOP + bottom) / 2)
     assert line.points == " ".join(f"{x},{y}" for x, y in line.markers)
     assert [tick.label for tick in chart.x_ticks] == ["0", "20", "40", "60", "80", "100"]
     assert [tick.label for tick in chart.y_ticks] == ["0", "2", "4", "6", "8", "10"]
@@ -186,8 +193,8 @@ def test_every_point_lies_inside_its_chart(points: list[tuple[float, float]]) ->
     chart = line_chart("t", "x", [Series("a", points)], max_markers=len(points))
     assert chart is not None
     for x, y in chart.lines[0].markers:
-        assert charts.LEFT - 0.1 <= x <= charts.WIDTH - charts.RIGHT + 0.1
-        assert charts.TOP - 0.1 <= y <= charts.HEIGHT - charts.BOTTOM + 0.1
+        assert report_module.LEFT - 0.1 <= x <= report_module.WIDTH - report_module.RIGHT + 0.1
+        assert report_module.TOP - 0.1 <= y <= report_module.HEIGHT - report_module.BOTTOM + 0.1
     assert 2 <= len(chart.x_ticks) <= 12
 
 

@@ -10,14 +10,15 @@ import pytest
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import _bootstrap_resample
 
-from transformer_cli.evaluation.metrics import Measurement, measure_corpus, score_corpus
-from transformer_cli.evaluation.scores import randomization
-from transformer_cli.evaluation.scores.randomization import randomized_p_value
-from transformer_cli.evaluation.scores.resampling import (
-    interval,
+from transformer_cli.evaluation.metrics import (
+    Measurement,
+    confidence_interval,
+    measure_corpus,
     paired_p_value,
     resampled_scores,
+    score_corpus,
 )
+from transformer_cli.evaluation.system_comparison import randomized_p_value
 
 from .scored_texts import REFERENCES, by_sacrebleu, damaged, write_lines
 
@@ -67,7 +68,7 @@ def test_p_values_are_those_of_the_paired_bootstrap_of_sacrebleu(folder: Path) -
     assert len(intervals) == len(expected) == len(NAMES)
     for place, (mine, other) in enumerate(zip(measured(HYPOTHESES), measured(OTHERS), strict=True)):
         mean, half_width = map(float, intervals[place])
-        assert interval(mine.resampled()) == pytest.approx((mean, half_width))
+        assert confidence_interval(mine.resampled()) == pytest.approx((mean, half_width))
         difference = mine.value() - other.value()
         p_value = paired_p_value(mine.resampled(), other.resampled(), difference)
         assert p_value == pytest.approx(expected[place], abs=5e-5)
@@ -77,7 +78,7 @@ def test_p_values_are_those_of_the_paired_bootstrap_of_sacrebleu(folder: Path) -
 def test_p_values_are_those_of_the_approximate_randomization_of_sacrebleu(
     folder: Path, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(randomization, "_SENTENCES_AT_ONCE", at_once)
+    monkeypatch.setattr("transformer_cli.evaluation.system_comparison._SENTENCES_AT_ONCE", at_once)
     _, expected = paired_by_sacrebleu(folder, "--paired-ar")
     for systems in ((HYPOTHESES, OTHERS), (OTHERS, HYPOTHESES)):
         found = [

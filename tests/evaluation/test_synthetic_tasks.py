@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from transformer_cli.config import Config, PublishedConfig, SequencesData
-from transformer_cli.data.sources.sequences import generate_sequences, sequences_of_length
+from transformer_cli.data.sources.built_in import generate_sequences, sequences_of_length
 from transformer_cli.decoding.translator import Translation, Translator
 from transformer_cli.evaluation.synthetic_tasks import (
     UNSHIFTED_NOTE,

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from transformer_cli.config import PhrasebookData, TokenizerConfig
-from transformer_cli.data.batches.encoded import (
+from transformer_cli.data.encoded import (
     EncodedCorpus,
     EncodedPairs,
     TokenPair,
     write_encoded,
 )
 from transformer_cli.decoding import TextPipeline
-from transformer_cli.evaluation.word_frequency import rarest_word_frequencies, training_sources
+from transformer_cli.evaluation.breakdown import rarest_word_frequencies, training_sources
 from transformer_cli.text import train_tokenizer
 
 TRAINING = ["The cat sees the dog.", "The dog, the cat", "a dog sleeps."]

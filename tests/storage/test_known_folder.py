@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from transformer_cli.storage import KnownFolder, RunLock
-from transformer_cli.storage import known_folder as module
+from transformer_cli.storage import lock as module
 
 
 def test_a_folder_is_in_place_until_it_is_renamed_and_is_found_nearby(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.process.errors import TryAgainError
-from transformer_cli.storage import RunLock, replace_file, system_calls
+from transformer_cli.storage import RunLock, filesystem, replace_file
 from transformer_cli.storage import lock as lock_module
 
 
@@ -26,7 +26,7 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         assert command == 51
         calls.append("F_FULLFSYNC")
 
-    monkeypatch.setattr(system_calls, "fcntl", SimpleNamespace(F_FULLFSYNC=51, fcntl=full))
+    monkeypatch.setattr(filesystem, "fcntl", SimpleNamespace(F_FULLFSYNC=51, fcntl=full))
     monkeypatch.setattr(os, "fsync", lambda file: (calls.append("fsync"), fsync(file))[1])
     return calls
 
@@ -42,7 +42,7 @@ def test_a_file_system_without_full_flushes_is_flushed_as_far_as_it_can(
     def refuse(file: int, command: int) -> None:
         raise OSError(errno.ENOTSUP, "Operation not supported")
 
-    monkeypatch.setattr(system_calls.fcntl, "fcntl", refuse)
+    monkeypatch.setattr(filesystem.fcntl, "fcntl", refuse)
     replace_file(tmp_path / "a", b"content")
     assert flushed == ["fsync", "fsync"]
     assert (tmp_path / "a").read_bytes() == b"content"
@@ -52,8 +52,8 @@ def test_elsewhere_a_flush_is_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     calls: list[int] = []
     monkeypatch.setattr(os, "fsync", calls.append)
     for module in (fcntl, None):
-        monkeypatch.setattr(system_calls, "fcntl", module)
-        system_calls.flush(1)
+        monkeypatch.setattr(filesystem, "fcntl", module)
+        filesystem.flush(1)
     assert calls == [1, 1]
 
 
@@ -63,10 +63,10 @@ def test_a_link_is_refused_also_where_the_system_has_no_flag_for_it(
 ) -> None:
     (tmp_path / "precious").write_text("precious")
     (tmp_path / "link").symlink_to("precious")
-    number = getattr(system_calls, flags) & ~os.O_NOFOLLOW
-    monkeypatch.setattr(system_calls, "_NO_LINK", 0)
+    number = getattr(filesystem, flags) & ~os.O_NOFOLLOW
+    monkeypatch.setattr(filesystem, "_NO_LINK", 0)
     with pytest.raises(OSError, match="symbolic link") as refusal:
-        system_calls.open_file(tmp_path / "link", number | os.O_TRUNC)
+        filesystem.open_file(tmp_path / "link", number | os.O_TRUNC)
     assert refusal.value.errno == errno.ELOOP
     assert (tmp_path / "precious").read_text() == "precious"
 
@@ -75,7 +75,7 @@ def test_the_holder_is_named_where_the_first_byte_of_a_locked_file_cannot_be_rea
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On Windows, a lock of a byte also keeps other processes from reading it."""
-    read_at = system_calls.read_at
+    read_at = filesystem.read_at
 
     def read(file: int, num_bytes: int, offset: int) -> bytes:
         if offset == 0:
@@ -83,7 +83,7 @@ def test_the_holder_is_named_where_the_first_byte_of_a_locked_file_cannot_be_rea
         return read_at(file, num_bytes, offset)
 
     with RunLock(tmp_path):
-        monkeypatch.setattr(system_calls, "read_at", read)
+        monkeypatch.setattr(filesystem, "read_at", read)
         monkeypatch.setattr(lock_module, "try_lock", lambda file: False)
         with pytest.raises(TryAgainError, match=f"in use by process {os.getpid()} on "):
             RunLock(tmp_path).__enter__()
@@ -97,7 +97,7 @@ def test_a_heartbeat_needs_no_time_through_a_descriptor(
     os.utime(path, (1, 1))
     monkeypatch.setattr(os, "supports_fd", set())
     with path.open() as file:
-        system_calls.touch(file.fileno(), path)
+        filesystem.touch(file.fileno(), path)
     assert path.stat().st_mtime > 1
 
 
@@ -112,5 +112,5 @@ def test_a_file_system_without_a_size_has_no_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = SimpleNamespace(total=0, used=0, free=0)
-    monkeypatch.setattr(system_calls.shutil, "disk_usage", lambda path: usage)
-    assert system_calls.free_bytes(tmp_path) > 2**60
+    monkeypatch.setattr(filesystem.shutil, "disk_usage", lambda path: usage)
+    assert filesystem.free_bytes(tmp_path) > 2**60

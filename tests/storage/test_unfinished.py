@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.storage import staged_folder, system_calls
-from transformer_cli.storage.unfinished import MARK, TEMPORARY, sweep_unfinished
+from transformer_cli.storage import filesystem, staged_folder
+from transformer_cli.storage.writing import MARK, TEMPORARY, sweep_unfinished
 
 
 def fill_for_ever(final: Path, is_filling: "multiprocessing.synchronize.Event") -> None:
@@ -84,7 +84,7 @@ def test_without_locks_nothing_is_marked_and_nothing_deleted(
     process.kill()
     process.join()
     before = hidden(tmp_path)
-    monkeypatch.setattr("transformer_cli.storage.unfinished.try_lock", lambda file: None)
+    monkeypatch.setattr("transformer_cli.storage.writing.try_lock", lambda file: None)
     with staged_folder(tmp_path / "new") as partial:
         assert hidden(tmp_path) == sorted([*before, partial.name])
     assert hidden(tmp_path) == before
@@ -110,10 +110,10 @@ def test_a_link_in_the_place_of_the_folder_is_not_followed(
 
 
 def test_a_lock_that_another_process_holds_cannot_be_taken(tmp_path: Path) -> None:
-    first = system_calls.open_file(tmp_path / "lock", system_calls.OWN)
-    second = system_calls.open_file(tmp_path / "lock", system_calls.OWN)
-    assert system_calls.try_lock(first)
-    assert system_calls.try_lock(second) is False
+    first = filesystem.open_file(tmp_path / "lock", filesystem.OWN)
+    second = filesystem.open_file(tmp_path / "lock", filesystem.OWN)
+    assert filesystem.try_lock(first)
+    assert filesystem.try_lock(second) is False
     os.close(first)
-    assert system_calls.try_lock(second)
+    assert filesystem.try_lock(second)
     os.close(second)

@@ -34,7 +34,7 @@ HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "yaml", "tqdm", 
 NOT_FOR_A_SENTENCE = {
     "torch", "numpy", "datasets", "pyarrow", "filelock",
     "transformer_cli.extensions.documents", "transformer_cli.data.sources.corpus",
-    "transformer_cli.decoding.details.aligned_texts", "transformer_cli.commands.translating.prompt",
+    "transformer_cli.decoding.given_pairs", "transformer_cli.commands.prompt",
 }  # fmt: skip
 """What the translation of one sentence by CTranslate2 does without: it would start more slowly."""
 

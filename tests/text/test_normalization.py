@@ -7,7 +7,7 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transformer_cli.config.text_settings import CleaningConfig
+from transformer_cli.config.data import CleaningConfig
 from transformer_cli.text.normalization import (
     compose,
     is_blank,

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from transformer_cli.config import Config, load_config
-from transformer_cli.data.batches.order import Budget, EpochOrder
-from transformer_cli.data.batches.resampled import training_pairs
+from transformer_cli.data.order import Budget, EpochOrder
 from transformer_cli.data.preparation import prepare_data
+from transformer_cli.data.updates import training_pairs
 from transformer_cli.process.device import prepare_machine
 from transformer_cli.process.errors import ConfigError, TryAgainError
 from transformer_cli.training import batch_size

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from transformer_cli.config import Config
 from transformer_cli.config.loading import check_settings
 from transformer_cli.config.refusal import setting_paths
-from transformer_cli.data.batches.updates import Position, StreamPosition
+from transformer_cli.data.updates import Position, StreamPosition
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.training.config_changes import HARMLESS, accept_changes, refuse_passed_limits
 from transformer_cli.training.progress import Progress

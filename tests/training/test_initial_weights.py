@@ -16,12 +16,11 @@ from transformer_cli import Config, load_config, train
 from transformer_cli.checkpoint import load_trained, open_checkpoint, run_folder
 from transformer_cli.config import TokenizerConfig
 from transformer_cli.config.loading import check_settings
-from transformer_cli.data.batches.encoded import EncodedCorpus
-from transformer_cli.data.seen_lengths import lengths_seen_in
+from transformer_cli.data.encoded import EncodedCorpus, lengths_seen_in
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.errors import ConfigError, DataError, MissingInputError, StorageError
 from transformer_cli.text import train_tokenizer
-from transformer_cli.text.extension.added_entries import with_added_entries
+from transformer_cli.text.added_entries import with_added_entries
 from transformer_cli.training.initial_weights import (
     checked_origin,
     compositions,

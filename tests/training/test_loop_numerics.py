@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from transformer_cli.config import TrainingConfig
-from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.data.encoded import TokenPair
 from transformer_cli.process.errors import TrainingStoppedError
 from transformer_cli.training.loop import Experiment
 from transformer_cli.training.progress import Progress

@@ -13,7 +13,7 @@ from torch.optim import optimizer as optimizer_module
 
 from transformer_cli.acceleration import accelerate
 from transformer_cli.config import ModelConfig, TrainingConfig
-from transformer_cli.data.batches.batch import Batch
+from transformer_cli.data.updates import Batch
 from transformer_cli.model.dropout import WordDropout
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine, seed_everything

@@ -12,10 +12,10 @@ from torch import nn
 
 from transformer_cli.acceleration.gpu_attention import attend_fused
 from transformer_cli.config import ModelConfig, TrainingConfig
-from transformer_cli.data.batches.batch import Batch, collate
-from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.data.encoded import TokenPair
+from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model.attention import scaled_dot_product_attention
-from transformer_cli.model.loss import sum_loss
+from transformer_cli.model.loss import SmoothedLabels, sum_loss
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.training.objectives import build_objective
@@ -94,8 +94,7 @@ def test_the_smoothed_loss_is_what_pencil_and_paper_say(label_smoothing: float) 
     found = sum_loss(
         torch.tensor(logits, dtype=torch.float64),
         torch.tensor([truths]),
-        pad_id=PAD,
-        label_smoothing=label_smoothing,
+        SmoothedLabels.of(4, PAD, label_smoothing, "vocabulary"),
     )
     assert found.objective.item() == pytest.approx(expected, rel=1e-14)
 

@@ -9,7 +9,7 @@ import torch
 
 from transformer_cli.acceleration import accelerate
 from transformer_cli.config import RuntimeConfig
-from transformer_cli.data.batches.batch import Batch
+from transformer_cli.data.updates import Batch
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine, prepare_machine
 from transformer_cli.training.loop import Experiment

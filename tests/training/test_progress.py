@@ -10,9 +10,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.checkpoint.state_values import StateValues
+from transformer_cli.checkpoint.stored import StateValues
 from transformer_cli.config import TrainingConfig
-from transformer_cli.data.batches.updates import Position
+from transformer_cli.data.updates import Position
 from transformer_cli.process.errors import DataError
 from transformer_cli.training.progress import (
     Progress,

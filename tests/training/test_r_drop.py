@@ -10,8 +10,8 @@ from torch.nn import functional as F
 from transformer_cli.acceleration import losses_in_parts
 from transformer_cli.acceleration.cpu_losses import r_drop_loss_on_cpu
 from transformer_cli.config import ModelConfig, TrainingConfig, load_config
-from transformer_cli.data.batches.batch import Batch, collate
-from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.data.encoded import TokenPair
+from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model.dropout import WordDropout
 from transformer_cli.model.loss import SmoothedLabels, r_drop_loss
 from transformer_cli.model.transformer import Transformer

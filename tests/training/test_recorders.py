@@ -14,6 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
 
 from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.config import load_config
 from transformer_cli.evaluation.metrics import Score
 from transformer_cli.evaluation.validation import Sample, ValidationReport
 from transformer_cli.storage import read_json_lines
@@ -51,8 +52,15 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure | None]:
     """What is drawn of the attention: nothing, unless a test puts a figure here."""
     drawn: list[Figure | None] = [None]
     monkeypatch.setattr(recorders, "attention_picture", lambda *_: drawn[0])
-    monkeypatch.setattr(recorders, "watch", lambda _: ())
     return drawn
+
+
+@pytest.mark.parametrize("num_samples", [0, 2])
+def test_extensions_record_what_the_config_asks_for(tmp_path: Path, num_samples: int) -> None:
+    config = load_config("copy.yaml", [f"validation.num_samples={num_samples}"])
+    found = recorders.recorders(config, RunFolder(tmp_path))
+    names = [type(one).__name__ for one in found]
+    assert names == ["Recorder", *(["LearningRecorder"] if num_samples else [])]
 
 
 def curves(folder: Path, part: str = "train") -> EventAccumulator:

@@ -10,8 +10,8 @@ from torch import nn
 
 from transformer_cli.acceleration import accelerate
 from transformer_cli.config import ModelConfig, TrainingConfig
-from transformer_cli.data.batches.batch import Batch, collate
-from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.data.encoded import TokenPair
+from transformer_cli.data.updates import Batch, collate
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.process.errors import TryAgainError

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from transformer_cli.config import Config
-from transformer_cli.data.streaming import buffers
+from transformer_cli.data import streaming as streaming_module
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.training.run import train
 
@@ -12,7 +12,7 @@ from transformer_cli.training.run import train
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(buffers, "BUFFER_PAIRS", 10)
+    monkeypatch.setattr(streaming_module, "BUFFER_PAIRS", 10)
     for name, numbers in (("train", range(37)), ("held-out", range(50, 53))):
         lines = [f"{' '.join(str(n))}\t{' '.join(str(n)[::-1])} .\n" for n in numbers]
         (tmp_path / f"{name}.tsv").write_text("".join(lines))

@@ -8,10 +8,9 @@ import torch
 
 from transformer_cli.acceleration import accelerate
 from transformer_cli.config import ModelConfig, TrainingConfig
-from transformer_cli.data.batches.encoded import TokenPair
-from transformer_cli.data.batches.grouping import UpdateSize
-from transformer_cli.data.batches.order import Budget, EpochOrder
-from transformer_cli.data.batches.updates import Updates
+from transformer_cli.data.encoded import TokenPair
+from transformer_cli.data.order import Budget, EpochOrder, UpdateSize
+from transformer_cli.data.updates import Updates
 from transformer_cli.model.transformer import Transformer
 from transformer_cli.process.device import Machine
 from transformer_cli.training.advice import Alarms

@@ -28,7 +28,7 @@ from transformer_cli.acceleration.losses_in_parts import (
     symmetric_divergence_in_parts,
 )
 from transformer_cli.model.attention import MultiHeadAttention
-from transformer_cli.model.loss import LossSums, likelihood_loss, r_drop_loss
+from transformer_cli.model.loss import LossSums, likelihood_loss
 from transformer_cli.model.transformer import Transformer
 
 Twins = dict[type[nn.Module], type[nn.Module]]
@@ -76,7 +76,7 @@ def accelerated_loss(
         is_compiled: whether torch.compile makes kernels for the loss; a CPU has its own in any case.
     """
     if device.type == "cpu":
-        return {likelihood_loss: likelihood_loss_on_cpu, r_drop_loss: r_drop_loss_on_cpu}[loss]
+        return likelihood_loss_on_cpu if loss is likelihood_loss else r_drop_loss_on_cpu
     sum_loss = compiled_sum_loss if is_compiled else sum_loss_in_parts
     if loss is likelihood_loss:
         return partial(loss, sum_loss=sum_loss)

@@ -66,7 +66,8 @@ class AttentionOnCpu(MultiHeadAttention):
         """See `MultiHeadAttention.keys_and_values`."""
         if not trains_on_cpu(context):
             return super().keys_and_values(context, rotation)
-        return self._keys_and_values(*project_on_cpu(context, (self.key, self.value)), rotation)
+        keys, values = project_on_cpu(context, (self.key, self.value))
+        return self._keys_and_values(keys, values, rotation)
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Any) -> Tensor:
         """See `attend_on_cpu`."""

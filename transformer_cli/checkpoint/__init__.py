@@ -4,17 +4,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer_cli.checkpoint.checkpoints import Checkpoints as Checkpoints
-    from transformer_cli.checkpoint.listing import list_checkpoints as list_checkpoints
-    from transformer_cli.checkpoint.portable import portable_config as portable_config
-    from transformer_cli.checkpoint.portable import portable_files as portable_files
-    from transformer_cli.checkpoint.rotation import Retention as Retention
     from transformer_cli.checkpoint.runs import find_run as find_run
     from transformer_cli.checkpoint.stored import Checkpoint as Checkpoint
+    from transformer_cli.checkpoint.stored import Retention as Retention
     from transformer_cli.checkpoint.stored import Snapshot as Snapshot
+    from transformer_cli.checkpoint.stored import list_checkpoints as list_checkpoints
     from transformer_cli.checkpoint.stored import open_checkpoint as open_checkpoint
     from transformer_cli.checkpoint.trained_files import TrainedFiles as TrainedFiles
     from transformer_cli.checkpoint.trained_files import first_usable as first_usable
     from transformer_cli.checkpoint.trained_files import load_tokenizers as load_tokenizers
+    from transformer_cli.checkpoint.trained_files import portable_config as portable_config
+    from transformer_cli.checkpoint.trained_files import portable_files as portable_files
     from transformer_cli.checkpoint.trained_files import read_files as read_files
     from transformer_cli.checkpoint.trained_model import TrainedModel as TrainedModel
     from transformer_cli.checkpoint.trained_model import load_trained as load_trained
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 # Imported when asked for: `tfm runs` must not wait for PyTorch.
 _MODULES = {
     "Checkpoints": "checkpoints",
-    "list_checkpoints": "listing",
-    "portable_config": "portable",
-    "portable_files": "portable",
-    "Retention": "rotation",
+    "list_checkpoints": "stored",
+    "portable_config": "trained_files",
+    "portable_files": "trained_files",
+    "Retention": "stored",
     "find_run": "runs",
     "Checkpoint": "stored",
     "Snapshot": "stored",

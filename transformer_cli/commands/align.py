@@ -2,48 +2,52 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain, zip_longest
 from pathlib import Path
+from typing import Annotated
 
-from transformer_cli.commands.streams.input_lines import check_input, opened_lines
-from transformer_cli.commands.streams.open_descriptors import STANDARD
-from transformer_cli.decoding.details.aligned_pairs import AlignedPair, PairAligner
-from transformer_cli.decoding.details.word_links import pharaoh
-from transformer_cli.decoding.engine import ExplainingEngine
-from transformer_cli.decoding.loading import load_run
+from transformer_cli.commands import completion
+from transformer_cli.commands.open_descriptors import STANDARD
+from transformer_cli.commands.options import (
+    FromOption,
+    JsonOption,
+    Overrides,
+    RunOption,
+    SourceFileOption,
+    TargetFileOption,
+    ToOption,
+    set_option,
+)
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.escaping import escaped_in_json
 from transformer_cli.process.signals import ended_after
 
 
-def run_alignment(
-    source: Path,
-    target: Path,
-    *,
-    run: str | None,
-    overrides: Sequence[str],
-    languages: tuple[str | None, str | None] = (None, None),
-    as_json: bool,
+def align_command(
+    source: SourceFileOption,
+    target: TargetFileOption,
+    run: RunOption = None,
+    overrides: Annotated[
+        Overrides, set_option("runtime.device=cpu", completion.settings_of_the_machine)
+    ] = None,
+    to: ToOption = None,
+    from_: FromOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Write the word alignment of each pair of lines to standard output.
+    """Print which words of given pairs belong together. For each pair a line such as 0-0 1-2."""
+    from transformer_cli.commands.input_lines import check_input
+    from transformer_cli.decoding.details import pharaoh
+    from transformer_cli.decoding.engine import ExplainingEngine
+    from transformer_cli.decoding.given_pairs import PairAligner
+    from transformer_cli.decoding.loading import load_run
 
-    Args:
-        source, target: text files of which line N belongs to line N; one of them may be - for standard input.
-        run: as of `load_run`.
-        overrides: settings as in `--set`.
-        languages: the target and the source language; None: the only possible one.
-
-    Raises:
-        DataError: the files have different numbers of lines, or hold no text.
-        UsageError: both name standard input.
-    """
     if source == target == STANDARD:
         raise UsageError("--source and --target name the same input", hint="name two files")
     for path, option in ((source, "--source"), (target, "--target")):
         if path != STANDARD:
             check_input(path, option)
-    translator = load_run(run, overrides, command="align").translator.towards(*languages)
+    translator = load_run(run, overrides or [], command="align").translator.towards(to, from_)
     engine = translator.engine
     if not isinstance(engine, ExplainingEngine):
         raise UsageError(
@@ -51,7 +55,15 @@ def run_alignment(
         )
     aligner = PairAligner(translator.pipeline, engine, translator.decoding.batch_tokens)
     for aligned in aligner.align(_pairs(source, target)):
-        line = _as_json(aligned) if as_json else pharaoh(aligned.links)
+        line = pharaoh(aligned.links)
+        if as_json:
+            facts = {
+                "source": aligned.source,
+                "target": aligned.target,
+                "alignment": line,
+                "log_probability": aligned.log_probability,
+            }
+            line = escaped_in_json(json.dumps(facts, ensure_ascii=False))
         with ended_after():
             sys.stdout.write(f"{line}\n")
     with ended_after():
@@ -59,6 +71,13 @@ def run_alignment(
 
 
 def _pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
+    """Line N of the source with line N of the target.
+
+    Raises:
+        DataError: the files have different numbers of lines.
+    """
+    from transformer_cli.commands.input_lines import opened_lines
+
     with (
         opened_lines(None if source == STANDARD else source) as source_windows,
         opened_lines(None if target == STANDARD else target) as target_windows,
@@ -72,13 +91,3 @@ def _pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
                     hint="line N of one must translate line N of the other; empty lines count",
                 )
             yield one, other
-
-
-def _as_json(aligned: AlignedPair) -> str:
-    facts = {
-        "source": aligned.source,
-        "target": aligned.target,
-        "alignment": pharaoh(aligned.links),
-        "log_probability": aligned.log_probability,
-    }
-    return escaped_in_json(json.dumps(facts, ensure_ascii=False))

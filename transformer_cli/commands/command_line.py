@@ -1,12 +1,18 @@
-"""Command lines that would be misread: an option given twice or unknown, a missing name, a sentence with a dash."""
+"""What all commands share: --debug and the log, and the refusal of command lines that would be misread.
 
+Misread would be an option that is given twice or is unknown, a missing name, and a sentence with a dash.
+"""
+
+import functools
+import inspect
 import itertools
 import os
 import re
 from collections.abc import Callable
 from pathlib import PurePath
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 
 from transformer_cli.process.errors import UsageError
@@ -49,8 +55,46 @@ _FILES = (
 )
 
 
+_DEBUG = "debug"
+DebugOption = Annotated[bool, typer.Option(f"--{_DEBUG}", help="Show the traceback of an error.")]
+
+
+def with_debug(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a command with the option --debug after its own; only the class of the command reads the option."""
+    signature = inspect.signature(function, eval_str=True)
+    if _DEBUG in signature.parameters:
+        return function
+
+    @functools.wraps(function)
+    def command(*arguments: Any, debug: bool = False, **options: Any) -> Any:
+        return function(*arguments, **options)
+
+    debug = inspect.Parameter(
+        _DEBUG, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=DebugOption
+    )
+    parameters = [*signature.parameters.values(), debug]
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
+
+
+def _begin_log(ctx: Any) -> None:
+    """Send the log of this process to standard error; --debug may also stand before the name of a subcommand."""
+    from transformer_cli.process.messages import talk_on_stderr
+
+    debug, command = False, ctx
+    while command is not None:
+        debug, command = debug or bool(command.params.get(_DEBUG)), command.parent
+    talk_on_stderr(debug=debug)
+
+
 class CarefulCommand(TyperCommand):
     """A command that refuses what the parser would pass over, and that names the option that was left out."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Begin the log, and run the function of the command."""
+        _begin_log(ctx)
+        return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line.
@@ -64,6 +108,11 @@ class CarefulCommand(TyperCommand):
 
 class CarefulGroup(TyperGroup):
     """As `CarefulCommand`, for a command that has subcommands and also works without one."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Begin the log, and run the function of the command or the subcommand that is named."""
+        _begin_log(ctx)
+        return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line up to the subcommand.
@@ -147,7 +196,7 @@ def _unknown_option(command: Any, ctx: Any, args: list[str], error: Any) -> Usag
 
 def _takes(command: str, setting: str) -> bool:
     """Whether a command takes this setting by its option --set."""
-    from transformer_cli.config.overridable import OVERRIDABLE, commands_that_take
+    from transformer_cli.config.overrides import OVERRIDABLE, commands_that_take
 
     if command == "clean":  # its --set is for its own rules
         return False
@@ -167,18 +216,13 @@ def _value_behind(args: list[str], option: str) -> str | None:
 
 
 def _check_overrides(values: dict[str, Any]) -> None:
-    """Refuse a setting that is given twice: one of the values would win silently."""
-    seen: dict[str, str] = {}
-    if values.get("beam_size") is not None:
-        seen["decoding.beam_size"] = f"--beam-size {values['beam_size']}"
-    for override in values.get("overrides") or ():
-        setting = override.partition("=")[0].strip()
-        if setting in seen:
-            raise UsageError(
-                f"{setting}: given twice, as {seen[setting]} and as --set {override}",
-                hint="leave one of them on the command line",
-            )
-        seen[setting] = f"--set {override}"
+    """Refuse a beam size that is given in both ways: one would win silently. Of several --set, the last one counts."""
+    settings = [override.partition("=")[0].strip() for override in values.get("overrides") or ()]
+    if values.get("beam_size") is not None and "decoding.beam_size" in settings:
+        raise UsageError(
+            "--beam-size and --set decoding.beam_size are the same setting",
+            hint="leave one of them on the command line",
+        )
 
 
 def _check_others(command: Any, values: dict[str, Any], others: list[str]) -> None:

@@ -11,13 +11,15 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args, get_origin
 
+from transformer_cli.process.imports import imported
+
 if TYPE_CHECKING:
-    from transformer_cli.config.overridable import Command
+    from transformer_cli.config.overrides import Command
 
 Offer = tuple[str, str]
 """A completion, and a sentence about it that some shells show."""
 
-# Copies of names in checkpoint/run_folder.py and storage/manifest.py, whose packages import PyTorch.
+# Copies of names in checkpoint/run_folder.py and storage/manifest.py, whose import would make a shell wait.
 RUNS, CHECKPOINTS, MANIFEST = "runs", "checkpoints", "MANIFEST.json"
 _MAX_MANIFEST_BYTES = 1 << 20
 _YAML = (".yaml", ".yml")
@@ -70,7 +72,7 @@ def runs(incomplete: str) -> list[Offer]:
 
 def configs(incomplete: str) -> list[Offer]:
     """YAML files whose paths begin with the text, also those in a matching folder; then the configs of tfm."""
-    from transformer_cli.config.finding import shipped_configs
+    from transformer_cli.config.loading import shipped_configs
 
     found: dict[str, str] = {}
     for path in _entries(incomplete):
@@ -84,33 +86,30 @@ def configs(incomplete: str) -> list[Offer]:
 
 def pictures(incomplete: str) -> list[Offer]:
     """The names of the pictures of `tfm draw`."""
-    from transformer_cli.extensions.lessons.drawing.pictures import PICTURES
-
-    offers = [(name, picture.sentence) for name, picture in PICTURES.items()]
+    found = imported("transformer_cli.extensions.lessons.drawing.pictures:PICTURES")
+    offers = [(name, picture.sentence) for name, picture in found.items()]
     return [offer for offer in [*offers, ("all", "")] if offer[0].startswith(incomplete)]
 
 
 def ablations(incomplete: str) -> list[Offer]:
     """The names of ablations, each with its subject."""
-    from transformer_cli.extensions.lessons.ablations.known_ablations import ABLATIONS
-
-    return [(one.name, one.subject) for one in ABLATIONS if one.name.startswith(incomplete)]
+    found = imported("transformer_cli.extensions.lessons.ablations:ABLATIONS")
+    return [(one.name, one.subject) for one in found if one.name.startswith(incomplete)]
 
 
 def exercises(incomplete: str) -> list[Offer]:
     """The names of exercises, each with its functions."""
-    from transformer_cli.extensions.lessons.exercises.catalogue import EXERCISES
-
-    offers = [(one.name, ", ".join(one.functions)) for one in EXERCISES]
+    found = imported("transformer_cli.extensions.lessons.exercises.catalogue:EXERCISES")
+    offers = [(one.name, ", ".join(one.functions)) for one in found]
     return [offer for offer in offers if offer[0].startswith(incomplete)]
 
 
 def plotted_metrics(incomplete: str) -> list[Offer]:
     """What a run may have recorded, each with its title: the loss and the like, then the scores."""
     from transformer_cli.config.decoding import ScoreName
-    from transformer_cli.extensions.lessons.drawing.plots.metric_titles import TITLES
 
-    offers = [*TITLES.items(), *((name, "a score") for name in get_args(ScoreName))]
+    titles = imported("transformer_cli.extensions.lessons.drawing.curves:TITLES")
+    offers = [*titles.items(), *((name, "a score") for name in get_args(ScoreName))]
     return [offer for offer in offers if offer[0].startswith(incomplete)]
 
 
@@ -161,18 +160,14 @@ def settings_of_likelihoods(incomplete: str) -> list[Offer]:
 def cleaning_rules(incomplete: str) -> list[Offer]:
     """The rules of tfm data clean, such as mend_encoding=."""
     from transformer_cli.config.section import meanings
-    from transformer_cli.extensions.corpora.cleaning_rules import CorpusRules
 
-    rules = meanings(CorpusRules)
-    return [
-        (f"{name}=", rules[name])
-        for name in CorpusRules.model_fields
-        if name.startswith(incomplete)
-    ]
+    known = imported("transformer_cli.extensions.corpora.cleaning_rules:CorpusRules")
+    rules = meanings(known)
+    return [(f"{name}=", rules[name]) for name in known.model_fields if name.startswith(incomplete)]
 
 
 def _settings(incomplete: str, command: "Command | None" = None) -> list[Offer]:
-    from transformer_cli.config.overridable import commands_that_take
+    from transformer_cli.config.overrides import commands_that_take
 
     if before := _typed.before:
         _typed.before = ""

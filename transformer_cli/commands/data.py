@@ -1,4 +1,9 @@
-"""`tfm data`: show the first pairs of a corpus, their tokens, and the report of the preparation."""
+"""`tfm data`: the first pairs of a corpus, their tokens, and the report of the preparation.
+
+The commands below it, such as `tfm data check`, stand in the table of `cli.py`.
+"""
+
+from __future__ import annotations
 
 import logging
 import tempfile
@@ -6,35 +11,61 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
-from transformer_cli.commands.streams.output import fitting, show
-from transformer_cli.config import Config, SplitName, load_config, load_stored_config
-from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.preparation import (
-    NUM_EXAMPLES,
-    PreparedData,
-    open_prepared,
-    prepare_data,
+import typer
+
+from transformer_cli.commands import completion
+from transformer_cli.commands.options import JsonOption, OptionalConfigOption, Overrides, set_option
+from transformer_cli.commands.output import fitting, show
+from transformer_cli.process.errors import (
+    CannotCreateError,
+    StorageError,
+    TryAgainError,
+    UsageError,
 )
-from transformer_cli.data.selection import held_out_pairs
-from transformer_cli.data.shared_data import take_over
-from transformer_cli.process.errors import CannotCreateError, StorageError, TryAgainError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.process.signals import cleaned_up
-from transformer_cli.storage import RunLock, remove
-from transformer_cli.text import SequenceFormat, Tokenizer
-from transformer_cli.training.config_changes import with_recorded_cleaning
-from transformer_cli.training.initial_weights import load_initial_model
+
+if TYPE_CHECKING:
+    from transformer_cli.checkpoint.run_folder import RunFolder
+    from transformer_cli.config import Config, SplitName
+    from transformer_cli.data.pairs import SentencePair
+    from transformer_cli.data.preparation import PreparedData
+    from transformer_cli.text import Tokenizer
 
 logger = logging.getLogger(__name__)
+
+
+def data_command(
+    context: typer.Context,
+    config: OptionalConfigOption = None,
+    overrides: Annotated[
+        Overrides, set_option("tokenizer.vocab_size=4000", completion.settings)
+    ] = None,
+    split: Annotated[
+        Literal["train", "validation", "test"],
+        typer.Option("--split", help="Which part of the corpus: train, validation or test."),
+    ] = "train",
+    as_json: JsonOption = False,
+) -> None:
+    """Preview a corpus, check it, clean it or get one. Shows sentence pairs, what cleaning drops, and tokenizer statistics."""
+    if context.invoked_subcommand is not None:
+        return
+    if config is None:
+        raise UsageError(
+            "Missing option '--config' / '-c'",
+            hint="such as tfm data --config en-it.yaml; or one of the commands check, clean, import, get",
+        )
+    show_data(config, overrides or [], split=split, as_json=as_json)
 
 
 def show_data(
     config_path: str, overrides: Sequence[str], *, split: SplitName, as_json: bool
 ) -> None:
     """Prepare the corpus as `tfm train` does, and print the report; `tfm train` then uses the prepared data."""
+    from transformer_cli.config import load_config
+
     config = _as_begun(load_config(config_path, overrides))
     prepared = _prepared(config)
     pairs = _first_pairs(prepared, split)
@@ -51,6 +82,10 @@ def show_data(
 
 def _as_begun(config: Config) -> Config:
     """The config with what the run of this name began with, if it has begun."""
+    from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
+    from transformer_cli.config import load_stored_config
+    from transformer_cli.training.config_changes import with_recorded_cleaning
+
     run = RunFolder(RUNS / config.name)
     if not (run.is_begun() and run.config_file.is_file()):
         return config
@@ -59,6 +94,8 @@ def _as_begun(config: Config) -> Config:
 
 def _tag_lines(config: Config) -> list[str]:
     """Which tags the model reads before the tokens of a source; no line if it reads none."""
+    from transformer_cli.text import SequenceFormat
+
     sequences = SequenceFormat.of(config.data)
     of_languages = dict(zip(sequences.tags, config.data.directions, strict=False))
     lines = [f"  {tag}  to translate into {one.target}" for tag, one in of_languages.items()]
@@ -74,6 +111,10 @@ def _tag_lines(config: Config) -> list[str]:
 
 def _prepared(config: Config) -> PreparedData:
     """The prepared data of the run of this name if they fit the config; else data that are prepared now."""
+    from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
+    from transformer_cli.data.preparation import open_prepared, prepare_data, take_over
+    from transformer_cli.training.initial_weights import load_initial_model
+
     run = RunFolder(RUNS / config.name)
     if (found := open_prepared(config, run.data_folder)) is not None:
         return found
@@ -94,6 +135,8 @@ def _prepared(config: Config) -> PreparedData:
 @contextmanager
 def _removed_on_failure(folder: Path) -> Iterator[None]:
     """Remove a folder if the block fails, or if a signal ends it."""
+    from transformer_cli.storage import remove
+
     with cleaned_up(lambda: remove([folder])):
         try:
             yield
@@ -105,6 +148,8 @@ def _removed_on_failure(folder: Path) -> Iterator[None]:
 
 def _place_for_data(run: RunFolder, stack: ExitStack) -> Path:
     """The data folder of a run that has not begun; for any other run, a folder that the stack removes."""
+    from transformer_cli.storage import RunLock
+
     try:
         if not run.checkpoints_folder.exists():
             stack.enter_context(RunLock(run.path))
@@ -121,6 +166,9 @@ def _place_for_data(run: RunFolder, stack: ExitStack) -> Path:
 
 
 def _first_pairs(prepared: PreparedData, split: SplitName) -> list[SentencePair]:
+    from transformer_cli.data.preparation import NUM_EXAMPLES
+    from transformer_cli.data.selection import held_out_pairs
+
     if found := prepared.report.examples.get(split):
         return found
     if split == "train":  # an earlier version prepared the data, and stored no examples
@@ -130,6 +178,8 @@ def _first_pairs(prepared: PreparedData, split: SplitName) -> list[SentencePair]
 
 def _as_json(pair: SentencePair, prepared: PreparedData) -> dict[str, Any]:
     """The texts; the direction if there are several; the tags before the source if it has some."""
+    from transformer_cli.text import SequenceFormat
+
     facts: dict[str, Any] = {"source": pair.source, "target": pair.target}
     if len(prepared.config.data.directions) > 1:
         facts["direction"] = str(prepared.config.data.directions[pair.direction])

@@ -1,63 +1,91 @@
 """`tfm info`: the parameters, settings and files of a run, or of a config before its training."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
+import typer
 
-from transformer_cli.checkpoint import (
-    Checkpoint,
-    Checkpoints,
-    find_run,
-    load_trained,
-    open_checkpoint,
-)
-from transformer_cli.checkpoint.run_folder import RunFolder
-from transformer_cli.commands.streams.output import show
-from transformer_cli.config import Config, SequencesData, load_config, load_stored_config, to_yaml
-from transformer_cli.extensions.exchange.export import possible_formats
-from transformer_cli.model import Transformer
+from transformer_cli.commands import completion
+from transformer_cli.commands.options import JsonOption, Overrides, RunOption, set_option
+from transformer_cli.commands.output import show
 from transformer_cli.process.errors import UsageError
-from transformer_cli.text.word_split import SPECIALS
-from transformer_cli.training.initial_weights import checked_origin
+from transformer_cli.process.imports import imported
+
+if TYPE_CHECKING:
+    from transformer_cli.checkpoint import Checkpoint
+    from transformer_cli.config import Config
+    from transformer_cli.model import Transformer
+
+EXPORT_OBSTACLES = "transformer_cli.extensions.exchange.export:possible_formats"
 
 
-def show_info(
-    run: str | None,
-    config_path: str | None,
-    overrides: Sequence[str],
-    *,
-    parameters: bool,
-    as_json: bool,
+def info_command(
+    run: RunOption = None,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config",
+            "-c",
+            help="Show a config instead of a run.",
+            autocompletion=completion.configs,
+        ),
+    ] = None,
+    overrides: Annotated[Overrides, set_option("model.d_model=256", completion.settings)] = None,
+    parameters: Annotated[bool, typer.Option("--parameters", help="List every parameter.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Print facts about a run, or about a config that has not been trained."""
-    if config_path is not None:
-        config = load_config(config_path, overrides)
-        vocab_size = config.tokenizer.vocab_size or _usual_vocabulary(config)
-        with torch.device("meta"):
-            model = Transformer(config.model, vocab_size, vocab_size)
-        facts: dict[str, Any] = {
-            "config": config_path,
-            "parameters": _count(model),
-            "vocabulary_assumed": vocab_size,
-        }
+    """Show a run or a config. Parameters, vocabularies, best scores, and where the files are."""
+    if run and config:
+        raise UsageError("give either --run or --config, not both")
+    from transformer_cli.checkpoint import find_run
+    from transformer_cli.config import to_yaml
+
+    if config is not None:
+        settings, model, facts = _facts_of_config(config, overrides or [])
+    elif overrides:
+        raise UsageError("--set goes with --config; the settings of a trained run are fixed")
     else:
-        if overrides:
-            raise UsageError("--set goes with --config; the settings of a trained run are fixed")
-        config, model, facts = _facts_of_run(find_run(run))
-    if len(config.data.directions) > 1:
-        facts["directions"] = list(map(str, config.data.directions))
-    facts["exports"] = _exits(config)
+        settings, model, facts = _facts_of_run(find_run(run))
+    if len(settings.data.directions) > 1:
+        facts["directions"] = list(map(str, settings.data.directions))
+    # For each format of `tfm export`, the settings in the way; none: the format is open.
+    facts["exports"] = {
+        name: [obstacle._asdict() for obstacle in found]
+        for name, found in imported(EXPORT_OBSTACLES)(settings).items()
+    }
     if parameters:
         tree = {name: list(value.shape) for name, value in model.named_parameters()}
         facts["parameter_tree"] = tree
-    lines = [*_lines(facts), "", to_yaml(config).removesuffix("\n")]
-    show(facts | {"settings": config.model_dump(mode="json")}, lines, as_json=as_json)
+    lines = [*_lines(facts), "", to_yaml(settings).removesuffix("\n")]
+    show(facts | {"settings": settings.model_dump(mode="json")}, lines, as_json=as_json)
+
+
+def _facts_of_config(
+    path: str, overrides: Sequence[str]
+) -> tuple[Config, Transformer, dict[str, Any]]:
+    import torch
+
+    from transformer_cli.config import load_config
+    from transformer_cli.model import Transformer
+
+    config = load_config(path, overrides)
+    vocab_size = config.tokenizer.vocab_size or _usual_vocabulary(config)
+    with torch.device("meta"):
+        model = Transformer(config.model, vocab_size, vocab_size)
+    facts = {"config": path, "parameters": _count(model), "vocabulary_assumed": vocab_size}
+    return config, model, facts
 
 
 def _facts_of_run(folder: Path) -> tuple[Config, Transformer, dict[str, Any]]:
+    from transformer_cli.checkpoint import Checkpoints, load_trained, open_checkpoint
+    from transformer_cli.checkpoint.run_folder import RunFolder
+    from transformer_cli.config import load_stored_config
+    from transformer_cli.training.initial_weights import checked_origin
+
     trained = load_trained(folder)
     facts: dict[str, Any] = {
         "run": str(folder),
@@ -102,14 +130,6 @@ def _validation_scores(checkpoint: Checkpoint) -> dict[str, float]:
         raise validation.refusal("scores", "are not names and numbers") from None
 
 
-def _exits(config: Config) -> dict[str, list[dict[str, str]]]:
-    """For each format of `tfm export`, the settings in the way; none: the format is open."""
-    return {
-        name: [obstacle._asdict() for obstacle in found]
-        for name, found in possible_formats(config).items()
-    }
-
-
 def _exit_lines(exits: dict[str, list[dict[str, str]]]) -> list[str]:
     lines = []
     for name, obstacles in exits.items():
@@ -121,6 +141,9 @@ def _exit_lines(exits: dict[str, list[dict[str, str]]]) -> list[str]:
 
 def _usual_vocabulary(config: Config) -> int:
     """A vocabulary size for a config without one: exact for a synthetic task, usual for text."""
+    from transformer_cli.config import SequencesData
+    from transformer_cli.text.words import SPECIALS
+
     if isinstance(config.data, SequencesData):
         return config.data.num_symbols + len(SPECIALS)
     return 8000

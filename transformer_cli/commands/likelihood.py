@@ -1,56 +1,75 @@
 """`tfm likelihood`: the log-probability of each given translation under a trained model, line by line."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import chain, islice, zip_longest
 from pathlib import Path
+from typing import Annotated
 
-from transformer_cli.commands.streams.input_lines import check_input, opened_lines
-from transformer_cli.commands.streams.open_descriptors import STANDARD
-from transformer_cli.commands.streams.output_file import opened_output
-from transformer_cli.decoding.loading import load_run
-from transformer_cli.decoding.pair_likelihoods import PairLikelihood, pair_likelihoods
-from transformer_cli.decoding.translator import WINDOW_LINES
+from transformer_cli.commands import completion
+from transformer_cli.commands.open_descriptors import STANDARD
+from transformer_cli.commands.options import (
+    FromOption,
+    JsonOption,
+    Overrides,
+    RunsOption,
+    SourceFileOption,
+    TargetFileOption,
+    ToOption,
+    set_option,
+)
+from transformer_cli.commands.output import opened_output
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.signals import ended_after
 
 
-def print_likelihoods(
-    run: str | Sequence[str] | None,
-    files: tuple[Path, Path],
-    *,
-    overrides: Sequence[str],
-    languages: tuple[str | None, str | None] = (None, None),
-    as_json: bool,
+def likelihood_command(
+    source: SourceFileOption,
+    target: TargetFileOption,
+    run: RunsOption = None,
+    overrides: Annotated[
+        Overrides, set_option("runtime.device=cpu", completion.settings_of_likelihoods)
+    ] = None,
+    to: ToOption = None,
+    from_: FromOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Print log P(target | source) and the number of target tokens for each pair of lines.
+    """Print how probable given translations are. For each line: log-probability, tab, number of tokens."""
+    from transformer_cli.commands.input_lines import check_input
+    from transformer_cli.decoding.given_pairs import pair_likelihoods
+    from transformer_cli.decoding.loading import load_run
+    from transformer_cli.decoding.translator import WINDOW_LINES
 
-    Args:
-        run: as in `load_run`; several are an ensemble.
-        files: source and target; one of them may be `-`, standard input.
-        languages: the target and the source language; None: the only possible one.
-
-    Raises:
-        DataError: the files have different numbers of lines.
-    """
-    if files[0] == files[1] == STANDARD:
+    if source == target == STANDARD:
         raise UsageError("--source - and --target - name the same input")
-    for path, option in zip(files, ("--source", "--target"), strict=True):
+    for path, option in ((source, "--source"), (target, "--target")):
         if path != STANDARD:
             check_input(path, option)
-    translator = load_run(run, overrides, command="likelihood").translator.towards(*languages)
+    loaded = load_run(run, overrides or [], command="likelihood")
+    translator = loaded.translator.towards(to, from_)
     with ExitStack() as opened:
-        pairs = _pairs(files, opened)
+        pairs = _pairs((source, target), opened)
         write = opened.enter_context(opened_output(None))
         while window := list(islice(pairs, WINDOW_LINES)):
-            lines = [_line(one, as_json=as_json) for one in pair_likelihoods(translator, window)]
+            lines = [
+                json.dumps(one._asdict())
+                if as_json
+                else f"{one.log_probability:.6f}\t{one.num_tokens}"
+                for one in pair_likelihoods(translator, window)
+            ]
             with ended_after():
                 write("".join(f"{line}\n" for line in lines).encode())
 
 
 def _pairs(files: tuple[Path, Path], opened: ExitStack) -> Iterator[tuple[str, str]]:
-    """Line N of the source with line N of the target."""
+    """Line N of the source with line N of the target.
+
+    Raises:
+        DataError: the files have different numbers of lines.
+    """
+    from transformer_cli.commands.input_lines import opened_lines
+
     paths = (None if path == STANDARD else path for path in files)
     sides = [chain.from_iterable(opened.enter_context(opened_lines(path))) for path in paths]
     for number, (source, target) in enumerate(zip_longest(*sides), start=1):
@@ -61,9 +80,3 @@ def _pairs(files: tuple[Path, Path], opened: ExitStack) -> Iterator[tuple[str, s
                 hint="line N of one must translate line N of the other; empty lines count",
             )
         yield source, target
-
-
-def _line(likelihood: PairLikelihood, *, as_json: bool) -> str:
-    if as_json:
-        return json.dumps(likelihood._asdict())
-    return f"{likelihood.log_probability:.6f}\t{likelihood.num_tokens}"

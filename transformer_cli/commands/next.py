@@ -1,31 +1,56 @@
 """`tfm next`: the probabilities of the next target token, given a source and the beginning of its target."""
 
+from __future__ import annotations
+
 import logging
 import sys
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
 
-from torch import Tensor
-from tqdm.utils import disp_len
+import typer
 
-from transformer_cli.commands.streams.output import show
-from transformer_cli.decoding import Translator
+from transformer_cli.commands import completion
+from transformer_cli.commands.options import (
+    FromOption,
+    JsonOption,
+    Overrides,
+    RunOption,
+    ToOption,
+    set_option,
+)
+from transformer_cli.commands.output import show
 from transformer_cli.process.errors import UsageError
 from transformer_cli.process.escaping import on_one_line
-from transformer_cli.process.messages import terminal_width
-from transformer_cli.text import Tokenizer
-from transformer_cli.text.normalization import is_blank
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from transformer_cli.decoding import Translator
+    from transformer_cli.text import Tokenizer
 
 logger = logging.getLogger(__name__)
 
 _PUNCTUATION = ".,;:!?…\"'()[]«»„“”¿¡"
 
 
-def show_next(translator: Translator, source: str, *, prefix: str, top: int, as_json: bool) -> None:
-    """Print the `top` most probable next tokens, and the probability of all others together.
+def next_command(
+    source: Annotated[str, typer.Argument(help="The source sentence.")],
+    prefix: Annotated[str, typer.Option("--prefix", help="The beginning of its translation.")] = "",
+    top: Annotated[
+        int, typer.Option("--top", min=1, max=1000, help="How many tokens to show.")
+    ] = 10,
+    run: RunOption = None,
+    overrides: Annotated[
+        Overrides, set_option("runtime.device=cpu", completion.settings_of_the_machine)
+    ] = None,
+    to: ToOption = None,
+    from_: FromOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the probabilities of the next token. Greedy search takes the largest."""
+    from transformer_cli.decoding.loading import load_run
 
-    Args:
-        translator: translates in one direction only.
-    """
+    translator = load_run(run, overrides or [], command="next").translator.towards(to, from_)
     probabilities = next_token_probabilities(translator, source, prefix)
     best = probabilities.topk(min(top, len(probabilities)))
     tokens = translator.pipeline.target_tokenizer.tokens(best.indices.tolist())
@@ -45,6 +70,10 @@ def show_next(translator: Translator, source: str, *, prefix: str, top: int, as_
 
 def _bar_width(names: Iterable[str]) -> int:
     """Width of the bars in columns: 40, or less if a narrow terminal needs the room for numbers and symbols."""
+    from tqdm.utils import disp_len
+
+    from transformer_cli.process.messages import terminal_width
+
     num_columns = terminal_width(sys.stdout) or 1000
     longest = max((disp_len(on_one_line(name)) for name in names), default=0)
     return max(4, min(40, num_columns - longest - len("  0.0000") - 4))
@@ -58,6 +87,8 @@ def next_token_probabilities(translator: Translator, source: str, prefix: str) -
     Raises:
         UsageError: the source is blank.
     """
+    from transformer_cli.text.normalization import is_blank
+
     pipeline = translator.pipeline
     text = pipeline.normalize_source(source)
     if is_blank(text):

@@ -1,4 +1,4 @@
-"""The options that several commands share; `cli.py` and the commands import them before they run."""
+"""The options that several commands share."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from transformer_cli.commands import completion
+from transformer_cli.commands.command_line import DebugOption as DebugOption
 from transformer_cli.process.errors import UsageError
 
 ConfigOption = Annotated[
@@ -18,6 +19,7 @@ ConfigOption = Annotated[
         autocompletion=completion.configs,
     ),
 ]
+OptionalConfigOption = Annotated[str | None, *ConfigOption.__metadata__]
 Overrides = list[str] | None
 
 
@@ -26,7 +28,7 @@ def set_option(example: str, offered: Callable[[str], list[completion.Offer]]) -
     return typer.Option(
         "--set",
         metavar="FIELD=VALUE",
-        help=f"Override a setting, such as {example}; may be repeated.",
+        help=f"Override a setting, such as {example}; may be repeated, and the last one for a setting counts.",
         autocompletion=offered,
     )
 
@@ -97,7 +99,6 @@ CometScoreOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
-DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
 def check_page_name(option: str, page: Path | None) -> None:

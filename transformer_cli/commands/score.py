@@ -1,156 +1,147 @@
 """`tfm score`: the scores of translations in a file against references in files; no model is needed."""
 
+from __future__ import annotations
+
 import difflib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-from transformer_cli.commands.streams.input_lines import check_input, opened_lines
-from transformer_cli.commands.streams.open_descriptors import STANDARD
-from transformer_cli.commands.streams.output import fitting, show
-from transformer_cli.config.decoding import SCORES_BY_DEFAULT, ScoreName
-from transformer_cli.evaluation.breakdown import LENGTHS, by_number, lengths_in_words
-from transformer_cli.evaluation.metrics import Measurement, Score, measure_corpus
-from transformer_cli.evaluation.scores import resampling
-from transformer_cli.evaluation.system_comparison import SignificanceTest, compare
+import typer
+
+from transformer_cli.commands.open_descriptors import STANDARD
+from transformer_cli.commands.options import (
+    CometScoreOption,
+    JsonOption,
+    ScoresOption,
+    SignificanceOption,
+)
+from transformer_cli.commands.output import fitting, show
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.text import languages
+
+if TYPE_CHECKING:
+    from transformer_cli.config.decoding import ScoreName
+    from transformer_cli.evaluation.metrics import Measurement, Score
 
 logger = logging.getLogger(__name__)
 
-INTERVALS = f"± 95 % confidence interval, bootstrap, {resampling.NUM_SAMPLES:,} samples, seed {resampling.SEED}"
 
-
-class Texts(NamedTuple):
-    """The files that `tfm score` reads; one of them may be standard input (-)."""
-
-    hypothesis: Path
-    references: tuple[Path, ...]
-    against: Path | None = None
-    """The translations of another system, with which this one is compared."""
-    source: Path | None = None
-    """The text that was translated; COMET needs it."""
-    comet: Path | None = None
-    """The folder of a COMET model."""
-
-
-def run_scoring(
-    texts: Texts,
-    *,
-    scores: str | None,
-    language: str | None,
-    has_breakdown: bool = False,
-    significance: SignificanceTest | None = None,
-    as_json: bool,
+def score_command(
+    hypothesis: Annotated[
+        Path, typer.Argument(help="The translations, one per line; - is standard input.")
+    ],
+    references: Annotated[
+        list[Path],
+        typer.Argument(help="The reference translations; several files: several references."),
+    ],
+    scores: ScoresOption = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="LANGUAGE",
+            help="The target language; BLEU and TER need it if its text has no spaces.",
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", help="Translations of another system to compare with."),
+    ] = None,
+    significance: SignificanceOption = None,
+    comet: CometScoreOption = None,
+    source: Annotated[
+        Path | None, typer.Option("--source", help="With --comet: the text that was translated.")
+    ] = None,
+    breakdown: Annotated[
+        bool, typer.Option("--breakdown", help="Also score groups, by the length of the reference.")
+    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Score a file against one or several files of references; print a table, or JSON.
+    """Score translations in a file against references. BLEU, chrF, TER and more; needs no model."""
+    from transformer_cli.evaluation.breakdown import LENGTHS, by_number, lengths_in_words
+    from transformer_cli.evaluation.metrics import measure_corpus
+    from transformer_cli.evaluation.system_comparison import compare
 
-    Args:
-        scores: names such as "bleu,chrf++"; None: all that need no further package.
-        language: the target language; it decides how BLEU and TER split text that has no spaces.
-        has_breakdown: whether groups of sentences are scored too, by the length of the first reference.
-        significance: the test for the comparison with another system; None: the paired bootstrap.
-
-    Raises:
-        UsageError: an unknown score, a target language that is no language, a test without a system to
-            compare with, COMET without a source, or standard input is named twice.
-        MissingInputError: there is no such file.
-        DataError: the numbers of lines differ, or there is no line.
-    """
     names = chosen_scores(scores)
-    check_significance(significance, has_other=texts.against is not None)
-    language = None if language is None else target_language(language)
-    _check_comet(texts)
-    read = _read(texts)
-    hypotheses, references = read.hypotheses, read.references
-    measures = _measures(texts, read, names, language)
-    measured = measures(hypotheses)
+    check_significance(significance, has_other=against is not None)
+    language = None if to is None else target_language(to)
+    _check_comet(references, source=source, comet=comet)
+    optional = [path for path in (against, source) if path is not None]
+    texts = _lines_of_all([hypothesis, *references, *optional])
+    hypotheses, reference_texts = texts[0], texts[1 : 1 + len(references)]
+    model = None
+    if comet is not None:
+        from transformer_cli.decoding.comet import load_comet
+
+        model = load_comet(comet, as_command=True)
+
+    def measure(lines: list[str]) -> list[Measurement]:
+        """Measure the translations of a system."""
+        measured = measure_corpus(lines, reference_texts, names, target_language=language)
+        if model is not None:
+            from transformer_cli.evaluation.comet_score import measure_comet
+
+            measured.append(measure_comet(model, texts[-1], lines, reference_texts[0]))
+        return measured
+
+    measured = measure(hypotheses)
     found = [measurement.score(with_interval=True) for measurement in measured]
     figures: dict[str, Any] = {
-        "hypothesis": str(texts.hypothesis),
-        "references": [str(path) for path in texts.references],
+        "hypothesis": str(hypothesis),
+        "references": [str(path) for path in references],
         "num_sentences": len(hypotheses),
         "scores": [score.as_json() for score in found],
     }
-    lines = [f"{len(hypotheses):,} sentences; {INTERVALS}", *score_lines(found)]
-    if texts.against:
-        comparison = compare(
-            measured, measures(read.others), str(texts.against), significance or "bootstrap"
-        )
+    lines = [f"{len(hypotheses):,} sentences; {intervals()}", *score_lines(found)]
+    if against:
+        others = measure(texts[1 + len(references)])
+        comparison = compare(measured, others, str(against), significance or "bootstrap")
         figures["against"] = comparison.as_json()
         lines += ["", *comparison.lines()]
-    if has_breakdown:
-        unit, lengths = lengths_in_words(references[0], language)
-        breakdown = by_number(measured, f"{unit} of reference", lengths, LENGTHS)
-        figures["breakdown"] = [breakdown.as_json()]
-        lines += ["", *fitting(breakdown.lines())]
+    if breakdown:
+        unit, lengths = lengths_in_words(reference_texts[0], language)
+        groups = by_number(measured, f"{unit} of reference", lengths, LENGTHS)
+        figures["breakdown"] = [groups.as_json()]
+        lines += ["", *fitting(groups.lines())]
     show(figures, lines, as_json=as_json)
 
 
-class _Read(NamedTuple):
-    """The lines of the files."""
+def _lines_of_all(paths: Sequence[Path]) -> list[list[str]]:
+    """The lines of each file.
 
-    hypotheses: list[str]
-    references: list[list[str]]
-    others: list[str]
-    sources: list[str]
-
-
-def _read(texts: Texts) -> _Read:
-    """All lines; empty lists for the other system and the source, if they are not given."""
-    optional = [path for path in (texts.against, texts.source) if path is not None]
-    paths = [texts.hypothesis, *texts.references, *optional]
+    Raises:
+        UsageError: standard input is named twice.
+        MissingInputError: there is no such file.
+        DataError: the numbers of lines differ, or there is no line.
+    """
     if paths.count(STANDARD) > 1:
         raise UsageError("- (standard input) is given more than once")
-    read = [lines_of(path, "tfm score") for path in paths]
-    for path, lines in zip(paths, read, strict=True):
-        if len(lines) != len(read[0]):
+    texts = [lines_of(path, "tfm score") for path in paths]
+    for path, lines in zip(paths, texts, strict=True):
+        if len(lines) != len(texts[0]):
             raise DataError(
-                f"{paths[0]} has {_num_lines(read[0])}, {path} has {_num_lines(lines)}",
+                f"{paths[0]} has {_num_lines(texts[0])}, {path} has {_num_lines(lines)}",
                 hint="line N of each file must belong to the same sentence; empty lines count",
             )
-    if not read[0]:
+    if not texts[0]:
         raise DataError(f"{paths[0]} is empty, so there is no sentence to score")
-    num_references = len(texts.references)
-    rest = read[1 + num_references :]
-    others = rest.pop(0) if texts.against else []
-    return _Read(read[0], read[1 : 1 + num_references], others, rest[0] if rest else [])
+    return texts
 
 
-def _check_comet(texts: Texts) -> None:
+def _check_comet(references: Sequence[Path], *, source: Path | None, comet: Path | None) -> None:
     """Refuse what COMET cannot score, before anything is read."""
-    if (texts.comet is None) != (texts.source is None):
-        given, missing = ("--comet", "--source") if texts.comet else ("--source", "--comet")
+    if (comet is None) != (source is None):
+        given, missing = ("--comet", "--source") if comet else ("--source", "--comet")
         raise UsageError(
             f"{given} needs {missing}",
             hint="COMET reads the source, too: --comet FOLDER --source FILE",
         )
-    if texts.comet is not None and len(texts.references) > 1:
+    if comet is not None and len(references) > 1:
         raise UsageError(
-            f"--comet reads one reference, and {len(texts.references)} files are given",
+            f"--comet reads one reference, and {len(references)} files are given",
             hint="name one file of references, or leave out --comet",
         )
-
-
-def _measures(
-    texts: Texts, read: _Read, names: Sequence[str], language: str | None
-) -> Callable[[list[str]], list[Measurement]]:
-    """The function that measures the translations of a system."""
-
-    def by_sacrebleu(lines: list[str]) -> list[Measurement]:
-        return measure_corpus(lines, read.references, names, target_language=language)
-
-    if texts.comet is None:
-        return by_sacrebleu
-    from transformer_cli.decoding.comet_model import load_comet  # it loads PyTorch
-    from transformer_cli.evaluation.comet_score import measure_comet
-
-    model = load_comet(texts.comet, as_command=True)
-    return lambda lines: [
-        *by_sacrebleu(lines),
-        measure_comet(model, read.sources, lines, read.references[0]),
-    ]
 
 
 def chosen_scores(names: str | None) -> tuple[ScoreName, ...]:
@@ -159,6 +150,8 @@ def chosen_scores(names: str | None) -> tuple[ScoreName, ...]:
     Raises:
         UsageError: there is no such score.
     """
+    from transformer_cli.config.decoding import SCORES_BY_DEFAULT, ScoreName
+
     if names is None:
         return SCORES_BY_DEFAULT
     known = {str(name): name for name in get_args(ScoreName)}
@@ -175,7 +168,7 @@ def chosen_scores(names: str | None) -> tuple[ScoreName, ...]:
     return tuple(known[name] for name in dict.fromkeys(wanted))
 
 
-def check_significance(test: SignificanceTest | None, *, has_other: bool) -> None:
+def check_significance(test: str | None, *, has_other: bool) -> None:
     """Refuse a test of significance where no other system is given.
 
     Raises:
@@ -194,6 +187,8 @@ def target_language(given: str) -> str:
     Raises:
         UsageError: it is neither a code nor a known name.
     """
+    from transformer_cli.text import languages
+
     code = languages.language_code(given.strip())
     if code is None:
         similar = difflib.get_close_matches(
@@ -220,10 +215,19 @@ def lines_of(path: Path, taker: str) -> list[str]:
     Args:
         taker: the command or option that takes the file, for messages.
     """
+    from transformer_cli.commands.input_lines import check_input, opened_lines
+
     if path != STANDARD:
         check_input(path, taker)
     with opened_lines(None if path == STANDARD else path) as batches:
         return [line for batch in batches for line in batch]
+
+
+def intervals() -> str:
+    """What stands behind ± in a table of scores."""
+    from transformer_cli.evaluation.metrics import NUM_SAMPLES, SEED
+
+    return f"± 95 % confidence interval, bootstrap, {NUM_SAMPLES:,} samples, seed {SEED}"
 
 
 def score_lines(scores: Sequence[Score]) -> list[str]:

@@ -1,44 +1,67 @@
 """`tfm train`: trains a run from a config, or continues it where it stopped."""
 
 import logging
-from collections.abc import Sequence
+from typing import Annotated
 
-from transformer_cli.commands.progress_bar import ProgressBar
-from transformer_cli.config import SequencesData, load_config
-from transformer_cli.config.training import ENDS_AT_MAX_STEPS
-from transformer_cli.process.torchrun import read_launch
-from transformer_cli.training.run import train
+import typer
+
+from transformer_cli.commands import completion
+from transformer_cli.commands.options import ConfigOption, Overrides, set_option
 
 logger = logging.getLogger(__name__)
 
 
-def run_training(
-    config_path: str, overrides: Sequence[str], *, from_scratch: bool, accept_data_change: bool
+def train_command(
+    config: ConfigOption,
+    overrides: Annotated[
+        Overrides, set_option("training.max_steps=100", completion.settings)
+    ] = None,
+    from_scratch: Annotated[
+        bool,
+        typer.Option(
+            "--from-scratch", help="Start a new run; rename the checkpoints of an earlier one."
+        ),
+    ] = False,
+    accept_data_change: Annotated[
+        bool, typer.Option("--accept-data-change", help="Continue a run whose corpus has changed.")
+    ] = False,
 ) -> None:
-    """Train with a progress bar, then say what can be done next."""
-    config = load_config(config_path, overrides)
+    """Train a model, or continue its training. A run of the same name goes on where it stopped."""
+    from transformer_cli.commands.progress_bar import ProgressBar
+    from transformer_cli.config import SequencesData, load_config
+    from transformer_cli.config.training import ENDS_AT_MAX_STEPS
+    from transformer_cli.process.torchrun import read_launch
+    from transformer_cli.training.run import train
+
+    settings = load_config(config, overrides or [])
     run = train(
-        config,
+        settings,
         callbacks=[ProgressBar()] if read_launch().rank == 0 else [],
         from_scratch=from_scratch,
         accept_data_change=accept_data_change,
     )
     if run.was_finished:
-        ends_there = config.training.schedule in ENDS_AT_MAX_STEPS
+        ends_there = settings.training.schedule in ENDS_AT_MAX_STEPS
         go_on = "To train longer, take another name" if ends_there else "To go on, raise it"
         logger.info(
             "runs/%s is finished: %d steps, %s. %s; to start again: --from-scratch",
-            config.name, run.step, ", ".join(run.limits_reached), go_on,
-        )  # fmt: skip
+            settings.name,
+            run.step,
+            ", ".join(run.limits_reached),
+            go_on,
+        )
         return
     if any(limit.startswith("training.max_minutes") for limit in run.limits_reached):
         logger.info("the run is not finished: the same command continues it, with a new time limit")
-    source = run.example if isinstance(config.data, SequencesData) else "a sentence"
-    directions = config.data.directions
+    source = run.example if isinstance(settings.data, SequencesData) else "a sentence"
+    directions = settings.data.directions
     options = f" --to {directions[0].target}" if len(directions) > 1 else ""
     if len({one.source for one in directions if one.target == directions[0].target}) > 1:
         options += f" --from {directions[0].source}"
     logger.info(
         "next: tfm translate --run %s%s '%s', or tfm validate --run %s",
-        config.name, options, source, config.name,
-    )  # fmt: skip
+        settings.name,
+        options,
+        source,
+        settings.name,
+    )

@@ -1,219 +1,294 @@
-"""`tfm translate`: translate sentences, a file, or standard input, line by line."""
+"""`tfm translate`: the options, and which of the ways they lead: lines, a document, or a person at a terminal."""
 
-import logging
-import os
-import stat
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS
-from transformer_cli.commands.streams.input_lines import (
-    check_input,
-    is_regular_file,
-    opened_lines,
-    require_utf_8,
+import typer
+
+from transformer_cli.commands import completion
+from transformer_cli.commands.options import (
+    BeamOption,
+    FromOption,
+    JsonOption,
+    Overrides,
+    RunsOption,
+    ToOption,
+    set_option,
 )
-from transformer_cli.commands.streams.open_descriptors import STANDARD
-from transformer_cli.commands.streams.output_file import (
-    Write,
-    check_output,
-    is_new_or_regular,
-    opened_output,
-    output_status,
-)
-from transformer_cli.commands.streams.prefix_lines import check_prefixes
-from transformer_cli.commands.translating.conditions import conditions_of
-from transformer_cli.commands.translating.counts import Counts
-from transformer_cli.commands.translating.dictionary import with_replacement
-from transformer_cli.commands.translating.line_progress import line_progress
-from transformer_cli.commands.translating.task import Task, input_lines
-from transformer_cli.commands.translating.translation_lines import check_wishes
-from transformer_cli.commands.translating.unfinished_output import opened_unfinished
-from transformer_cli.commands.translating.wishes import NO_WISHES, Wishes
-from transformer_cli.decoding import Glossary, Translator, read_glossary
-from transformer_cli.decoding.loading import LoadedRun, load_run
 from transformer_cli.process.errors import UsageError
-from transformer_cli.process.signals import ended_after
+from transformer_cli.process.imports import imported
 
-logger = logging.getLogger(__name__)
+DOCUMENTS = "transformer_cli.extensions.documents.translate_command"
+"""Where documents are translated; the core imports it only for a file."""
+
+InputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--input",
+        help="A text file, one sentence per line, may be compressed; or a document such as page.html. - is standard input.",
+    ),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        metavar="FILE",
+        help="A file for the translations. Default, or -: standard output.",
+    ),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="The format of the input: txt translates it line by line, html and others as a document. "
+        "Default: by the ending of its name.",
+    ),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="NAMES",
+        help="For csv and tsv: which columns are translated, by name or by number from 1, such as title,3.",
+    ),
+]
+ValuesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--values",
+        metavar="PATTERN",
+        help="For json and yaml: which values are translated, such as items.*.title; may be repeated. "
+        "Default: all strings but names for programs, such as en_US.",
+    ),
+]
+EncodingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="For text files that are not UTF-8: their encoding, such as windows-1252; the output has it, too.",
+    ),
+]
+ProtectOption = Annotated[
+    bool,
+    typer.Option(
+        "--protect",
+        help="Keep URLs, e-mail addresses, numbers, placeholders such as {name}, paths and tags unchanged.",
+    ),
+]
+StrictOption = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Refuse a sentence that is too long for the model. Default: translate it in parts.",
+    ),
+]
+NBestOption = Annotated[
+    int | None,
+    typer.Option(
+        "--n-best",
+        metavar="N",
+        min=1,
+        max=64,
+        help="Print the N best translations of each line: rank, score and text, separated by tabs.",
+    ),
+]
+PrefixOption = Annotated[
+    str | None,
+    typer.Option(
+        "--prefix", metavar="TEXT", help="Whole words with which each translation begins."
+    ),
+]
+PrefixesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--prefixes",
+        help="A text file: line N is the --prefix of line N of the input; an empty line means no prefix.",
+    ),
+]
+CometOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--comet",
+        metavar="FOLDER",
+        help="With decoding.mbr: choose by the COMET model in this folder, not by chrF. Needs unbabel-comet.",
+    ),
+]
+GlossaryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--glossary",
+        help="A file of terms that translations must contain: on each line a source term, a tab, a target term.",
+    ),
+]
+AlignmentOption = Annotated[
+    bool,
+    typer.Option(
+        "--alignment",
+        help="Print, after a tab, which words belong together: 0-0 1-2 links the first words, and the second with the third.",
+    ),
+]
+DetailsOption = Annotated[
+    bool,
+    typer.Option(
+        "--details", help="With --json: tokens, their probabilities, and the word alignment."
+    ),
+]
+AttentionOption = Annotated[
+    bool,
+    typer.Option("--attention", help="With --json: as --details, and the attention weights."),
+]
+ResumeOption = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Keep the output so far in OUTPUT.unfinished; after an interruption, the same command goes on.",
+    ),
+]
+ReplaceUnknownOption = Annotated[
+    bool,
+    typer.Option(
+        "--replace-unknown",
+        help="Show the word of the source that the model read, instead of [UNK]. For tokenizer.kind wordlevel.",
+    ),
+]
+DictionaryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--dictionary",
+        help="With --replace-unknown: a file of lines WORD, tab, TRANSLATION for these words.",
+    ),
+]
+SentencesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(help="Sentences, one per argument. Default: the lines of standard input."),
+]
+SettingsOption = Annotated[
+    Overrides, set_option("decoding.beam_size=8", completion.settings_of_translating)
+]
 
 
-def run_translation(
-    sentences: Sequence[str] | Path | None,
-    output_file: Path | None,
-    *,
-    run: str | Sequence[str] | None,
-    overrides: Sequence[str],
-    wishes: Wishes = NO_WISHES,
-    as_json: bool,
+@dataclass(frozen=True, slots=True)
+class TranslateOptions:
+    """What a command line of `tfm translate` asks for, beside the text and the file of its translation."""
+
+    run: str | Sequence[str] | None = None
+    """As of `load_run`."""
+    overrides: Sequence[str] = ()
+    to: str | None = None
+    """The target language; None: the only possible one."""
+    from_: str | None = None
+    """The source language; None: the only possible one."""
+    num_best: int | None = None
+    """Number of translations that are printed for each line; None: one, without its rank and score."""
+    prefix: str | None = None
+    """The text with which each translation begins; None: any."""
+    prefixes: Path | None = None
+    """A file with the prefix of each line, instead of `prefix`."""
+    glossary: Path | None = None
+    """A file of terms that the translations contain."""
+    alignment: bool = False
+    """Whether the word alignment stands beside each translation."""
+    details: bool = False
+    """Whether the JSON has the tokens of source and translation, with their probabilities."""
+    attention: bool = False
+    """Whether the JSON has the tokens, and the attention weights between them."""
+    protects_spans: bool = False
+    """See `Translator.protects_spans`."""
+    is_strict: bool = False
+    """See `Translator.is_strict`."""
+    replace_unknown: bool = False
+    """Whether a word of the source, or its dictionary entry, replaces each [UNK]."""
+    dictionary: Path | None = None
+    """A file with translations of words for `replace_unknown`."""
+    comet: Path | None = None
+    """The folder of a COMET model, by which `decoding.mbr` chooses; None: chrF."""
+    resume: bool = False
+    """Whether the output so far of an interrupted translation is kept, and continued."""
+    as_json: bool = False
+
+    @property
+    def any_details(self) -> bool:
+        """Whether the translations need their details."""
+        return self.alignment or self.details or self.attention
+
+
+def translate_command(
+    sentences: SentencesArgument = None,
+    run: RunsOption = None,
+    input_file: InputOption = None,
+    output_file: OutputOption = None,
+    document_format: FormatOption = None,
+    columns: ColumnsOption = None,
+    values: ValuesOption = None,
+    encoding: EncodingOption = None,
+    overrides: SettingsOption = None,
+    beam_size: BeamOption = None,
+    protect: ProtectOption = False,
+    strict: StrictOption = False,
+    n_best: NBestOption = None,
+    prefix: PrefixOption = None,
+    prefixes: PrefixesOption = None,
+    comet: CometOption = None,
+    glossary: GlossaryOption = None,
+    to: ToOption = None,
+    from_: FromOption = None,
+    alignment: AlignmentOption = False,
+    details: DetailsOption = False,
+    attention: AttentionOption = False,
+    replace_unknown: ReplaceUnknownOption = False,
+    dictionary: DictionaryOption = None,
+    resume: ResumeOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Translate sentences, a file, or standard input if `sentences` is None; to standard output or a file.
-
-    The path `-` means standard input or standard output, too.
-
-    Args:
-        run: as in `load_run`; several are an ensemble.
-        wishes: what the translations are like, beside the settings.
-    """
-    given = None if sentences == STANDARD else sentences
-    output = None if output_file == STANDARD else output_file
-    check_wishes(wishes, as_json=as_json)
-    _check_files(given, output)
-    if wishes.resume:
-        _check_resumable(given, output)
-    if wishes.dictionary is not None:
-        check_input(wishes.dictionary, "--dictionary")
-    check_prefixes(wishes.prefixes, is_input_standard=given is None)
-    glossary = None if wishes.glossary is None else read_glossary(wishes.glossary)
-    loaded = load_run(run, overrides)
-    translator = with_replacement(chosen_translator(loaded, wishes, glossary), wishes)
-    if translator.decoding.num_best > 1 and wishes.num_best is None and not as_json:
-        logger.warning(
-            "showing one translation per line; to see all %d (decoding.num_best), add --n-best %d or --json",
-            translator.decoding.num_best,
-            translator.decoding.num_best,
-        )
-    task = Task(translator, wishes, as_json=as_json)
-    if given is None and sys.stdin.isatty():
-        from transformer_cli.commands.translating.prompt import talk
-
-        talk(task, output)
-        return
-    _translate_windows(task, given, output, loaded)
-
-
-def _translate_windows(
-    task: Task, given: Sequence[str] | Path | None, output: Path | None, loaded: LoadedRun
-) -> None:
-    """Translate arguments, a file or a pipe, window by window."""
-    counts = Counts(has_glossary=task.wishes.glossary is not None)
-    with ExitStack() as opened:
-        # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
-        windows = input_lines(opened.enter_context(_opened_windows(given)), task.wishes)
-        write: Write
-        num_done = 0
-        if task.wishes.resume and output is not None:
-            conditions = conditions_of(
-                loaded, task.translator.decoding, task.wishes, as_json=task.as_json
-            )
-            unfinished = opened.enter_context(opened_unfinished(output, conditions))
-            num_done = unfinished.num_done
-            windows, write = unfinished.remaining(windows), unfinished.write
-        else:
-            write = opened.enter_context(opened_output(output))
-        advance = opened.enter_context(line_progress(given, output, num_done))
-        for window in windows:
-            translations = task.translations(window)
-            data = task.output(window, translations, is_standard=output is None)
-            with ended_after():
-                write(data)
-            advance(len(window))
-            counts.add(translations)
-    counts.report()
-
-
-def _choosing_by_comet(translator: Translator, folder: Path) -> Translator:
-    if translator.decoding.mbr is None:
-        raise UsageError(
-            "--comet works only with decoding.mbr",
-            hint='add --set "decoding.mbr={}", or leave out --comet',
-        )
-    from transformer_cli.decoding.comet_utility import comet_utility
-
-    return replace(translator, utility=comet_utility(folder))
-
-
-def chosen_translator(loaded: LoadedRun, wishes: Wishes, glossary: Glossary | None) -> Translator:
-    """The translator of the chosen direction, with a beam that is wide enough for the n best translations.
-
-    Raises:
-        UsageError: an override sets a smaller beam.
-    """
-    translator, num_best = loaded.translator.towards(wishes.to, wishes.from_), wishes.num_best
-    translator = replace(
-        translator, protects_spans=wishes.protects_spans, is_strict=wishes.is_strict
+    """Translate sentences or a document. Line N of the output is the translation of line N of the input."""
+    if sentences and input_file:
+        raise UsageError("give either sentences or --input, not both")
+    if prefix and prefixes:
+        raise UsageError("give either --prefix or --prefixes, not both")
+    options = TranslateOptions(
+        run=run,
+        overrides=_with_beam(overrides, beam_size),
+        to=to,
+        from_=from_,
+        num_best=n_best,
+        prefix=prefix,
+        prefixes=prefixes,
+        glossary=glossary,
+        alignment=alignment,
+        details=details,
+        attention=attention,
+        protects_spans=protect,
+        is_strict=strict,
+        replace_unknown=replace_unknown,
+        dictionary=dictionary,
+        comet=comet,
+        resume=resume,
+        as_json=as_json,
     )
-    if wishes.comet is not None:
-        translator = _choosing_by_comet(translator, wishes.comet)
-    if glossary is not None:
-        translator = translator.with_glossary(glossary)
-    if num_best is None:
-        return translator
-    decoding = translator.decoding
-    beam_size, diversity = decoding.beam_size, decoding.diversity
-    is_given = "decoding.beam_size" in loaded.overridden or diversity is not None
-    if decoding.sampling is None and beam_size < num_best and is_given:
-        hint = f"leave the beam size out, or set it to {num_best} or more"
-        if diversity is not None:
-            hint = f"set decoding.beam_size to a multiple of {diversity.groups} that is at least {num_best}"
-        raise UsageError(
-            f"--n-best {num_best} needs a beam of at least {num_best}, but beam_size is {beam_size}",
-            hint=hint,
+    if input_file or document_format or columns or values or encoding:
+        document = imported(f"{DOCUMENTS}:chosen_document")(
+            input_file,
+            document_format,
+            columns=columns,
+            values=values or [],
+            encoding=encoding,
+            has_text=bool(sentences),
         )
-    wider = {"num_best": num_best, "beam_size": max(beam_size, num_best)}
-    decoding = decoding.model_copy(update=wider)
-    if decoding.num_candidates < num_best:
-        raise UsageError(
-            f"--n-best {num_best} needs at least {num_best} candidates, but mbr.candidates is {decoding.num_candidates}",
-            hint=f"--set decoding.mbr.candidates={num_best}",
-        )
-    return replace(translator, decoding=decoding)
+        if document is not None:
+            imported(f"{DOCUMENTS}:translate_document_file")(document, output_file, options)
+            return
+    if output_file is not None:
+        imported(f"{DOCUMENTS}:check_output_of_text")(output_file)
+    from transformer_cli.commands.translate_lines import translate_lines
+
+    translate_lines(sentences or input_file, output_file, options)
 
 
-def _check_files(given: Sequence[str] | Path | None, output: Path | None) -> None:
-    """Refuse an input or an output that cannot work, before a model is loaded."""
-    check_output(output)
-    if given is not None and not isinstance(given, Path):
-        for sentence in filter(os.path.isfile, given):
-            logger.warning(
-                "%s is a file, but its name is translated, not its lines; did you mean --input %s?",
-                sentence,
-                sentence,
-            )
-        for sentence in filter(_is_run, given):
-            logger.warning(
-                "%s is a run, but its name is translated; did you mean --run %s?",
-                sentence,
-                sentence,
-            )
-        return
-    read = os.fstat(0) if given is None else check_input(given)
-    if given is not None:
-        require_utf_8(given)
-    written = output_status(output)
-    if written is None or not stat.S_ISREG(read.st_mode) or not os.path.samestat(read, written):
-        return
-    raise UsageError(
-        f"{output or 'standard output'}: this output is the same file as the input",
-        hint="name another --output",
-    )
-
-
-def _is_run(sentence: str) -> bool:
-    return Path(sentence).name == sentence and (RUNS / sentence / CHECKPOINTS).is_dir()
-
-
-@contextmanager
-def _opened_windows(given: Sequence[str] | Path | None) -> Iterator[Iterable[list[str]]]:
-    """The input in batches of lines; the caller translates a batch before it asks for the next one."""
-    if given is not None and not isinstance(given, Path):
-        yield [[_as_text(sentence) for sentence in given]]
-    else:
-        with opened_lines(given) as batches:
-            yield batches
-
-
-def _check_resumable(given: Sequence[str] | Path | None, output: Path | None) -> None:
-    """Refuse --resume for what cannot be read again, or cannot wait beside the output."""
-    if not isinstance(given, Path) or not is_regular_file(given):
-        raise UsageError("--resume is for a file of lines", hint="name the file with --input")
-    if output is None or not is_new_or_regular(output):
-        raise UsageError("--resume is for an output file", hint="name it with --output")
-
-
-def _as_text(argument: str) -> str:
-    """Replace lone surrogates, which Python makes of bytes that are not UTF-8, by U+FFFD."""
-    return os.fsencode(argument).decode("utf-8", errors="replace")
+def _with_beam(overrides: list[str] | None, beam_size: int | None) -> list[str]:
+    return [*(overrides or []), *([] if beam_size is None else [f"decoding.beam_size={beam_size}"])]

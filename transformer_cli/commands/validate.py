@@ -1,100 +1,301 @@
 """`tfm validate`: the loss and the scores of a run on a split, or on two given files."""
 
-from collections.abc import Sequence
-from typing import Any
+from __future__ import annotations
 
-from transformer_cli.commands.held_out_text import HeldOut, pairs_of
-from transformer_cli.commands.judgements import (
-    SCORES_ONLY,
-    Wanted,
-    check_wanted,
-    judge,
-    needs_details,
-    require_means,
-    write_report,
+import logging
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from transformer_cli.commands import completion
+from transformer_cli.commands.open_descriptors import STANDARD, descriptor_of
+from transformer_cli.commands.options import (
+    BeamOption,
+    CometScoreOption,
+    FromOption,
+    JsonOption,
+    Overrides,
+    RunsOption,
+    ScoresOption,
+    SignificanceOption,
+    ToOption,
+    check_page_name,
+    set_option,
 )
-from transformer_cli.commands.score import INTERVALS, score_lines
-from transformer_cli.commands.streams.output import fitting, show
-from transformer_cli.commands.streams.sentence_progress import sentence_progress
-from transformer_cli.config import DecodingConfig, SequencesData
-from transformer_cli.config.decoding import SCORES_BY_DEFAULT
-from transformer_cli.config.section import flat_settings
-from transformer_cli.decoding.comet_model import load_comet
-from transformer_cli.decoding.loading import LoadedRun, load_run
-from transformer_cli.evaluation import ValidationReport, validate
-from transformer_cli.evaluation.comet_score import with_comet
-from transformer_cli.evaluation.synthetic_tasks import exact_match_table, exact_matches
-from transformer_cli.evaluation.validation import DirectionReport
+from transformer_cli.commands.output import check_output, fitting, opened_output, show
+from transformer_cli.commands.score import (
+    check_significance,
+    chosen_scores,
+    intervals,
+    lines_of,
+    score_lines,
+)
+from transformer_cli.process.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from transformer_cli.config import DecodingConfig, SplitName
+    from transformer_cli.data.pairs import ReadingReport, SentencePair
+    from transformer_cli.decoding import Translator
+    from transformer_cli.decoding.loading import LoadedRun
+    from transformer_cli.evaluation import ValidationReport
+    from transformer_cli.evaluation.judgements import Judgements
+    from transformer_cli.evaluation.validation import DirectionReport
+
+logger = logging.getLogger(__name__)
+
+SplitOption = Annotated[
+    Literal["validation", "test"] | None,
+    typer.Option("--split", help="Which part of the corpus. Default: validation."),
+]
+SourceOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--source", help="A source text to score instead of a split; - is standard input."
+    ),
+]
+ReferenceOption = Annotated[
+    Path | None, typer.Option("--reference", help="The reference translations of --source.")
+]
+AgainstOption = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="RUN|FILE",
+        help="Another run, or a file with translations, to compare with: p-values.",
+        autocompletion=completion.runs,
+    ),
+]
+BreakdownOption = Annotated[
+    bool,
+    typer.Option(
+        "--breakdown", help="Also score groups: by length, by the rarest word, by corpus."
+    ),
+]
+CalibrationOption = Annotated[
+    bool,
+    typer.Option(
+        "--calibration", help="Also compare the probabilities of tokens with their accuracy."
+    ),
+]
+ReportOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        help="Write a page (HTML) with scores, curves and the worst sentences.",
+    ),
+]
 
 
-def run_validation(
-    run: str | Sequence[str] | None,
-    held_out: HeldOut,
-    wanted: Wanted = SCORES_ONLY,
-    *,
-    overrides: Sequence[str],
-    as_json: bool,
+def validate_command(
+    run: RunsOption = None,
+    split: SplitOption = None,
+    source: SourceOption = None,
+    reference: ReferenceOption = None,
+    scores: ScoresOption = None,
+    against: AgainstOption = None,
+    significance: SignificanceOption = None,
+    breakdown: BreakdownOption = False,
+    calibration: CalibrationOption = False,
+    comet: CometScoreOption = None,
+    report: ReportOption = None,
+    overrides: Annotated[
+        Overrides, set_option("decoding.beam_size=8", completion.settings_of_validating)
+    ] = None,
+    beam_size: BeamOption = None,
+    to: ToOption = None,
+    from_: FromOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Validate a run on a split, or on given files (source, reference); print a table, or JSON.
+    """Score a run on held-out text. Loss, perplexity, BLEU, chrF, TER and more, with intervals."""
+    _check_options(split, source, reference, against, significance, report)
+    from transformer_cli.commands.sentence_progress import sentence_progress
+    from transformer_cli.config.decoding import SCORES_BY_DEFAULT
+    from transformer_cli.decoding.comet import load_comet
+    from transformer_cli.decoding.engine import ExplainingEngine
+    from transformer_cli.decoding.loading import load_run
+    from transformer_cli.evaluation import validate
+    from transformer_cli.evaluation.comet_score import with_comet
+    from transformer_cli.evaluation.judgements import Judgements, judge, report_page, require_means
 
-    All pairs are scored, with all scores that need no further package, unless an override of
-    validation.max_sentences or validation.scores says otherwise; the run's config says what is measured during
-    training.
-
-    Args:
-        run: as in `load_run`; several are an ensemble.
-    """
-    files = held_out.files
-    check_wanted(wanted)
-    comet = None if wanted.comet is None else load_comet(wanted.comet, as_command=True)
-    loaded = load_run(run, overrides, command="validate --source" if files else "validate")
-    translator = loaded.translator
-    if files or any(held_out.languages):
-        translator = translator.towards(*held_out.languages)
-    settings, asked = loaded.config.validation, loaded.overridden
-    pairs = pairs_of(loaded, translator, held_out)
-    scores = settings.scores if "validation.scores" in asked else SCORES_BY_DEFAULT
-    require_means(translator, pairs, wanted, has_scores=bool(scores))
+    settings = list(overrides or [])
+    if beam_size is not None:
+        settings.append(f"decoding.beam_size={beam_size}")
+    if scores is not None:
+        settings.append(f"validation.scores=[{','.join(chosen_scores(scores))}]")
+    comet_model = None if comet is None else load_comet(comet, as_command=True)
+    loaded = load_run(run, settings, command="validate --source" if source else "validate")
+    is_directed = bool(source or to or from_)
+    translator = loaded.translator.towards(to, from_) if is_directed else loaded.translator
+    pairs = _pairs(loaded, translator, split, source, reference)
+    # All scores that need no further package are measured, unless an override says otherwise: the config of the run
+    # says what is measured during training.
+    is_asked = "validation.scores" in loaded.overridden
+    measured = loaded.config.validation.scores if is_asked else SCORES_BY_DEFAULT
+    judging = _first_judging(against, breakdown, calibration, report)
+    if not measured and (judging or comet):
+        raise UsageError(f"{judging or '--comet'} needs a score", hint="name one: --scores chrf")
+    if judging:
+        require_means(judging, translator, pairs, against=against, has_calibration=calibration)
+    explains = isinstance(translator.engine, ExplainingEngine)
     with sentence_progress():
-        report = validate(
+        found = validate(
             translator,
             pairs,
-            scores=scores,
-            num_samples=settings.num_samples,
+            scores=measured,
+            num_samples=loaded.config.validation.num_samples,
             with_intervals=True,
-            with_details=needs_details(wanted, translator),
+            with_details=explains and (calibration or report is not None),
         )
-    if comet is not None:
-        report = with_comet(report, comet, with_intervals=True)
-    rows = [] if files else exact_matches(loaded.translator, loaded.config)
-    facts = _facts(loaded, held_out)
+    if comet_model is not None:
+        found = with_comet(found, comet_model, with_intervals=True)
+    judged = Judgements()
+    if judging:
+        other_texts = _lines_against(against, len(pairs))
+        with sentence_progress():
+            judged = judge(
+                found,
+                loaded,
+                translator,
+                against=against,
+                other_texts=other_texts,
+                significance=significance,
+                has_breakdown=breakdown or report is not None,
+                has_calibration=calibration or report is not None,
+                overrides=settings,
+                comet=comet_model,
+            )
+    facts = _facts(loaded, f"{source} / {reference}" if source else split or "validation")
+    if report is not None:
+        page = report_page(found, judged, loaded, list(facts.items()))
+        with opened_output(report) as write:
+            write(page.encode())
+        logger.info("report: %s", report)
+    found.unknown_words.report()
+    _show(loaded, facts, found, judged, is_split=source is None, as_json=as_json)
+
+
+def _check_options(
+    split: str | None,
+    source: Path | None,
+    reference: Path | None,
+    against: str | None,
+    significance: str | None,
+    report: Path | None,
+) -> None:
+    """Refuse what cannot work, before a model is loaded.
+
+    Raises:
+        UsageError: options do not fit together.
+        MissingInputError: there is no such run to compare with.
+        CannotCreateError: the report cannot be written.
+    """
+    if (source is None) != (reference is None):
+        raise UsageError("give both --source and --reference, or neither")
+    if source is not None and split is not None:
+        raise UsageError("give either --split, or --source and --reference")
+    check_page_name("--report", report)
+    check_significance(significance, has_other=against is not None)
+    if against is not None and not Path(against).is_file():
+        from transformer_cli.checkpoint import find_run
+
+        find_run(against)
+    if report is not None:
+        check_output(report)
+
+
+def _first_judging(
+    against: str | None, breakdown: bool, calibration: bool, report: Path | None
+) -> str | None:
+    """The first option that needs one direction."""
+    given = {
+        "--against": against is not None,
+        "--breakdown": breakdown,
+        "--calibration": calibration,
+        "--report": report is not None,
+    }
+    return next((option for option, is_given in given.items() if is_given), None)
+
+
+def _pairs(
+    loaded: LoadedRun,
+    translator: Translator,
+    split: SplitName | None,
+    source: Path | None,
+    reference: Path | None,
+) -> list[SentencePair]:
+    """The pairs that are validated, in the directions of the translator: all, unless an override says otherwise.
+
+    Raises:
+        DataError: the run has no such split, or the files do not fit together.
+    """
+    from transformer_cli.data.selection import first_pairs
+    from transformer_cli.evaluation.held_out_text import pairs_of_split
+
+    if source and reference:
+        pairs = _pairs_of_files(source, reference)
+    else:
+        pairs = pairs_of_split(loaded, split or "validation")
+        direction = translator.pipeline.direction
+        if direction is not None:
+            pairs = [pair for pair in pairs if pair.direction == direction]
+    if "validation.max_sentences" in loaded.overridden:
+        pairs = first_pairs(pairs, loaded.config.validation.max_sentences)
+    return pairs
+
+
+def _lines_against(against: str | None, num_sentences: int) -> list[str] | None:
+    """The translations of a file to compare with; None if there is none, or if it is a run."""
+    if against is None or not Path(against).is_file():
+        return None
+    texts = lines_of(Path(against), "--against")
+    if len(texts) != num_sentences:
+        raise DataError(
+            f"{against} has {len(texts):,} lines, but {num_sentences:,} sentences are scored",
+            hint="line N of the file must translate sentence N",
+        )
+    return texts
+
+
+def _show(
+    loaded: LoadedRun,
+    facts: Mapping[str, str],
+    report: ValidationReport,
+    judged: Judgements,
+    *,
+    is_split: bool,
+    as_json: bool,
+) -> None:
+    from transformer_cli.config import SequencesData
+    from transformer_cli.evaluation.synthetic_tasks import exact_match_table, exact_matches
+
+    rows = exact_matches(loaded.translator, loaded.config) if is_split else []
     figures = {"run": facts["run"], "split": facts["split"]} | report.as_json()
     del figures["num_target_tokens"]
-    if "validation.num_samples" in asked:
+    if "validation.num_samples" in loaded.overridden:
         figures["samples"] = [sample.as_json() for sample in report.samples]
     if rows:
         figures["exact_match"] = [row._asdict() for row in rows]
     heading = "  ".join(f"{what} {value}" for what, value in facts.items())
     lines = [heading, "", *_table(report)]
-    if isinstance(loaded.config.data, SequencesData) and not files:
+    if isinstance(loaded.config.data, SequencesData) and is_split:
         lines += ["", *exact_match_table(rows, loaded.config.data.task)]
-    with sentence_progress():
-        judged = judge(report, wanted, loaded, translator, overrides, comet)
-    figures |= judged.as_json()
-    lines += judged.lines()
-    if wanted.report is not None:
-        write_report(wanted.report, report, judged, loaded, list(facts.items()))
-    report.unknown_words.report()
-    show(figures, lines, as_json=as_json)
+    show(figures | judged.as_json(), [*lines, *fitting(judged.lines())], as_json=as_json)
 
 
-def _facts(loaded: LoadedRun, held_out: HeldOut) -> dict[str, str]:
+def _facts(loaded: LoadedRun, held_out: str) -> dict[str, str]:
     """What was measured, and with which settings; settings that nobody changes often are told only if changed."""
+    from transformer_cli.config import DecodingConfig
+
     decoding = loaded.config.decoding
     facts = {
         "run": " + ".join(member.config.name for member in loaded.members),
         "step": ", ".join(str(member.step) for member in loaded.members),
-        "split": held_out.name,
+        "split": held_out,
         "beam_size": str(decoding.beam_size),
         "length_penalty": str(decoding.length_penalty),
         "split_sentences": str(loaded.translator.pipeline.splits_sentences).lower(),
@@ -109,6 +310,8 @@ def _facts(loaded: LoadedRun, held_out: HeldOut) -> dict[str, str]:
 
 
 def _settings_of(decoding: DecodingConfig) -> dict[str, Any]:
+    from transformer_cli.config.section import flat_settings
+
     return flat_settings(decoding.model_dump(mode="json", exclude_none=True))
 
 
@@ -126,7 +329,7 @@ def _table(report: ValidationReport) -> list[str]:
     lines = fitting(f"{name:<14}{value:>9}  {note}".rstrip() for name, value, note in rows)
     lines += score_lines(report.scores)
     if any(score.interval for score in report.scores):
-        lines.append(INTERVALS)
+        lines.append(intervals())
     lines += _table_of_directions(report.directions)
     for sample in report.samples:
         lines += ["", *sample.lines()]
@@ -149,3 +352,84 @@ def _table_of_directions(reports: Sequence[DirectionReport]) -> list[str]:
         )
         lines.append(f"{report.direction!s:<12}{report.num_sentences:>10,}{numbers}")
     return lines
+
+
+def _pairs_of_files(source: Path, reference: Path) -> list[SentencePair]:
+    """Line N of the source with line N of the reference; either may come through a pipe or standard input.
+
+    Raises:
+        DataError: they have different numbers of lines, or none, or are not UTF-8.
+    """
+    from transformer_cli.data.pairs import ReadingReport
+    from transformer_cli.data.sources.lines import HOW_TO_CONVERT, NotUtf8Error
+
+    report = ReadingReport()
+    try:
+        if _is_stream(source) or _is_stream(reference):
+            pairs = _pairs_of_streams(source, reference, report)
+        else:
+            pairs = _pairs_on_disk(source, reference, report)
+    except NotUtf8Error as error:
+        # Its hint names a setting of corpora, which these files do not have.
+        raise DataError(error.message, hint=HOW_TO_CONVERT) from error
+    for reason, finding in report.skipped.items():
+        logger.warning(
+            "skipped pairs: %d, reason: %s, first: %s", finding.count, reason, finding.example
+        )
+    return pairs
+
+
+def _pairs_on_disk(source: Path, reference: Path, report: ReadingReport) -> list[SentencePair]:
+    from transformer_cli.config import FilesData
+    from transformer_cli.config.data import FileCorpus
+    from transformer_cli.data.sources.corpus import read_pairs
+    from transformer_cli.storage import require_name_in_utf8
+
+    paths = str(source.absolute()), str(reference.absolute())
+    for path in paths:
+        require_name_in_utf8(path)
+    corpus = FileCorpus(source_path=paths[0], target_path=paths[1], split="test", format="text")
+    data = FilesData(source="files", corpora=(corpus,))
+    return list(read_pairs(data, "test", seed=0, report=report))
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether a path can be read only once: standard input (-), an open descriptor, a pipe or a device."""
+    if _descriptor(path) is not None:
+        return True
+    mode = path.stat().st_mode if path.exists() else 0
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+
+
+def _pairs_of_streams(source: Path, reference: Path, report: ReadingReport) -> list[SentencePair]:
+    from transformer_cli.data.pairs import SentencePair
+    from transformer_cli.data.sources.lines import decode_pairs
+    from transformer_cli.data.sources.local_files import pair_lines
+
+    if _descriptor(source) is not None and _descriptor(source) == _descriptor(reference):
+        raise UsageError(f"--source {source} and --reference {reference} name the same input")
+    names = str(source), str(reference)
+    with ExitStack() as opened:
+        sides = [_raw_lines(path, opened) for path in (source, reference)]
+        rows = pair_lines((source, reference), *sides)
+        texts = decode_pairs(rows, names, "error", report)
+        pairs = [SentencePair(*sentences, 0) for sentences in texts]
+    if not pairs:
+        raise DataError(f"no sentence pair in {names[0]} and {names[1]}")
+    return pairs
+
+
+def _raw_lines(path: Path, opened: ExitStack) -> Iterator[bytes | None]:
+    from transformer_cli.commands.input_lines import opened_stream, pieces_of_stream
+    from transformer_cli.data.sources.lines import cut_lines, read_lines
+
+    if not _is_stream(path):
+        return read_lines(path)
+    number = _descriptor(path)
+    if number is None:
+        number = opened.enter_context(opened_stream(path))
+    return cut_lines(pieces_of_stream(number, str(path)), path)
+
+
+def _descriptor(path: Path) -> int | None:
+    return 0 if path == STANDARD else descriptor_of(path)

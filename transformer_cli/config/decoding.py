@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
+from transformer_cli.config.data import SequenceLength
 from transformer_cli.config.section import Contradiction, Count, Section, Switch
-from transformer_cli.config.sequence_settings import SequenceLength
 
 EngineName = Literal["torch", "ctranslate2"]
 ScoreName = Literal[

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from transformer_cli.config.data import Text
+from transformer_cli.config.data import NoiseConfig, Text
 from transformer_cli.config.section import (
     Contradiction,
     Count,
@@ -13,7 +13,6 @@ from transformer_cli.config.section import (
     Section,
     Share,
 )
-from transformer_cli.config.text_settings import NoiseConfig
 
 OptimizerName = Literal["adam", "adamw", "adafactor", "muon"]
 ScheduleName = Literal[

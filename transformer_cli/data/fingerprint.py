@@ -8,8 +8,8 @@ from pathlib import Path
 from transformer_cli.config import Config, SplitName
 from transformer_cli.config.section import flat_settings
 from transformer_cli.data.sources import corpus
-from transformer_cli.data.sources.decompression import file_digest
 from transformer_cli.data.sources.hub import COMMIT_OF
+from transformer_cli.data.sources.lines import file_digest
 from transformer_cli.process.errors import DataError, MissingInputError, TfmError, TryAgainError
 
 FILE_NAME = "fingerprint.json"

@@ -2,48 +2,112 @@
 
 import json
 import logging
+import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
 from transformer_cli.config import Config, FilesData, HubData
 from transformer_cli.data import fingerprint as fingerprints
-from transformer_cli.data.batches.encoded import (
+from transformer_cli.data.encoded import (
+    DataReport,
     EncodedCorpus,
     encode_pairs,
+    encoded_text,
     write_encoded,
 )
-from transformer_cli.data.batches.order import epoch_order, padding_share
-from transformer_cli.data.encoding import encoded_text
-from transformer_cli.data.extended_tokenizers import are_extended, extended_tokenizers, require_tags
-from transformer_cli.data.pairs import ReadingReport, SentencePair, rows_of
-from transformer_cli.data.report import DataReport
-from transformer_cli.data.selection import clean
-from transformer_cli.data.selection.cleaning import CleaningReport, check_dropped_share
-from transformer_cli.data.selection.digest_set import DigestSet
-from transformer_cli.data.selection.held_out import (
-    HeldOutSplits,
-    all_held_out_pairs,
-    held_out_digests,
-)
-from transformer_cli.data.sources.corpus import read_pairs
-from transformer_cli.data.sources.streams import streams_kept_in
-from transformer_cli.data.streaming.resumable import first_pairs, is_streaming
-from transformer_cli.data.text_file import (
+from transformer_cli.data.order import epoch_order, padding_share
+from transformer_cli.data.pairs import (
+    ReadingReport,
+    SentencePair,
     StoredText,
     read_validation_pairs,
+    rows_of,
     write_text,
     write_validation_pairs,
 )
+from transformer_cli.data.selection import (
+    CleaningReport,
+    DigestSet,
+    HeldOutSplits,
+    all_held_out_pairs,
+    check_dropped_share,
+    clean,
+    held_out_digests,
+)
+from transformer_cli.data.sources.corpus import first_pairs, is_streaming, read_pairs
+from transformer_cli.data.sources.hub import streams_kept_in
 from transformer_cli.process.errors import ConfigError, DataError
 from transformer_cli.storage import make_folders, staged_folder
 from transformer_cli.text import SequenceFormat, Tokenizer, train_tokenizer
-from transformer_cli.text.extension.added_entries import is_extension
-from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers, tokenizer_files
+from transformer_cli.text.added_entries import is_extension, with_added_entries, with_tags
+from transformer_cli.text.tokenizer import Tokenizers, load_tokenizers, tokenizer_files
+
+# Tokenizers with the entries that a config asks for: words that they do not know, and tags of corpora.
+
 
 logger = logging.getLogger(__name__)
+
+
+def are_extended(config: Config) -> bool:
+    """Whether `extended_tokenizers` may add an entry."""
+    return config.training.add_words is not None or bool(_tags(config))
+
+
+def extended_tokenizers(config: Config, text: Path, tokenizers: Tokenizers) -> Tokenizers:
+    """The tokenizers with the words of `training.add_words` and the tags of `data.corpora`.
+
+    Args:
+        text: the cleaned training pairs, a file of `write_text`.
+        tokenizers: of source and target; their entries keep their ids.
+    """
+    source, target = tokenizers
+    if (num_added := config.training.add_words) is not None:
+        source, target = _with_words(config, text, tokenizers, num_added)
+    tagged = with_tags(source, _tags(config))
+    if source is target:
+        return tagged, tagged
+    return tagged, with_tags(target, _tags(config)) if config.tokenizer.shared else target
+
+
+def require_tags(config: Config, tokenizers: Tokenizers) -> None:
+    """Check that the source vocabulary has an entry for each tag.
+
+    Raises:
+        DataError: an entry is missing; the model of a run that has begun has no row for a further entry.
+    """
+    if missing := [tag for tag in _tags(config) if tag not in tokenizers[0].entries]:
+        raise DataError(
+            f"data.corpora: the vocabulary of this run has no entry for the tag {missing[0]}",
+            hint="start a new run with training.init_from: its vocabulary gets the tag",
+        )
+
+
+def _tags(config: Config) -> list[str]:
+    return list(dict.fromkeys(tag for tag in SequenceFormat.of(config.data).corpus_tags if tag))
+
+
+def _with_words(config: Config, text: Path, tokenizers: Tokenizers, num_added: int) -> Tokenizers:
+    def extended(tokenizer: Tokenizer, *sides: str) -> Tokenizer:
+        texts, min_frequency = StoredText(text, sides), config.tokenizer.min_frequency
+        return with_added_entries(tokenizer, texts, num_added, min_frequency=min_frequency)
+
+    source, target = tokenizers
+    if config.tokenizer.shared:
+        shared = extended(source, "source", "target")
+        more = shared, shared
+    else:
+        more = extended(source, "source"), extended(target, "target")
+    if [one.vocab_size for one in more] == [source.vocab_size, target.vocab_size]:
+        logger.warning(
+            "training.add_words=%d adds nothing: the tokenizers know all words of the training split",
+            num_added,
+        )
+    return more
+
 
 TRAIN, TEXT, VALIDATION, REPORT = "train.arrow", "text.arrow", "validation.jsonl", "report.json"
 TOKENIZER_PAIRS = 1_000_000
@@ -272,3 +336,77 @@ def _are_those_of(folder: Path, tokenizers: Tokenizers | None, *, is_extended: b
 def num_corpora(config: Config) -> int:
     """How many corpora the config has."""
     return len(config.data.corpora) if isinstance(config.data, FilesData | HubData) else 1
+
+
+# Prepared data that another run has made from the same corpus and settings, taken over instead of made again.
+#
+# The files are hard links, or copies where the file system has no links. So each run folder has all its files, may be
+# copied or deleted alone, and equal data take their room on the disk once. No file of prepared data is ever changed.
+
+
+def take_over(config: Config, folder: Path, runs: Path) -> None:
+    """If a folder holds no prepared data, and another run holds the data for this config, take those over.
+
+    Whoever calls this calls `prepare_data` next, which opens the data or prepares them. Two runs that prepare equal
+    data at the same time do not wait for each other.
+
+    Args:
+        folder: runs/<name>/data of a run that has not begun.
+        runs: the folder of all runs.
+
+    Raises:
+        DataError: too many of the pairs are too long.
+    """
+    if fingerprints.read_seal(folder) is not None:
+        return
+    sought = fingerprints.fingerprint(config)
+    for other in sorted(runs.glob("*/data")):
+        made_from = fingerprints.read_claim(other)
+        if made_from is None or fingerprints.changes(made_from, sought):
+            continue
+        make_folders(folder.parent)
+        with suppress(_NotTakenOverError), staged_folder(folder) as partial:
+            _fill(partial, other, config)
+            fingerprints.seal(partial, sought)
+        if folder.is_dir():
+            logger.info(
+                "%s: made from the same corpus, so its data are used for this run too", other
+            )
+            return
+
+
+class _NotTakenOverError(Exception):
+    """The data of another run cannot be used."""
+
+
+def _fill(partial: Path, other: Path, config: Config) -> None:
+    """Link the files of another run, check them, and make the report anew."""
+    claimed = fingerprints.read_claim(other)
+    try:
+        _link_files(other, partial)
+    except OSError as error:  # the other run is being deleted, for example
+        raise _NotTakenOverError from error
+    # Only now: between a check and a link, another process might replace the files.
+    if claimed is None or fingerprints.read_seal(partial) != claimed:
+        raise _NotTakenOverError
+    report = DataReport.from_json(json.loads((partial / REPORT).read_text(encoding="utf-8")))
+    if report.dropped_share() > config.data.cleaning.max_dropped_share:
+        raise _NotTakenOverError  # the preparation says what was dropped
+    check_lengths(config, report)
+    train = EncodedCorpus.open(partial / TRAIN, num_corpora=num_corpora(config))
+    report.padding_share = padding_share(epoch_order(train.lengths, train.corpus_sizes, config))
+    # Both are links: writing to them would change the other run.
+    for name in (REPORT, fingerprints.FILE_NAME):
+        (partial / name).unlink()
+    write_report(partial, report)
+
+
+def _link_files(other: Path, partial: Path) -> None:
+    for name in fingerprints.sealed_files(other):
+        file, new = other / name, partial / name
+        if file.is_symlink():
+            raise OSError(f"{file} is a symbolic link")
+        try:
+            os.link(file, new)
+        except OSError:
+            shutil.copyfile(file, new)

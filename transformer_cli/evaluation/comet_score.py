@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from transformer_cli.decoding.comet_model import CometModel
-from transformer_cli.evaluation.metrics import Measurement
-from transformer_cli.evaluation.scores.segment_means import MeanOfSegments
+from transformer_cli.decoding.comet import CometModel
+from transformer_cli.evaluation.metrics import MeanOfSegments, Measurement
 from transformer_cli.evaluation.validation import DirectionReport, ValidationReport, mean_scores
 
 COMET = "COMET"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from transformer_cli.config import Config, PublishedConfig, SequencesData
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.sources.sequences import sequences_of_length
+from transformer_cli.data.sources.built_in import sequences_of_length
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.storage import read_json_lines
 

@@ -100,7 +100,7 @@ class MultiHeadAttention(nn.Module):
             context = self.keys_and_values(context, rotation)
         keys, values = (self._repeat_for_groups(heads) for heads in context)  # (B, H, C, K)
         heads = self.attend(queries, keys, values, mask)  # (B, H, Q, K)
-        return self.output(_join_heads(heads))
+        return self.output(heads.transpose(1, 2).flatten(2))  # the heads joined: (B, Q, H K)
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
         """See `scaled_dot_product_attention`."""
@@ -143,11 +143,6 @@ class MultiHeadAttention(nn.Module):
 def _split_heads(x: Tensor, num_heads: int) -> Tensor:
     """(B, C, H K) to (B, H, C, K)."""
     return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
-
-
-def _join_heads(heads: Tensor) -> Tensor:
-    """(B, H, Q, K) to (B, Q, H K)."""
-    return heads.transpose(1, 2).flatten(2)
 
 
 def causal_mask(num_positions: int, device: torch.device | None = None) -> Tensor:

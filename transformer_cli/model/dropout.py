@@ -1,4 +1,4 @@
-"""Word dropout and layer dropout: training leaves out whole tokens, and whole layers. (Dropout of single numbers is `nn.Dropout`.)"""
+"""Word dropout and layer dropout: training leaves out whole tokens and whole layers; dropout of single numbers is `nn.Dropout`."""
 
 from collections.abc import Sequence
 from typing import Any

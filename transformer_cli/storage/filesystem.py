@@ -1,13 +1,142 @@
-"""All operations that change the disk, and the messages for their errors."""
+"""All operations that change the disk, on each operating system, and the messages for their errors."""
 
 import errno
 import os
+import shutil
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from transformer_cli.process.errors import CannotCreateError, StorageError, TryAgainError
-from transformer_cli.storage import system_calls
+
+# Calls of the operating system that Windows or macOS lacks, or does differently.
+#
+# Windows opens no folders, has no `pread` and no `O_NOFOLLOW`, and flushes only files that are open for writing.
+# On macOS, `fsync` leaves the data in the cache of the disk; `F_FULLFSYNC` writes it to the disk.
+
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+# Without O_BINARY, Windows would write a carriage return before each line feed.
+_ALWAYS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
+_FOLDER = getattr(os, "O_DIRECTORY", None)
+
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _ALWAYS
+"""Create a file that does not exist; a symbolic link of this name is an error."""
+OWN = os.O_RDWR | os.O_CREAT | _NO_LINK | _NO_WAIT | _ALWAYS
+"""Open or create a file of a run for reading and writing."""
+READ = os.O_RDONLY | _NO_LINK | _NO_WAIT | _ALWAYS
+"""Open a file for reading, without waiting for the other end of a pipe."""
+
+_NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL})
+
+
+def open_file(path: Path | str, flags: int, *, folder: int | None = None) -> int:
+    """Open a file with flags of this module; a symbolic link is an error (ELOOP) on every system.
+
+    Args:
+        path: the file; its name only, where `folder` is given.
+        flags: NEW, OWN or READ, perhaps with more flags.
+        folder: the descriptor of the folder, from `open_folder`.
+    """
+    if not _NO_LINK and os.path.islink(path):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return os.open(path, flags, 0o666, dir_fd=folder)
+
+
+def open_folder(path: Path) -> int | None:
+    """A descriptor of a folder, for `open_file`; None on a system that opens no folders."""
+    if _FOLDER is not None and os.open in os.supports_dir_fd:
+        return os.open(path, os.O_RDONLY | _FOLDER | _ALWAYS)
+    os.scandir(path).close()  # raises an error if the folder is missing or is a file
+    return None
+
+
+def flush(file: int) -> None:
+    """Write the content of an open file to the disk."""
+    full = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is not None:
+        # Some file systems refuse F_FULLFSYNC; fsync then raises any real error.
+        with suppress(OSError):
+            fcntl.fcntl(file, full)
+            return
+    os.fsync(file)
+
+
+def flush_path(path: Path) -> None:
+    """Write the content of a file, or the names in a folder, to the disk."""
+    is_folder = path.is_dir()
+    if is_folder and _FOLDER is None:
+        return  # Windows keeps a journal of the names itself
+    access = os.O_RDONLY if _FOLDER is not None else os.O_RDWR
+    file = os.open(path, access | _ALWAYS)
+    try:
+        flush(file)
+    except OSError as error:
+        # EINVAL: some network file systems cannot flush a folder.
+        if error.errno != errno.EINVAL or not is_folder:
+            raise
+    finally:
+        os.close(file)
+
+
+def read_at(file: int, num_bytes: int, offset: int) -> bytes:
+    """At most `num_bytes` bytes from `offset` on."""
+    os.lseek(file, offset, os.SEEK_SET)
+    return os.read(file, num_bytes)
+
+
+def write_at(file: int, data: bytes, offset: int) -> None:
+    """Write a few bytes from `offset` on; the file is not open for appending."""
+    os.lseek(file, offset, os.SEEK_SET)
+    os.write(file, data)
+
+
+def touch(file: int, path: Path) -> None:
+    """Set the time of an open file to now."""
+    os.utime(file if os.utime in os.supports_fd else path)
+
+
+def free_bytes(path: Path) -> int:
+    """Free space on the disk of a file or folder; no limit if the file system has no size."""
+    usage = shutil.disk_usage(path)
+    return usage.free if usage.total else sys.maxsize
+
+
+def try_lock(file: int) -> bool | None:
+    """Whether this process holds the lock of an open file now; None where the file system has no locks."""
+    from filelock import lock_descriptor  # most commands lock nothing
+
+    try:
+        return lock_descriptor(file, blocking=False)
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            return None
+        raise
+
+
+# Sizes of files for people: bytes, kB, MB and GB, each 1000 times the one before.
+
+
+def size_in_words(num_bytes: int) -> str:
+    """A size with three digits, in bytes, kB, MB or GB."""
+    if num_bytes < 1000:
+        return f"{num_bytes} bytes"
+    size, unit = float(num_bytes), "bytes"
+    for larger in ("kB", "MB", "GB"):
+        if size >= 999.5:
+            size, unit = size / 1000, larger
+    digits = 2 if size < 9.995 else 1 if size < 99.95 else 0
+    return f"{size:.{digits}f} {unit}"
+
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 NOT_CREATABLE = frozenset({
@@ -23,20 +152,20 @@ class FileSystem:
         os.mkdir(path)
 
     def create_file(self, path: Path) -> int:
-        return system_calls.open_file(path, system_calls.NEW)
+        return open_file(path, NEW)
 
     def open_to_append(self, path: Path) -> int:
-        return system_calls.open_file(path, system_calls.OWN | os.O_APPEND)
+        return open_file(path, OWN | os.O_APPEND)
 
     def write(self, file: int, data: memoryview) -> int:
         return os.write(file, data)
 
     def flush(self, file: int) -> None:
-        system_calls.flush(file)
+        flush(file)
 
     def flush_path(self, path: Path) -> None:
         """Flush a file, which makes its content durable, or a folder, which makes its names durable."""
-        system_calls.flush_path(path)
+        flush_path(path)
 
     def close(self, file: int) -> None:
         os.close(file)
@@ -57,7 +186,7 @@ class FileSystem:
         """Free space on the disk of `path`, which need not exist; no limit if the file system has no size."""
         while not path.exists() and path != path.parent:
             path = path.parent
-        return system_calls.free_bytes(path)
+        return free_bytes(path)
 
 
 REAL = FileSystem()

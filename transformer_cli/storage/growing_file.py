@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from transformer_cli.process.errors import DataError, TryAgainError
-from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
+from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained, try_lock
 from transformer_cli.storage.json_lines import append_json_line, read_json_lines
-from transformer_cli.storage.system_calls import try_lock
 
 NOTES_SUFFIX = ".notes.jsonl"
 

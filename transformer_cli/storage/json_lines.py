@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_cli.process.escaping import escaped_in_json
-from transformer_cli.storage import system_calls
+from transformer_cli.storage import filesystem
 from transformer_cli.storage.filesystem import REAL, FileSystem, errors_explained
 from transformer_cli.storage.writing import replace_file
 
@@ -98,7 +98,7 @@ def _cut_torn_line(file: int) -> int:
     """Remove an incomplete last line; return the size that remains."""
     size = os.fstat(file).st_size
     end = size
-    while end and system_calls.read_at(file, 1, end - 1) != b"\n":
+    while end and filesystem.read_at(file, 1, end - 1) != b"\n":
         end -= 1
     if end < size:
         os.ftruncate(file, end)

@@ -1,4 +1,4 @@
-"""One writer of a run folder at a time."""
+"""One writer of a run folder at a time, also after the folder was renamed or replaced."""
 
 import json
 import logging
@@ -6,13 +6,14 @@ import os
 import socket
 import threading
 import time
+import weakref
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 from transformer_cli.process.errors import TryAgainError
-from transformer_cli.storage import system_calls
-from transformer_cli.storage.filesystem import REAL, errors_explained
-from transformer_cli.storage.system_calls import try_lock
+from transformer_cli.storage import filesystem
+from transformer_cli.storage.filesystem import REAL, errors_explained, try_lock
 from transformer_cli.storage.writing import make_folders
 
 logger = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ class RunLock:
     def __enter__(self) -> Self:
         make_folders(self.path.parent)
         with errors_explained(self.path, fs=REAL, creating=True, needed_bytes=200):
-            self._file = system_calls.open_file(self.path, system_calls.OWN)
+            self._file = filesystem.open_file(self.path, filesystem.OWN)
             try:
                 self._take()
             except BaseException:
@@ -74,7 +75,7 @@ class RunLock:
             self._watch(holder)
         os.ftruncate(self._file, 0)
         record = json.dumps(_own_record()).encode()
-        system_calls.write_at(self._file, b" " + record + b"\n", 0)
+        filesystem.write_at(self._file, b" " + record + b"\n", 0)
 
     def _watch(self, holder: dict[str, Any]) -> None:
         """Raise TryAgainError if the holder changes the file's time: then its process is alive."""
@@ -98,7 +99,7 @@ class RunLock:
     def _beat(self) -> None:
         while not self._released.wait(self._heartbeat_seconds):
             try:
-                system_calls.touch(self._file, self.path)
+                filesystem.touch(self._file, self.path)
             except OSError as error:
                 logger.warning("%s: heartbeat failed: %s", self.path, error.strerror)
 
@@ -111,7 +112,7 @@ def is_locked_here(run_folder: Path) -> bool:
 def read_holder(run_folder: Path) -> dict[str, Any]:
     """The process (`pid`, `host`) that the lock file of a run folder names; empty if it names none."""
     try:
-        file = system_calls.open_file(run_folder / ".lock", system_calls.READ)
+        file = filesystem.open_file(run_folder / ".lock", filesystem.READ)
     except OSError:
         return {}
     try:
@@ -125,7 +126,7 @@ def read_holder(run_folder: Path) -> dict[str, Any]:
 def is_running(run_folder: Path) -> bool:
     """Whether another process or this one holds the lock of a run, by its record and its heartbeat; takes no lock."""
     try:
-        file = system_calls.open_file(run_folder / ".lock", system_calls.READ)
+        file = filesystem.open_file(run_folder / ".lock", filesystem.READ)
     except OSError:
         return False
     try:
@@ -160,9 +161,9 @@ def _own_record() -> dict[str, Any]:
 def _read_record(file: int) -> dict[str, Any]:
     try:
         try:
-            text = system_calls.read_at(file, 1000, 0)
+            text = filesystem.read_at(file, 1000, 0)
         except PermissionError:  # on Windows, the first byte of a locked file cannot be read
-            text = system_calls.read_at(file, 1000, 1)
+            text = filesystem.read_at(file, 1000, 1)
         record = json.loads(text)
     except ValueError:
         return {}
@@ -173,3 +174,46 @@ def _name(holder: dict[str, Any]) -> str:
     if not holder:
         return "another process"
     return f"process {holder.get('pid')} on {str(holder.get('host'))[:100]!r}"
+
+
+# Recognises the folder of a run after it was renamed, removed, or replaced by another of its name.
+
+
+class KnownFolder:
+    """Recognises a folder by its device and inode, or by the lock that this process holds in it.
+
+    It keeps the folder open if the system can do this, so that no new folder gets the same inode.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._identity = _identity(path)
+        with suppress(OSError):
+            descriptor = filesystem.open_folder(path)
+            if descriptor is not None:
+                weakref.finalize(self, os.close, descriptor)
+
+    def is_in_place(self) -> bool:
+        """Whether the folder still has its name.
+
+        Some network file systems give a folder a new inode, but not a new lock file.
+        """
+        now = _identity(self.path)
+        return now is not None and (now == self._identity or is_locked_here(self.path))
+
+    def find_nearby(self) -> Path | None:
+        """The folder under another name in the same parent folder, if it is there."""
+        try:
+            siblings = sorted(self.path.absolute().parent.iterdir())
+        except OSError:
+            return None
+        found = [path for path in siblings if _identity(path) == self._identity]
+        return self.path.with_name(found[0].name) if found and self._identity else None
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

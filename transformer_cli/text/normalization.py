@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from itertools import chain
 
-from transformer_cli.config.text_settings import CleaningConfig
+from transformer_cli.config.data import CleaningConfig
 
 # White space stays, also U+0085 and U+001C..U+001F: removing it would join two words into one. A
 # byte-order mark inside a text comes from files that were concatenated.

@@ -25,10 +25,10 @@ from transformer_cli.config import (
     SequencesData,
     TrainingConfig,
 )
-from transformer_cli.data.batches.grouping import UpdateSize, estimated_updates
-from transformer_cli.data.batches.resampled import training_pairs
+from transformer_cli.data.order import UpdateSize, estimated_updates
 from transformer_cli.data.preparation import PreparedData
-from transformer_cli.data.selection.held_out import pairs_to_validate
+from transformer_cli.data.selection import pairs_to_validate
+from transformer_cli.data.updates import training_pairs
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation import ValidationReport
 from transformer_cli.process.device import Machine, num_usable_cpus

@@ -10,14 +10,15 @@ from typing import Any
 
 from torch import Tensor
 
-from transformer_cli.checkpoint.averages import averaged_steps, mean_weights, write_average
-from transformer_cli.checkpoint.listing import (
+from transformer_cli.checkpoint.stored import (
     AVERAGE,
+    Checkpoint,
     list_averages,
     list_checkpoints,
+    open_checkpoint,
     ranked,
 )
-from transformer_cli.checkpoint.stored import Checkpoint, open_checkpoint
+from transformer_cli.checkpoint.trained_model import averaged_steps, mean_weights, write_average
 from transformer_cli.config import TrainingConfig
 from transformer_cli.evaluation import validate
 from transformer_cli.model import Transformer

@@ -7,7 +7,7 @@ One update, in the order in which it happens:
 2.  Dropout's random numbers are seeded with (seed, step) and the number of the micro-batch, so no random state needs
     saving.
 3.  `Updates` hands over the micro-batches of the update: sentence pairs as padded token ids. A thread
-    has prepared them ahead of time (data/batches/updates.py).
+    has prepared them ahead of time (data/updates.py).
 4.  For each micro-batch: its tensors go to the device; the objective runs the model forward and sums
     the loss over the target tokens (objectives.py, model/transformer.py, model/loss.py); the sum is divided
     by the number of target tokens of the whole update; the backward pass adds to the gradients (step.py). With
@@ -34,7 +34,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from transformer_cli.config import TrainingConfig
-from transformer_cli.data.batches.updates import AnyPosition, Updates
+from transformer_cli.data.updates import AnyPosition, Updates
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import Machine, seed_everything
 from transformer_cli.process.errors import TrainingStoppedError

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_cli.checkpoint.state_values import StateValues
+from transformer_cli.checkpoint.stored import StateValues
 from transformer_cli.training.step import StepReport
 
 

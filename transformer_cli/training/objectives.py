@@ -9,7 +9,7 @@ from torch import Tensor
 
 from transformer_cli.acceleration import accelerated_loss
 from transformer_cli.config import TrainingConfig
-from transformer_cli.data.batches.batch import Batch
+from transformer_cli.data.updates import Batch
 from transformer_cli.model import LossSums, SmoothedLabels, Transformer
 from transformer_cli.model.loss import likelihood_loss, r_drop_loss
 from transformer_cli.text import Tokenizer

@@ -11,10 +11,9 @@ from transformer_cli.checkpoint import Checkpoint, Checkpoints, load_tokenizers
 from transformer_cli.checkpoint.run_folder import CONFIG_FILE, RunFolder
 from transformer_cli.checkpoint.stored import IMPORTED
 from transformer_cli.config import Config, load_stored_config, to_yaml
-from transformer_cli.data.preparation import PreparedData, prepare_data
-from transformer_cli.data.shared_data import take_over
-from transformer_cli.data.streaming.resumable import is_streaming
-from transformer_cli.data.streaming.streamed import require_shareable
+from transformer_cli.data.preparation import PreparedData, prepare_data, take_over
+from transformer_cli.data.sources.corpus import is_streaming
+from transformer_cli.data.streaming import require_shareable
 from transformer_cli.process.device import Machine, environment
 from transformer_cli.process.errors import ConfigError
 from transformer_cli.process.memory import return_freed_memory

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_cli.acceleration.optimizers import MOMENTUM, BatchedMuon, step, without_tracer
-from transformer_cli.checkpoint.state_values import StateValues
+from transformer_cli.checkpoint.stored import StateValues
 from transformer_cli.config import TrainingConfig
 from transformer_cli.process.errors import DataError
 

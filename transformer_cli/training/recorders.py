@@ -7,19 +7,17 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.config import Config
 from transformer_cli.decoding.translator import Translator
 from transformer_cli.evaluation import ValidationReport
 from transformer_cli.evaluation.attention_picture import attention_picture
-from transformer_cli.extensions.lessons.explaining.learning import (
-    NUM_WATCHED,
-    Moment,
-    Watched,
-    watch,
-)
+from transformer_cli.evaluation.validation import Sample
 from transformer_cli.process.errors import TfmError
 from transformer_cli.storage import (
     KnownFolder,
@@ -37,7 +35,25 @@ logger = logging.getLogger(__name__)
 
 PARTS = ("train", "validation")
 LOSS = "loss"
+NUM_PICTURES = 3
+"""Of how many samples a validation draws the attention."""
+# What extensions record, by the setting that asks for it: the module and the class of a callback that is made of the
+# `Recorder`. It is imported when a training begins whose config asks for it.
+RECORDED_BY_EXTENSIONS = {
+    "validation.num_samples": "transformer_cli.extensions.lessons.explaining.learning:LearningRecorder",
+}
 _EVENTS = "events.out.tfevents."
+
+
+def recorders(config: Config, folder: RunFolder) -> list[Callback]:
+    """What records a run: the recorder of the core, then those of extensions that its config asks for."""
+    recorder = Recorder(folder)
+    found: list[Callback] = [recorder]
+    for setting, place in RECORDED_BY_EXTENSIONS.items():
+        if attrgetter(setting)(config):
+            module, name = place.split(":")
+            found.append(getattr(import_module(module), name)(recorder))
+    return found
 
 
 class Recorder(Callback):
@@ -79,8 +95,8 @@ class Recorder(Callback):
             extra={"is_on_the_bar": sys.stderr.isatty()},
         )  # fmt: skip
         figures = {name: value for name, value in asdict(report).items() if value is not None}
-        self._record({"kind": "train"} | figures, self.folder.metrics_file)
-        self._draw(
+        self.record({"kind": "train"} | figures, self.folder.metrics_file)
+        self.draw(
             "train",
             report.step,
             {
@@ -97,7 +113,7 @@ class Recorder(Callback):
         )
 
     def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
-        """Losses and scores, sample translations; and attention and confidence of the first few samples."""
+        """Losses and scores, sample translations, and the attention of the first few samples."""
         scores = "".join(f"  {score.name} {score.value:.2f}" for score in report.scores)
         logger.info(
             "step %d  validation: loss %.4f  perplexity %.2f%s",
@@ -107,38 +123,21 @@ class Recorder(Callback):
         for of_direction in report.directions:
             scores = "".join(f"  {score.name} {score.value:.2f}" for score in of_direction.scores)
             logger.info("    %s: loss %.4f%s", of_direction.direction, of_direction.loss, scores)
-        # A resumed run repeats this validation: remove its earlier line.
-        if step == self.first_step:
-            self._forget(line, self.folder.metrics_file)
-            self._forget({"step": step}, self.folder.learning_file)
-        self._record(line | report.as_json(), self.folder.metrics_file)
+        self.record(line | report.as_json(), self.folder.metrics_file, replaced=line)
         curves = {LOSS: report.loss, "perplexity": report.perplexity}
         scored = {f"scores/{score.name}": score.value for score in report.scores}
         for one in report.directions:
             curves[f"losses/{one.direction}"] = one.loss
             scored |= {f"scores/{score.name}_{one.direction}": score.value for score in one.scores}
-        self._draw("validation", step, curves | scored)
+        self.draw("validation", step, curves | scored)
         for number, sample in enumerate(report.samples):
             shown = "\n".join(f"    {line}" for line in sample.lines())
             logger.info("%s", shown)
             self._on_board("validation", step, "text", f"samples/{number}", shown)
-        self._watch(step, report, translator)
-
-    def _watch(self, step: int, report: ValidationReport, translator: Translator) -> None:
-        """Keep how the model translates the same few sentences at each validation."""
-        samples = []
-        for number, sample in enumerate(report.samples[:NUM_WATCHED]):
-            of_sample = translator
-            if sample.direction is not None:
-                of_sample = translator.towards(sample.direction.target, sample.direction.source)
-            samples.append(Watched(of_sample, *sample[:3]))
+        for number, sample in enumerate(report.samples[:NUM_PICTURES]):
+            of_sample = translator_of(sample, translator)
             if figure := attention_picture(of_sample, sample.source, sample.predicted):
                 self._on_board("validation", step, "figure", f"attention/{number}", figure)
-        watched = watch(samples)
-        for number, one in enumerate(watched):
-            self._on_board("validation", step, "scalar", f"confidence/{number}", one.confidence)
-        if watched:
-            self._record(Moment(step, watched).to_json(), self.folder.learning_file)
 
     def should_stop(self) -> bool:
         """True after the run folder was renamed or removed: then the training saves its state elsewhere and ends."""
@@ -148,11 +147,26 @@ class Recorder(Callback):
         for board in self.boards.values():
             board.close()
 
-    def _draw(self, part: str, step: int, curves: Mapping[str, float]) -> None:
+    def draw(self, part: str, step: int, curves: Mapping[str, float]) -> None:
+        """Add a point to curves of TensorBoard.
+
+        Args:
+            part: one of `PARTS`.
+        """
         for name, value in curves.items():
             self._on_board(part, step, "scalar", name, value)
 
-    def _record(self, line: Mapping[str, Any], file: Path) -> None:
+    def record(
+        self, line: Mapping[str, Any], file: Path, *, replaced: Mapping[str, Any] | None = None
+    ) -> None:
+        """Append a line to a file of the run.
+
+        Args:
+            replaced: of a validation: its earlier lines have these values. A resumed run repeats the validation of its
+                first step, so these lines are removed there.
+        """
+        if replaced is not None and replaced["step"] == self.first_step:
+            self._forget(replaced, file)
         if self.known is not None and not self.known.is_in_place():
             self._leave(self.known)
         if not self.is_recording:
@@ -194,6 +208,13 @@ class Recorder(Callback):
             reason = error.message if isinstance(error, TfmError) else error
             logger.warning("metrics cannot be written any more (%s); the run goes on", reason)
         self.is_warned = True
+
+
+def translator_of(sample: Sample, translator: Translator) -> Translator:
+    """The translator in the direction of a sample."""
+    if sample.direction is None:
+        return translator
+    return translator.towards(sample.direction.target, sample.direction.source)
 
 
 def _open_boards(folder: Path, first_step: int) -> dict[str, "_EventFile"]:

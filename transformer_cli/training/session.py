@@ -19,15 +19,14 @@ from transformer_cli.checkpoint import Checkpoint, Checkpoints, Retention, Snaps
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.checkpoint.trained_files import seen_lengths_of
 from transformer_cli.config import Config
-from transformer_cli.data.batches.grouping import UpdateSize
-from transformer_cli.data.batches.resampled import training_pairs
-from transformer_cli.data.batches.updates import Share, Updates
+from transformer_cli.data.encoded import lengths_seen_in
+from transformer_cli.data.order import UpdateSize
 from transformer_cli.data.pairs import SentencePair
 from transformer_cli.data.preparation import PreparedData
-from transformer_cli.data.seen_lengths import lengths_seen_in
-from transformer_cli.data.selection.held_out import pairs_to_validate
-from transformer_cli.data.streaming.resumable import is_streaming
-from transformer_cli.data.streaming.streamed import StreamedUpdates
+from transformer_cli.data.selection import pairs_to_validate
+from transformer_cli.data.sources.corpus import is_streaming
+from transformer_cli.data.streaming import StreamedUpdates
+from transformer_cli.data.updates import Share, Updates, training_pairs
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.loading import build_translator
 from transformer_cli.evaluation import validate

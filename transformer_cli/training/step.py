@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from transformer_cli.data.batches.batch import Batch
+from transformer_cli.data.updates import Batch
 from transformer_cli.model import LossSums, Transformer
 from transformer_cli.training.objectives import Objective
 from transformer_cli.training.optimizers import Optimizer
@@ -75,9 +75,8 @@ def train_step(
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     gradient_norm = whole(nn.utils.clip_grad_norm_(parameters, clip_norm or float("inf")))
     is_finite = torch.isfinite(gradient_norm)
-    if (
-        num_target_tokens
-    ):  # without them the gradient is 0, but Adam's moments would move the weights
+    # Without a target token the gradient is 0, but Adam's moments would still move the weights.
+    if num_target_tokens:
         optimizer.step_if(is_finite)
     return StepReport(
         *losses,

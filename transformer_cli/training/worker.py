@@ -8,7 +8,7 @@ import torch
 
 from transformer_cli.acceleration.recorded_passes import RecordedPasses, recorder_on
 from transformer_cli.config import Config
-from transformer_cli.data.batches.batch import Batch
+from transformer_cli.data.updates import Batch
 from transformer_cli.model import LossSums, Transformer
 from transformer_cli.process.device import Machine, seed_everything
 from transformer_cli.process.errors import TryAgainError, is_out_of_memory

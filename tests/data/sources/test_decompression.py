@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.data.sources.decompression import CHUNK_BYTES, file_digest, read_chunks
+from transformer_cli.data.sources.lines import CHUNK_BYTES, file_digest, read_chunks
 from transformer_cli.process.errors import DataError, MissingInputError, StorageError, TryAgainError
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {

@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from transformer_cli.config.data import FileCorpus, FilesData
 from transformer_cli.data import fingerprint
-from transformer_cli.data.file_encodings import encoding_of
 from transformer_cli.data.pairs import ReadingReport
 from transformer_cli.data.sources.local_files import read_files
+from transformer_cli.data.unknown_files import encoding_of
 from transformer_cli.process.errors import DataError, UsageError
 
 PAIRS = {

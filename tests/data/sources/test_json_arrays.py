@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_cli.data.sources import decompression
 from transformer_cli.data.sources.fields import Fields
-from transformer_cli.data.sources.json_arrays import array_items, is_json_array
 from transformer_cli.data.sources.lines import RawPair
-from transformer_cli.data.sources.records import read_jsonl
+from transformer_cli.data.sources.records import array_items, is_json_array, read_jsonl
 from transformer_cli.process.errors import DataError
 
 FIELDS = Fields(None, None, "en", "it", "data.corpora.0")
@@ -60,7 +58,7 @@ def test_the_items_are_those_of_the_standard_reader_however_the_file_is_cut(
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decompression, "CHUNK_BYTES", chunk_bytes)
+        patch.setattr("transformer_cli.data.sources.lines.CHUNK_BYTES", chunk_bytes)
         path = Path(folder) / "a.json"
         text = json.dumps(items, ensure_ascii=is_ascii, indent=1)
         path.write_bytes(text.encode("utf-8", "surrogatepass"))

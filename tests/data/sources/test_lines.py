@@ -6,7 +6,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from transformer_cli.data.pairs import ReadingReport
-from transformer_cli.data.sources import decompression
 from transformer_cli.data.sources.lines import (
     MAX_LINE_BYTES,
     Policy,
@@ -73,7 +72,7 @@ def test_pieces_in_which_a_file_is_read_do_not_matter(
     lines: list[bytes], chunk_bytes: int, tmp_path: Path
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decompression, "CHUNK_BYTES", chunk_bytes)
+        patch.setattr("transformer_cli.data.sources.lines.CHUNK_BYTES", chunk_bytes)
         found = _lines(tmp_path, b"\n".join(lines))
     assert found == [line.removesuffix(b"\r") for line in lines]
 

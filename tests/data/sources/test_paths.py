@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_cli.data.sources.paths import expand_path, name_under_root
+from transformer_cli.data.sources.local_files import expand_path, name_under_root
 from transformer_cli.process.errors import MissingInputError
 
 
@@ -81,3 +81,13 @@ def test_strange_paths_are_missing_files_or_exist(path: str, tmp_path: Path) -> 
 def test_names_under_the_root_do_not_depend_on_it(tmp_path: Path) -> None:
     assert name_under_root(tmp_path / "a" / "b.en", str(tmp_path)) == "a/b.en"
     assert name_under_root(Path("/other/b.en"), str(tmp_path)) == "/other/b.en"
+
+
+def test_the_home_of_a_user_that_does_not_exist_is_an_ordinary_name(tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError, match=r"~nobody-of-this-name/a\.en: no such file"):
+        expand_path("~nobody-of-this-name/a.en", str(tmp_path))
+
+
+def test_a_folder_that_is_missing_from_itself_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError, match="no file matches"):
+        expand_path("*", str(tmp_path))

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_cli.data.pairs import SentencePair
-from transformer_cli.data.sources.splits import draw_split
+from transformer_cli.data.sources.corpus import draw_split
 
 PAIRS = [SentencePair(f"sentence {number}", f"frase {number}") for number in range(5000)]
 

@@ -11,12 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_cli.extensions.corpora.importing.imported_segments import (
-    ImportReport,
-    best_match,
-    one_line,
-)
-from transformer_cli.extensions.corpora.importing.translation_memories import read_tmx
+from transformer_cli.extensions.corpora.pairs import ImportReport, best_match, one_line
+from transformer_cli.extensions.corpora.translation_memories import pairs_of_tmx
 
 from ...launcher import Finished, Tfm
 
@@ -244,7 +240,7 @@ def test_what_is_written_to_a_translation_memory_is_read_again(
     text = f'<?xml version="1.0" encoding="{encoding}"?><tmx version="1.4"><header/><body>{units}</body></tmx>'
     path.write_bytes(text.encode(encoding))
     report = ImportReport()
-    found = [segment[1:] for segment in read_tmx(path, "en", "it", report)]
+    found = [segment[1:] for segment in pairs_of_tmx(path, "en", "it", report)]
     assert found == [(one_line(one), one_line(other)) for one, other in written]
     assert report.num_units == len(written)
 
@@ -306,3 +302,23 @@ def test_no_import_leaves_out_more_than_a_stated_share(tfm: Tfm) -> None:
     finished = imported(tfm, "a.csv", "--max-dropped-share", "0.1")
     assert json.loads(finished.text)["skipped"] == {"not UTF-8": 2}
     assert pairs(tfm) == FRENCH[:3] * 8
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.xlsx"])
+def test_a_damaged_archive_is_refused_with_its_name(tfm: Tfm, name: str) -> None:
+    """Damage inside a compressed part is told by other exceptions than damage of the table of contents."""
+    lines = "".join(f"The house number {number} is red\n" for number in range(99))
+    archive(tfm.folder / "a.zip", {"a.en": lines, "a.it": lines})
+    workbook = openpyxl.Workbook()
+    assert workbook.active is not None
+    for number in range(99):
+        workbook.active.append([f"The red house {number}", f"La casa rossa {number}"])
+    workbook.save(tfm.folder / "a.xlsx")
+    whole = (tfm.folder / name).read_bytes()
+    with zipfile.ZipFile(tfm.folder / name) as opened:
+        largest = max(opened.infolist(), key=lambda member: member.compress_size)
+    place = largest.header_offset + 30 + len(largest.filename) + 10
+    (tfm.folder / name).write_bytes(whole[:place] + bytes(range(40)) + whole[place + 40 :])
+    finished = imported(tfm, name)
+    assert finished.exit_code == 65
+    assert f"{name}: cannot be read as" in finished.talk

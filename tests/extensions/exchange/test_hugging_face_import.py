@@ -11,7 +11,7 @@ import torch
 from sentencepiece import sentencepiece_model_pb2
 
 from transformer_cli.checkpoint import load_trained, open_checkpoint
-from transformer_cli.checkpoint.run_overview import overview
+from transformer_cli.checkpoint.runs import overview
 from transformer_cli.config import RuntimeConfig, load_config
 from transformer_cli.decoding.loading import load_translator
 from transformer_cli.extensions.exchange.hugging_face_import import folder_decoding, search_notes

@@ -8,9 +8,8 @@ import pytest
 import yaml
 
 from transformer_cli.checkpoint import TrainedModel
-from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.pairs import SentencePair, write_validation_pairs
 from transformer_cli.data.preparation import REPORT, VALIDATION
-from transformer_cli.data.text_file import write_validation_pairs
 from transformer_cli.evaluation.metrics import score_corpus
 from transformer_cli.extensions.exchange.export import float32_translator
 from transformer_cli.extensions.exchange.model_card import (

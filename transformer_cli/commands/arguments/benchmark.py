@@ -84,7 +84,7 @@ def benchmark(
     from transformer_cli.process.messages import talk_on_stderr
 
     talk_on_stderr(debug=debug)
-    from transformer_cli.commands import speed
+    from transformer_cli.extensions.benchmark import benchmark_command as speed
 
     if compare is not None:
         speed.show_comparison(*compare, as_json=as_json)

@@ -1,26 +1,127 @@
 """Finds the local files of a corpus and reads their sentence pairs."""
 
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+import difflib
+import glob
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from transformer_cli.config.data import FilesData, HubData
-from transformer_cli.data.corpus_part import WHOLE, CorpusPart
 from transformer_cli.data.pairs import ReadingReport
-from transformer_cli.data.sources.decompression import COMPRESSIONS, beginning_digest, file_digest
 from transformer_cli.data.sources.fields import Fields
 from transformer_cli.data.sources.lines import (
+    COMPRESSIONS,
     RawPair,
     UnequalLinesError,
+    beginning_digest,
     decode_pairs,
+    file_digest,
     read_lines,
 )
-from transformer_cli.data.sources.paths import expand_path, name_under_root
-from transformer_cli.data.sources.records import read_jsonl, read_parquet
-from transformer_cli.data.sources.saved_datasets import read_saved, saved_files, saved_splits
+from transformer_cli.data.sources.records import (
+    read_jsonl,
+    read_parquet,
+    read_saved,
+    saved_files,
+    saved_splits,
+)
 from transformer_cli.data.sources.tables import read_table
-from transformer_cli.process.errors import DataError
+from transformer_cli.process.errors import DataError, MissingInputError
+
+# The part of the training pairs that a process reads, where several processes share a corpus that is streamed.
+
+
+Row = TypeVar("Row")
+
+_LEAST_SHARE = 0.9
+"""The size of the smallest part, divided by that of the largest one, from which parts count as equal."""
+
+
+class CorpusPart(NamedTuple):
+    """One of several parts of a corpus; together they have each row once."""
+
+    number: int = 0
+    """From 0."""
+    num_parts: int = 1
+
+    def rows(self, rows: Iterable[Row], *, first: int = 0) -> Iterator[Row]:
+        """The rows of this part, from its row `first` on: of n parts, part p has the rows p, p + n, p + 2n, ..."""
+        return islice(rows, self.row(first), None, self.num_parts)
+
+    def row(self, number: int) -> int:
+        """The number that a row of this part has in the whole corpus."""
+        return self.number + number * self.num_parts
+
+    def num_rows(self, total: int) -> int:
+        """How many of the first `total` rows of the corpus are in this part."""
+        return max(0, -(-(total - self.number) // self.num_parts))
+
+    def files(self, files: Sequence[Row], sizes: Sequence[int]) -> list[Row] | None:
+        """The files of this part, if the files can be dealt out equally; None: each file must be split by rows.
+
+        Args:
+            files: of a corpus.
+            sizes: of the files, in bytes. Each part gives as many batches as the others, so a part with less text would be
+                read more often.
+        """
+        dealt = [sizes[number :: self.num_parts] for number in range(self.num_parts)]
+        of_parts = list(map(sum, dealt))
+        if len(files) % self.num_parts or min(of_parts) < _LEAST_SHARE * max(of_parts):
+            return None
+        return list(files[self.number :: self.num_parts])
+
+
+WHOLE = CorpusPart()
+
+
+# Expands a path or a glob of a config to the files that it names.
+
+
+def with_home(path: str) -> Path:
+    """The path, with ~ at its beginning as the home folder; it stays where no such user is known."""
+    return Path(os.path.expanduser(path))
+
+
+def expand_path(pattern: str, root: str) -> list[Path]:
+    """The path itself if it exists, else the files that it matches as a glob, sorted.
+
+    Raises:
+        MissingInputError: no file has this name or matches this glob.
+    """
+    folder, given = with_home(root), with_home(pattern)
+    path = folder / given
+    if os.path.exists(path):
+        return [path]
+    if glob.has_magic(pattern):
+        anchored = str(given) if given.is_absolute() else f"{glob.escape(str(folder))}/{given}"
+        matches = sorted(glob.glob(anchored, recursive=True))
+        files = [Path(match) for match in matches if not os.path.isdir(match)]
+        if files:
+            return files
+    raise _missing(path, root, is_glob=glob.has_magic(pattern))
+
+
+def _missing(path: Path, root: str, *, is_glob: bool) -> MissingInputError:
+    folder = path.parent
+    while not folder.is_dir() and folder != folder.parent:
+        folder = folder.parent
+    wanted = path.relative_to(folder).parts[0] if path != folder else ""
+    names = sorted(os.listdir(folder)) if os.access(folder, os.R_OK) else []
+    close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
+    hint = f"relative paths start at data.root ({root}); set another one with --set data.root=PATH"
+    if close:
+        hint += f"; similar names in {folder.absolute()}: {', '.join(close)}"
+    kind = "no file matches" if is_glob else "no such file"
+    return MissingInputError(f"{path.absolute()}: {kind}", hint=hint)
+
+
+def name_under_root(path: Path, root: str) -> str:
+    """The path relative to its root, so that a corpus keeps its name when the root moves."""
+    folder = with_home(root)
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()
+
 
 _FORMATS = {
     ".tsv": "tsv",

@@ -8,13 +8,12 @@ from pathlib import Path
 
 from transformer_cli.checkpoint import TrainedModel
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
-from transformer_cli.commands.streams.output import show
+from transformer_cli.commands.output import show
 from transformer_cli.config import Config, load_config
-from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data
+from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data, take_over
 from transformer_cli.data.selection import held_out_pairs
-from transformer_cli.data.shared_data import take_over
-from transformer_cli.data.streaming.resumable import is_streaming
-from transformer_cli.data.streaming.streamed import require_shareable
+from transformer_cli.data.sources.corpus import is_streaming
+from transformer_cli.data.streaming import require_shareable
 from transformer_cli.decoding.loading import load_run
 from transformer_cli.extensions.benchmark.benchmark_file import as_json as json_of
 from transformer_cli.extensions.benchmark.comparison import compare

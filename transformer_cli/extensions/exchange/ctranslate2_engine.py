@@ -14,15 +14,16 @@ from transformer_cli.checkpoint.converted import converted_files
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config, DecodingConfig, ModelConfig, RuntimeConfig
 from transformer_cli.decoding.engine import (
+    MAX_LOGITS,
     ExplainingEngine,
     Explanation,
     Hypothesis,
     Request,
     SpecialIds,
     TokenIds,
+    length_batches,
 )
 from transformer_cli.decoding.engines.agreement import require_agreement
-from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
 from transformer_cli.decoding.text_pipeline import TextPipeline
 from transformer_cli.extensions.exchange.ctranslate2_models import (
     LAYOUT,
@@ -346,8 +347,8 @@ def _requests(files: TrainedFiles, pipeline: TextPipeline) -> list[Request]:
 
 def _validation_sources(run: RunFolder) -> list[tuple[str, int]]:
     """Source texts and their directions."""
+    from transformer_cli.data.pairs import read_validation_pairs
     from transformer_cli.data.preparation import VALIDATION
-    from transformer_cli.data.text_file import read_validation_pairs
 
     try:
         pairs = read_validation_pairs(run.data_folder / VALIDATION)[:NUM_CHECKED]

@@ -11,17 +11,22 @@ from typing import Any, NamedTuple
 
 from transformer_cli import __version__
 from transformer_cli.checkpoint import TrainedFiles
-from transformer_cli.checkpoint.portable import portable_config
 from transformer_cli.checkpoint.run_folder import RunFolder
+from transformer_cli.checkpoint.trained_files import portable_config
 from transformer_cli.config import Config, FileCorpus, FilesData, HubCorpus, HubData, to_yaml
-from transformer_cli.data.pairs import SentencePair
+from transformer_cli.data.pairs import SentencePair, read_validation_pairs
 from transformer_cli.data.preparation import REPORT, VALIDATION
-from transformer_cli.data.text_file import read_validation_pairs
 from transformer_cli.decoding import Translator
 from transformer_cli.evaluation.metrics import measure_corpus, score_corpus
-from transformer_cli.evaluation.report import charts
-from transformer_cli.evaluation.report.charts import Chart
-from transformer_cli.evaluation.report.learning_curves import learning_curves
+from transformer_cli.evaluation.report import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    WIDTH,
+    Chart,
+    learning_curves,
+)
 from transformer_cli.evaluation.validation import DirectionReport, validate
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.process.extras import require_extra
@@ -470,25 +475,25 @@ def _chrf(translator: Translator, sources: Sequence[str], references: Sequence[s
 
 def svg_picture(chart: Chart) -> str:
     """The picture, with a white ground and a legend."""
-    height = charts.HEIGHT + _ROW * (len(chart.lines) + 1)
+    height = HEIGHT + _ROW * (len(chart.lines) + 1)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-_ROW} {charts.WIDTH} {height + _ROW}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-_ROW} {WIDTH} {height + _ROW}" '
         f'font-family="sans-serif" font-size="12" role="img" aria-label="{escape(chart.title)}">',
-        f'<rect y="{-_ROW}" width="{charts.WIDTH}" height="{height + _ROW}" fill="#ffffff"/>',
-        f'<text x="{charts.LEFT}" y="-4" font-weight="bold">{escape(chart.title)}</text>',
+        f'<rect y="{-_ROW}" width="{WIDTH}" height="{height + _ROW}" fill="#ffffff"/>',
+        f'<text x="{LEFT}" y="-4" font-weight="bold">{escape(chart.title)}</text>',
     ]
-    bottom, right = charts.HEIGHT - charts.BOTTOM, charts.WIDTH - charts.RIGHT
+    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
     for tick in chart.y_ticks:
         y = f"{tick.position:.1f}"
-        parts.append(f'<path d="M{charts.LEFT} {y}H{right}" stroke="#dddddd"/>')
+        parts.append(f'<path d="M{LEFT} {y}H{right}" stroke="#dddddd"/>')
         parts.append(
-            f'<text x="{charts.LEFT - 6}" y="{y}" dy="4" text-anchor="end">{escape(tick.label)}</text>'
+            f'<text x="{LEFT - 6}" y="{y}" dy="4" text-anchor="end">{escape(tick.label)}</text>'
         )
     for tick in chart.x_ticks:
         parts.append(
             f'<text x="{tick.position:.1f}" y="{bottom + 18}" text-anchor="middle">{escape(tick.label)}</text>'
         )
-    middle = (charts.LEFT + right) / 2
+    middle = (LEFT + right) / 2
     parts.append(
         f'<text x="{middle:.0f}" y="{bottom + 38}" text-anchor="middle">{escape(chart.x_label)}</text>'
     )
@@ -499,7 +504,7 @@ def svg_picture(chart: Chart) -> str:
             parts.append(
                 f'<circle cx="{x:.1f}" cy="{y_:.1f}" r="3" fill="{_COLOURS[number % 4]}"/>'
             )
-        y = str(charts.HEIGHT + _ROW * number)
-        parts.append(f'<path d="M{charts.LEFT} {y}h32" {style}/>')
-        parts.append(f'<text x="{charts.LEFT + 40}" y="{y}" dy="4">{escape(line.name)}</text>')
+        y = str(HEIGHT + _ROW * number)
+        parts.append(f'<path d="M{LEFT} {y}h32" {style}/>')
+        parts.append(f'<text x="{LEFT + 40}" y="{y}" dy="4">{escape(line.name)}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"

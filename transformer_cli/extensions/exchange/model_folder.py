@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from transformer_cli.config import FileCorpus, FilesData
-from transformer_cli.config.text_settings import CleaningConfig
+from transformer_cli.config.data import CleaningConfig
 from transformer_cli.extensions.exchange.pickled_weights import read_pickled
 from transformer_cli.process.errors import DataError, MissingInputError, UsageError
 from transformer_cli.process.memory import require_memory

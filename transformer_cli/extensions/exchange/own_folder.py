@@ -22,7 +22,7 @@ from transformer_cli.extensions.exchange.model_folder import MAX_TOKENIZER_BYTES
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage.tensors import tensors_content
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.tokenizer_pair import Tokenizers, load_tokenizers
+from transformer_cli.text.tokenizer import Tokenizers, load_tokenizers
 
 RECORD = "tfm-export.json"
 """Beside the folder: says which run an export was made from, and how it was checked. A folder with this file may be replaced."""

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from transformer_cli.checkpoint import TrainedFiles
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import DecodingConfig
+from transformer_cli.data.pairs import read_validation_pairs
 from transformer_cli.data.preparation import VALIDATION
-from transformer_cli.data.text_file import read_validation_pairs
 from transformer_cli.decoding import (
     ExplainingEngine,
     Explanation,
@@ -27,13 +27,13 @@ from transformer_cli.decoding import (
     TokenIds,
     Translator,
 )
-from transformer_cli.decoding.length_limits import length_limits
+from transformer_cli.decoding.engine import length_limits
 from transformer_cli.evaluation.metrics import score_corpus
 from transformer_cli.extensions.exchange.export_format import Decoded, OtherEngine
 from transformer_cli.process.errors import DataError
 from transformer_cli.process.escaping import on_one_line
 from transformer_cli.text import Tokenizer
-from transformer_cli.text.sentencepiece.sentencepiece_layout import SentencePieceLayout, is_hidden
+from transformer_cli.text.tokenizer_file import SentencePieceLayout, is_hidden
 
 NUM_CHECKED = 200
 MAX_WORDS = 12

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from transformer_cli.decoding import Glossary, Translation, Translator
-from transformer_cli.extensions.documents.document_translation import TranslatedDocument
-from transformer_cli.extensions.documents.kept_spans import UNTRANSLATED
-from transformer_cli.extensions.documents.xml.tagged_xml import TagRules
+from transformer_cli.extensions.documents.tagged_xml import TagRules
+from transformer_cli.extensions.documents.translation import UNTRANSLATED, TranslatedDocument
 from transformer_cli.extensions.serving.document_texts import translated_html, translated_xml
 from transformer_cli.extensions.serving.refusals import bad_request
 

@@ -13,7 +13,7 @@ from transformer_cli.extensions.benchmark.training.timed_updates import (
     Trainee,
 )
 from transformer_cli.process.device import prepare_machine
-from transformer_cli.training.processes import worker
+from transformer_cli.training import worker
 from transformer_cli.training.run import train
 
 from ..small_benchmarks import tiny_config, tiny_data

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from transformer_cli.extensions.lessons.commands.plot import Wishes, plot
+from transformer_cli.extensions.lessons.commands.plot import plot_command
 from transformer_cli.process.errors import MissingInputError, UsageError
 
 from ....checkpoint.snapshots import saved
-from ..drawing.plots.recorded_runs import record, record_run
+from ..drawing.recorded_runs import record, record_run
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 # What a person does on the page; each answer is a line NAME=VALUE.
@@ -48,9 +48,9 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(tmp_path)
 
 
-def make(*names: str, output: str | None = "curves.png", as_json: bool = False, **wishes: object) -> Path:  # fmt: skip
+def make(*names: str, output: str | None = "curves.png", **options: object) -> Path:
     path = None if output is None else Path(output)
-    plot(names, path, Wishes(**wishes), as_json=as_json, as_table=False)  # type: ignore[arg-type]
+    plot_command([*names], path, **options)  # type: ignore[arg-type]
     return path or Path()
 
 
@@ -89,7 +89,7 @@ def test_the_values_are_those_of_the_file(capsys: pytest.CaptureFixture[str]) ->
 
 def test_the_table_has_a_row_for_each_curve(capsys: pytest.CaptureFixture[str]) -> None:
     record_run("a")
-    plot(["a"], None, Wishes(["bleu", "learning_rate"]), as_json=False, as_table=True)
+    plot_command(["a"], metrics=["bleu", "learning_rate"], table=True)
     heads, *rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert heads == ["metric", "run", "of", "final", "at", "step", "best", "at", "step"]
     assert rows == [
@@ -135,42 +135,42 @@ def test_a_run_without_validations_has_the_curves_of_its_training(
 
 
 def test_a_run_that_has_recorded_nothing_is_left_out_or_an_error(
-    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (record_run("empty") / "metrics.jsonl").write_text("")
     record_run("a")
     make("a", "empty")
-    assert "runs/empty: nothing is recorded yet; it is left out" in caplog.text
+    told = capsys.readouterr().err
+    assert "runs/empty: nothing is recorded yet; it is left out" in told
     with pytest.raises(
         MissingInputError, match=r"runs/empty: nothing is recorded in metrics\.jsonl"
     ):
         make("empty")
 
 
-def test_a_gap_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_gap_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     record(record_run("a"), 50, float("nan"))
     make("a")
-    assert (
-        "a: training loss is not a finite number at 1 of 5 records, first at step 50" in caplog.text
-    )
+    told = capsys.readouterr().err
+    assert "a: training loss is not a finite number at 1 of 5 records, first at step 50" in told
 
 
 @pytest.mark.parametrize(
-    ("output", "wishes", "message"),
+    ("output", "options", "message"),
     [
         (None, {}, "say what to make"),
         ("curves.gif", {}, r"curves\.gif: the ending of --output says what is written; \.gif is none of \.png, \.svg, \.pdf, \.html"),
         ("curves", {}, "no ending is none of"),
         ("curves.png", {"metrics": ["blue"]}, "--metric blue: no run has recorded it"),
-        ("curves.png", {"metrics": ["bleu"], "logarithmic": ["loss"]}, "--log loss: it is not drawn"),
+        ("curves.png", {"metrics": ["bleu"], "log": ["loss"]}, "--log loss: it is not drawn"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(
-    output: str | None, wishes: dict[str, object], message: str
+    output: str | None, options: dict[str, object], message: str
 ) -> None:
     record_run("a")
     with pytest.raises(UsageError, match=message):
-        make("a", output=output, **wishes)
+        make("a", output=output, **options)
     assert not Path(str(output)).exists()
 
 

@@ -3,8 +3,12 @@
 import pytest
 
 from transformer_cli.extensions.lessons.drawing.description import describe_figure, digest_of
-from transformer_cli.extensions.lessons.drawing.picture_files import FORMATS, bytes_of
-from transformer_cli.extensions.lessons.drawing.pictures import PICTURES, draw_picture
+from transformer_cli.extensions.lessons.drawing.pictures import (
+    FORMATS,
+    PICTURES,
+    bytes_of,
+    draw_picture,
+)
 from transformer_cli.extensions.lessons.drawing.theme import WIDTH
 from transformer_cli.process.errors import ConfigError
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from transformer_cli.extensions.lessons.exercises.catalogue import EXERCISES
-from transformer_cli.extensions.lessons.exercises.new_folder import write_folder_of_exercises
+from transformer_cli.extensions.lessons.exercises.learner_folder import write_folder_of_exercises
 
 
 def solve(folder: Path) -> None:

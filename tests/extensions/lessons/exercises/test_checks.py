@@ -5,16 +5,21 @@ from pathlib import Path
 
 import pytest
 
+from transformer_cli.extensions.lessons.exercises.answers import WrongAnswer
 from transformer_cli.extensions.lessons.exercises.catalogue import (
     EXERCISES,
     Exercise,
     exercise_named,
 )
-from transformer_cli.extensions.lessons.exercises.checks import beam_search_check
-from transformer_cli.extensions.lessons.exercises.checks.beam_search_check import CASES, Form
-from transformer_cli.extensions.lessons.exercises.checks.every_check import CHECKS
+from transformer_cli.extensions.lessons.exercises.checks import CHECKS
 from transformer_cli.extensions.lessons.exercises.learner_code import load_module
-from transformer_cli.extensions.lessons.exercises.outcomes import WrongAnswer
+from transformer_cli.extensions.lessons.exercises.search_checks import (
+    BEAM_CASES,
+    BeamCase,
+    BeamForm,
+    best_by_brute_force,
+    searched,
+)
 
 from .mutants import MUTANTS, Mutant
 
@@ -124,13 +129,13 @@ def test_a_right_answer_that_looks_different_passes(exercise: Exercise, tmp_path
 
 
 def test_the_cases_of_beam_search_have_one_best_translation_for_both_right_forms() -> None:
-    for case in CASES:
-        best = beam_search_check.best_by_brute_force(case)
-        assert beam_search_check.search(case, Form()) == best
-        assert beam_search_check.search(case, Form(finished_take_slots=True)) == best
+    for case in BEAM_CASES:
+        best = best_by_brute_force(case)
+        assert searched(case, BeamForm()) == best
+        assert searched(case, BeamForm(finished_take_slots=True)) == best
 
 
 def test_the_reference_beam_search_is_brute_force_if_the_beam_is_wide() -> None:
     for seed in range(20):
-        case = beam_search_check.Case(seed, 1000, 1.0)
-        assert beam_search_check.search(case, Form()) == beam_search_check.best_by_brute_force(case)
+        case = BeamCase(seed, 1000, 1.0)
+        assert searched(case, BeamForm()) == best_by_brute_force(case)

@@ -11,11 +11,13 @@ import pytest
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.combined_translators import combine_translators
-from transformer_cli.extensions.lessons.explaining import explained_sentence
+from transformer_cli.decoding.engines.ensemble import combine_translators
+from transformer_cli.extensions.lessons.explaining import explainer as explainer_module
 from transformer_cli.extensions.lessons.explaining.explainer import TEMPERATURES, Explainer
-from transformer_cli.extensions.lessons.explaining.explanation import LineExplanation
-from transformer_cli.extensions.lessons.explaining.packed import unpacked
+from transformer_cli.extensions.lessons.explaining.explanation import (
+    LineExplanation,
+    unpacked_numbers,
+)
 from transformer_cli.process.errors import DataError, UsageError
 
 from ....decoding.small_translators import WORDS, random_model, tokenizer_of_words, translator
@@ -161,7 +163,7 @@ def test_rows_of_attention_sum_to_one_and_masked_cells_are_zero(explained: LineE
     hidden = sentence.masks.decoder.values == 0.0
     assert hidden.sum() == num_target * (num_target - 1) / 2
     assert (attention.decoder.values[..., hidden] == 0.0).all()
-    assert (unpacked(attention.decoder.to_json())[..., hidden] == 0.0).all()
+    assert (unpacked_numbers(attention.decoder.to_json())[..., hidden] == 0.0).all()
 
 
 def test_alignment_names_the_source_token_that_is_read_most(explained: LineExplanation) -> None:
@@ -200,7 +202,7 @@ def test_a_branch_goes_on_as_a_translation_with_this_beginning(
 def test_greedy_search_goes_on_from_the_best_branches_only(
     small: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(explained_sentence, "MAX_CONTINUED", 3)
+    monkeypatch.setattr(explainer_module, "MAX_CONTINUED", 3)
     [sentence] = Explainer.of(small).explain("due due due due", continues=True).sentences
     nodes = sentence.beam.nodes
     left = [node for node in nodes if node.state == "dropped" and node.id != TOKENIZER.eos_id]

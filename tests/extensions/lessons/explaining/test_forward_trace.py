@@ -8,9 +8,10 @@ from transformer_cli.config import ModelConfig
 from transformer_cli.extensions.lessons.explaining.forward_trace import (
     FORWARD,
     ForwardTrace,
+    masks_of,
+    positions_of,
     trace_forward,
 )
-from transformer_cli.extensions.lessons.explaining.inner_values import masks_of, positions_of
 from transformer_cli.model import Transformer
 from transformer_cli.model.attention import MultiHeadAttention
 
@@ -86,7 +87,11 @@ def test_every_weight_of_the_model_is_used_by_a_listed_module(variant: dict[str,
 
 @each_variant
 def test_a_linear_map_has_the_shapes_of_its_weights(variant: dict[str, object]) -> None:
-    linear = [one for one in traced(model_of(variant)).shapes if one.operation == "linear"]
+    linear = [
+        one
+        for one in traced(model_of(variant)).shapes
+        if one.module == "Linear" and one.operation == "forward"
+    ]
     names = {one.name.rpartition(".")[2] for one in linear}
     assert {"query", "key", "value"} <= names
     for one in linear:

@@ -8,10 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.decoding import Translator
+from transformer_cli.evaluation.validation import Sample, ValidationReport
 from transformer_cli.extensions.lessons.explaining.explainer import Explainer
 from transformer_cli.extensions.lessons.explaining.learning import (
+    NUM_WATCHED,
+    LearningRecorder,
     Moment,
     Watched,
     WatchedSentence,
@@ -21,6 +26,7 @@ from transformer_cli.extensions.lessons.explaining.learning import (
 )
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage import append_json_line
+from transformer_cli.training.recorders import Recorder
 
 from .varied_translators import varied_translator
 
@@ -129,3 +135,24 @@ def test_an_engine_that_cannot_explain_is_passed_over(small: Translator) -> None
 
     silent: Any = Silent()
     assert watch([Watched(replace(small, engine=silent), "uno", "due", "tre")]) == ()
+
+
+def test_a_validation_keeps_its_first_samples_and_a_repeated_one_takes_the_place_of_the_first(
+    small: Translator, tmp_path: Path
+) -> None:
+    sources = ("uno due", "due tre", "tre uno", "due due")
+    texts = [one.text for one in small.translate(sources)]
+    samples = [Sample(one, "reference", text) for one, text in zip(sources, texts, strict=True)]
+    report = ValidationReport(1.5, 4.48, [], 7, 70, samples)
+    for first_step in (0, 4):  # the second process resumes at the step of the validation
+        recorder = Recorder(RunFolder(tmp_path))
+        recorder.on_start(first_step, 10)
+        LearningRecorder(recorder).on_validation(4, report, small)
+        recorder.on_end()
+    [moment] = read_moments(tmp_path / "learning.jsonl")
+    assert moment.step == 4
+    assert [one.source for one in moment.sentences] == [*sources[:NUM_WATCHED]]
+    board = EventAccumulator(str(tmp_path / "tensorboard" / "validation")).Reload()
+    for number, one in enumerate(moment.sentences):
+        values = [event.value for event in board.Scalars(f"confidence/{number}")]
+        assert values[-1] == pytest.approx(one.confidence, abs=1e-4)

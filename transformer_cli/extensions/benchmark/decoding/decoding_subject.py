@@ -8,7 +8,7 @@ import torch
 from transformer_cli.config import Config
 from transformer_cli.config.loading import override_settings
 from transformer_cli.decoding import ExplainingEngine, Translator
-from transformer_cli.decoding.engines import PyTorchEngine
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine
 from transformer_cli.decoding.loading import build_translator
 from transformer_cli.extensions.benchmark.decoding.timed_translation import (
     TimedRound,
@@ -17,7 +17,7 @@ from transformer_cli.extensions.benchmark.decoding.timed_translation import (
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import Machine, prepare_machine, seed_everything
 from transformer_cli.text import SequenceFormat
-from transformer_cli.text.tokenizer_pair import Tokenizers
+from transformer_cli.text.tokenizer import Tokenizers
 
 FORCED = SequenceFormat(has_end=False)
 """As many target tokens as source tokens, because a model with random weights would not end its sentences."""

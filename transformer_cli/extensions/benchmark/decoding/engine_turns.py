@@ -8,8 +8,7 @@ from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.engine import Engine, Request
-from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
+from transformer_cli.decoding.engine import MAX_LOGITS, Engine, Request, length_batches
 from transformer_cli.decoding.loading import OTHER_ENGINES
 from transformer_cli.extensions.benchmark.decoding.decoding_subject import Subject
 from transformer_cli.extensions.benchmark.measuring.processor import processor_name

@@ -11,7 +11,7 @@ from transformer_cli.acceleration.prepared_transformer import PreparedTransforme
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.engine import Engine, Hypothesis, Request
-from transformer_cli.decoding.engines import PyTorchEngine
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine
 from transformer_cli.decoding.search import Scorer
 from transformer_cli.extensions.benchmark.measuring.model_flop import Work
 from transformer_cli.extensions.benchmark.measuring.stopwatch import Stopwatch, wait_for

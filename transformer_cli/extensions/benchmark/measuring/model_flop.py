@@ -7,7 +7,7 @@ A product of (m, k) and (k, n) takes m k n multiplications and as many additions
 from dataclasses import dataclass, fields
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.data.batches.batch import Batch
+from transformer_cli.data.updates import Batch
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import torch
 
 from transformer_cli.config import Config
 from transformer_cli.config.loading import override_settings
-from transformer_cli.data.batches.order import epoch_order, padding_share
+from transformer_cli.data.order import epoch_order, padding_share
 from transformer_cli.data.preparation import PreparedData
 from transformer_cli.extensions.benchmark.advice.machine_settings import MachineFacts
 from transformer_cli.extensions.benchmark.advice.trials import Suggestion, Trial, conclusion, tried

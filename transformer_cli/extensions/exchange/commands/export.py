@@ -44,13 +44,13 @@ def export(
 ) -> None:
     """Write a run in the format of another program. It is checked: that program translates the same."""
     from transformer_cli.checkpoint import find_run, load_trained
+    from transformer_cli.commands.output import show
     from transformer_cli.commands.score import lines_of
-    from transformer_cli.commands.streams.output import show
-    from transformer_cli.commands.streams.sentence_progress import sentence_progress
+    from transformer_cli.commands.sentence_progress import sentence_progress
     from transformer_cli.extensions.exchange.export import FORMATS, export_run
     from transformer_cli.extensions.exchange.model_card import CardOptions
     from transformer_cli.process.messages import talk_on_stderr
-    from transformer_cli.storage.file_sizes import size_in_words
+    from transformer_cli.storage.filesystem import size_in_words
 
     talk_on_stderr(debug=debug)
     [wanted] = [one for one in FORMATS if one.name == to]

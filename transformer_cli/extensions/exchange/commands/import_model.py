@@ -28,7 +28,7 @@ def import_model(
     debug: DebugOption = False,
 ) -> None:
     """Make a run of a model of another program. OPUS-MT (Marian), Pegasus, BART, or an export of tfm."""
-    from transformer_cli.commands.streams.output import show
+    from transformer_cli.commands.output import show
     from transformer_cli.extensions.exchange.import_folder import import_folder
     from transformer_cli.extensions.exchange.imported_model import fine_tuning_command
     from transformer_cli.extensions.exchange.model_folder import NamedLanguages

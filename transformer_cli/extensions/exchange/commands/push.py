@@ -24,7 +24,7 @@ def push(
     debug: DebugOption = False,
 ) -> None:
     """Upload an exported folder to the Hugging Face hub. Log in first: hf auth login."""
-    from transformer_cli.commands.streams.output import show
+    from transformer_cli.commands.output import show
     from transformer_cli.extensions.exchange.hub_upload import (
         check_repository,
         planned_files,

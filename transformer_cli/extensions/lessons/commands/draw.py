@@ -1,60 +1,103 @@
-"""The work of `tfm draw`: a list of the pictures, or the files of the pictures that are asked for."""
+"""`tfm draw`: the pictures of the model, its masks, schedules and batches as files, or a list of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from transformer_cli.commands.streams.output import show
-from transformer_cli.commands.streams.output_file import check_output
-from transformer_cli.commands.streams.written_file import write_and_tell
-from transformer_cli.extensions.lessons.drawing.pictures import PICTURES, draw_picture
-from transformer_cli.extensions.lessons.drawing.theme import ThemeName
+import typer
+
+from transformer_cli.commands import completion
+from transformer_cli.commands.options import DebugOption, Overrides, set_option
+from transformer_cli.extensions.lessons.drawing.pictures import (
+    FORMATS,
+    PICTURES,
+    ThemeName,
+    bytes_of,
+    draw_picture,
+)
 from transformer_cli.process.errors import UsageError
 
 ALL = "all"
 
+NamesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME",
+        help="The pictures, or all; without a name, tfm draw lists them.",
+        show_default=False,
+        autocompletion=completion.pictures,
+    ),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        metavar="PATH",
+        help="A file that ends in .png, .svg or .pdf, or a folder, which gets one PNG for each picture.",
+    ),
+]
+ConfigOption = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        "-c",
+        help="A YAML file, or the name of a shipped config, that the pictures show.",
+        autocompletion=completion.configs,
+    ),
+]
+OverridesOption = Annotated[
+    Overrides, set_option("training.warmup_steps=1000", completion.settings)
+]
+RunOption = Annotated[
+    str | None,
+    typer.Option(
+        "--run",
+        help="Name or folder of a run: the picture checkpoint shows its files, and attention its model.",
+        autocompletion=completion.runs,
+    ),
+]
+ThemeOption = Annotated[ThemeName, typer.Option("--theme", help="The colours of the background.")]
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the pictures shall show, and how."""
 
-    config: str | None = None
-    overrides: Sequence[str] = ()
-    run: str | None = None
-    theme: ThemeName = "light"
-
-
-def list_pictures() -> None:
-    """Print the name of each picture, with what it shows."""
-    width = max(map(len, PICTURES))
-    lines = [f"{name:<{width}}  {picture.sentence}" for name, picture in PICTURES.items()]
-    show({}, lines, as_json=False)
-
-
-def draw(names: Sequence[str], output: Path | None, wishes: Wishes) -> None:
-    """Draw pictures and write their files.
-
-    Raises:
-        UsageError: a name is not known, or an option has no effect on the pictures.
-        CannotCreateError: the output cannot be written.
-    """
-    from transformer_cli.extensions.lessons.drawing.picture_files import bytes_of
+def draw_command(
+    names: NamesArgument = None,
+    output: OutputOption = None,
+    config: ConfigOption = None,
+    overrides: OverridesOption = None,
+    run: RunOption = None,
+    theme: ThemeOption = "light",
+    debug: DebugOption = False,
+) -> None:
+    """Draw the model, its masks, schedules and batches. All values are those that the functions of tfm compute."""
+    from transformer_cli.checkpoint import find_run
+    from transformer_cli.commands.output import check_output, show, write_and_tell
+    from transformer_cli.process.messages import talk_on_stderr
     from transformer_cli.storage import make_folders
 
+    talk_on_stderr(debug=debug)
+    if not names:
+        if output or config or overrides or run:
+            raise UsageError("say which picture: a name, or all", hint="tfm draw lists the names")
+        width = max(map(len, PICTURES))
+        lines = [f"{name:<{width}}  {picture.sentence}" for name, picture in PICTURES.items()]
+        return show({}, lines, as_json=False)
+    is_all = ALL in names
     chosen = _chosen(names)
-    _check_wishes(chosen, wishes, is_all=ALL in names)
-    run = _run_folder(wishes.run)
-    paths = _paths(chosen, output, is_all=ALL in names)
+    if not is_all:
+        _check_effect("--config", "config", chosen, is_given=config is not None)
+        _check_effect("--set", "config", chosen, is_given=bool(overrides))
+        _check_effect("--run", "run", chosen, is_given=run is not None)
+    folder_of_run = None if run is None else find_run(run)
+    paths = _paths(chosen, output, is_all=is_all)
     for folder in {path.parent for path in paths.values()}:
         make_folders(folder)
     for path in paths.values():
         check_output(path)
     for name, path in paths.items():
         figure = draw_picture(
-            name, theme=wishes.theme, config=wishes.config, overrides=wishes.overrides, run=run
+            name, theme=theme, config=config, overrides=overrides or (), run=folder_of_run
         )
-        content = bytes_of(figure, path.suffix.lower())
-        write_and_tell(path, content)
+        write_and_tell(path, bytes_of(figure, path.suffix.lower()))
 
 
 def _chosen(names: Sequence[str]) -> list[str]:
@@ -67,34 +110,23 @@ def _chosen(names: Sequence[str]) -> list[str]:
     return list(PICTURES) if ALL in names else list(dict.fromkeys(names))
 
 
-def _check_wishes(names: Sequence[str], wishes: Wishes, *, is_all: bool) -> None:
-    """Refuse options that change no picture, and those that change only some of the pictures that are named."""
-    for option, is_given, what in (
-        ("--config", wishes.config is not None, "config"),
-        ("--set", bool(wishes.overrides), "config"),
-        ("--run", wishes.run is not None, "run"),
-    ):
-        fixed = [name for name in names if PICTURES[name].follows != what]
-        if is_given and fixed and not is_all:
-            others = [name for name, one in PICTURES.items() if one.follows == what]
-            raise UsageError(
-                f"{option} has no effect on the picture {fixed[0]}",
-                hint=f"{option} goes with {', '.join(others)}",
-            )
+def _check_effect(option: str, what: str, names: Sequence[str], *, is_given: bool) -> None:
+    """Refuse an option that changes no picture, or only some of the pictures that are named.
 
-
-def _run_folder(run: str | None) -> Path | None:
-    if run is None:
-        return None
-    from transformer_cli.checkpoint import find_run
-
-    return find_run(run)
+    Args:
+        what: the option changes pictures that follow it: config or run.
+    """
+    fixed = [name for name in names if PICTURES[name].follows != what]
+    if is_given and fixed:
+        others = [name for name, one in PICTURES.items() if one.follows == what]
+        raise UsageError(
+            f"{option} has no effect on the picture {fixed[0]}",
+            hint=f"{option} goes with {', '.join(others)}",
+        )
 
 
 def _paths(names: Sequence[str], output: Path | None, *, is_all: bool) -> dict[str, Path]:
     """The file of each picture: one file for one name, else files in a folder."""
-    from transformer_cli.extensions.lessons.drawing.picture_files import FORMATS
-
     example = "pictures" if is_all or len(names) > 1 else f"{names[0]}.png"
     if output is None:
         raise UsageError("give --output, the file or folder to write", hint=f"--output {example}")

@@ -4,48 +4,96 @@ import logging
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from transformer_cli.commands.streams.output import show
+import typer
+
+from transformer_cli.commands import completion
+from transformer_cli.commands.options import DebugOption, JsonOption
 from transformer_cli.extensions.lessons.exercises.catalogue import (
     EXERCISES,
     exercise_named,
     exercises_named,
 )
-from transformer_cli.extensions.lessons.exercises.checker import check_folder
-from transformer_cli.extensions.lessons.exercises.new_folder import write_folder_of_exercises
-from transformer_cli.extensions.lessons.exercises.outcomes import Outcome
 from transformer_cli.process.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from transformer_cli.extensions.lessons.exercises.learner_code import CheckOutcome
 
 logger = logging.getLogger(__name__)
 
 
-def make_exercises(folder: Path, names: Sequence[str], *, with_hints: bool, as_json: bool) -> None:
-    """Write a new folder of exercises.
+def exercises_command(
+    folder: Annotated[
+        Path, typer.Argument(metavar="[FOLDER]", help="The folder of the exercises.")
+    ] = Path("exercises"),
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="With --check: these exercises only.",
+            autocompletion=completion.exercises,
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Run the code in the folder, and say what is right.")
+    ] = False,
+    hint: Annotated[
+        bool, typer.Option("--hint", help="With --check: a hint for each exercise that fails.")
+    ] = False,
+    solution: Annotated[
+        str | None,
+        typer.Option(
+            "--solution",
+            metavar="NAME",
+            help="Print the solution of one exercise.",
+            autocompletion=completion.exercises,
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Write exercises, or check them. Each is a function of the Transformer to fill in.
 
-    Raises:
-        UsageError: the command line asks for a part of a check.
-        CannotCreateError: the folder exists.
+    A check runs the Python files of the folder, in a process of its own: check only code that you trust.
     """
-    if names or with_hints:
-        given = names[0] if names else "--hint"
-        raise UsageError(
-            f"{given}: only a check takes it", hint=f"tfm exercises --check {folder} {given}"
-        )
+    from transformer_cli.process.messages import talk_on_stderr
+
+    talk_on_stderr(debug=debug)
+    if solution is not None:
+        _show_solution(solution, as_json=as_json)
+    elif check:
+        _check(folder, names or (), with_hints=hint, as_json=as_json)
+    else:
+        if names or hint:
+            given = names[0] if names else "--hint"
+            raise UsageError(
+                f"{given}: only a check takes it", hint=f"tfm exercises --check {folder} {given}"
+            )
+        _make(folder, as_json=as_json)
+
+
+def _make(folder: Path, *, as_json: bool) -> None:
+    """Write a new folder of exercises."""
+    from transformer_cli.commands.output import show
+    from transformer_cli.extensions.lessons.exercises.learner_folder import (
+        write_folder_of_exercises,
+    )
+
     write_folder_of_exercises(folder)
     lines = [
         f"wrote {folder}, with {len(EXERCISES)} exercises",
         f"Begin with {folder / 'README.md'}.",
         f"Your work is checked by: tfm exercises --check {folder}",
     ]
-    show({"folder": str(folder), "exercises": [one.name for one in EXERCISES]}, lines, as_json=as_json)  # fmt: skip
+    facts = {"folder": str(folder), "exercises": [one.name for one in EXERCISES]}
+    show(facts, lines, as_json=as_json)
 
 
-def show_solution(name: str, *, as_json: bool) -> None:
-    """Print the reference solution of an exercise.
+def _show_solution(name: str, *, as_json: bool) -> None:
+    """Print the reference solution of an exercise."""
+    from transformer_cli.commands.output import show
 
-    Raises:
-        UsageError: no exercise has this name.
-    """
     exercise = exercise_named(name)
     text = exercise.solution_file.read_text(encoding="utf-8")
     logger.warning(
@@ -55,17 +103,19 @@ def show_solution(name: str, *, as_json: bool) -> None:
     show({"name": exercise.name, "solution": text}, text.splitlines(), as_json=as_json)
 
 
-def check_exercises(folder: Path, names: Sequence[str], *, with_hints: bool, as_json: bool) -> None:
+def _check(folder: Path, names: Sequence[str], *, with_hints: bool, as_json: bool) -> None:
     """Check exercises, and print an outcome for each.
 
     Raises:
-        UsageError: no exercise has one of the names.
-        MissingInputError: the folder does not exist, or holds no exercises.
         DataError: an exercise fails; the outcomes are printed before.
     """
+    from transformer_cli.commands.output import show
+    from transformer_cli.extensions.lessons.exercises.learner_folder import check_folder
+
     outcomes = check_folder(folder, exercises_named(names), with_finale=not names)
     lines = list(_lines(folder, outcomes, with_hints=with_hints))
-    facts = [{key: one._asdict()[key] for key in ("name", "status", "message", "hint", "lines")} for one in outcomes]  # fmt: skip
+    shown = "name", "status", "message", "hint", "lines"
+    facts = [{key: one._asdict()[key] for key in shown} for one in outcomes]
     show({"folder": str(folder), "outcomes": facts}, lines, as_json=as_json)
     failing = [one.name for one in outcomes if one.status == "fails"]
     if failing:
@@ -77,7 +127,7 @@ def check_exercises(folder: Path, names: Sequence[str], *, with_hints: bool, as_
         )
 
 
-def _lines(folder: Path, outcomes: Sequence[Outcome], *, with_hints: bool) -> Iterator[str]:
+def _lines(folder: Path, outcomes: Sequence["CheckOutcome"], *, with_hints: bool) -> Iterator[str]:
     width = max(len(one.name) for one in outcomes)
     for one in outcomes:
         yield f"{one.name:<{width}}  {one.status}"

@@ -1,15 +1,19 @@
-"""The pictures that `tfm draw` knows: names, one sentence for each, and the function that draws it."""
+"""The pictures that `tfm draw` knows: names, one sentence for each, the function that draws it; and the bytes of a file.
 
+A shell completes these names, so matplotlib and PyTorch are imported only when a picture is drawn.
+"""
+
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from transformer_cli.extensions.lessons.drawing.theme import THEMES, ThemeName, drawing_settings
-
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+ThemeName = Literal["light", "dark"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +24,7 @@ class Picture:
     """What it shows."""
     module: str
     function: str
-    """A function of this module of `drawing`; matplotlib and PyTorch are imported with it."""
+    """A function of this module of `drawing`."""
     follows: Literal["config", "run", "nothing"] = "nothing"
     """What changes the picture."""
     config: str = ""
@@ -35,37 +39,37 @@ _SHORT = ("training.max_steps=20000",)
 PICTURES = {
     "architecture": Picture(
         "the model of a config: figure 1 of the paper with the names of the code",
-        "diagrams.architecture",
+        "architecture",
         "draw_architecture",
         "config",
         _PAPER,
     ),
     "residuals": Picture(
         "the three residual wirings: pre-norm, post-norm, residual of the normed output",
-        "diagrams.residual_wirings",
+        "architecture",
         "draw_residuals",
         "config",
         _PAPER,
     ),
     "masks": Picture(
         "the masks of the three kinds of attention: causal, and padding of the source",
-        "charts.attention_masks",
+        "attention",
         "draw_masks",
     ),
     "attention": Picture(
         "attention of one query with its numbers: scores, softmax, weights, the sum of the values",
-        "charts.attention_steps",
+        "attention",
         "draw_attention_steps",
         "run",
     ),
     "shifted-target": Picture(
         "what the decoder reads and what it must predict, shifted by one place",
-        "diagrams.shifted_target",
+        "attention",
         "draw_shifted_target",
     ),
     "sinusoids": Picture(
         "the sinusoids that are added to embeddings",
-        "charts.position_waves",
+        "positions",
         "draw_sinusoids",
         "config",
         _PAPER,
@@ -73,14 +77,14 @@ PICTURES = {
     ),
     "rotary": Picture(
         "rotary positions: angles, turned vectors, and the product of query and key",
-        "charts.rotary_angles",
+        "positions",
         "draw_rotary",
         "config",
         _PAPER,
     ),
     "schedule": Picture(
         "the learning rate of a config",
-        "charts.schedule_curves",
+        "schedules",
         "draw_schedule",
         "config",
         _PAPER,
@@ -88,7 +92,7 @@ PICTURES = {
     ),
     "schedules": Picture(
         "all kinds of learning-rate schedules side by side",
-        "charts.schedule_panels",
+        "schedules",
         "draw_schedules",
         "config",
         _PAPER,
@@ -96,14 +100,14 @@ PICTURES = {
     ),
     "label-smoothing": Picture(
         "the probabilities of smoothed labels, for both kinds of smoothed_over",
-        "charts.smoothed_targets",
+        "smoothed_targets",
         "draw_label_smoothing",
         "config",
         _PAPER,
     ),
     "batches": Picture(
         "the padding of batches sorted by length, beside batches in random order",
-        "charts.sorted_batches",
+        "sorted_batches",
         "draw_batches",
         "config",
         "en-it.yaml",
@@ -111,7 +115,7 @@ PICTURES = {
     ),
     "checkpoint": Picture(
         "the files of a run, with their sizes if --run names one",
-        "diagrams.run_files",
+        "run_files",
         "draw_checkpoint",
         "run",
     ),
@@ -138,6 +142,8 @@ def draw_picture(
     Raises:
         ConfigError: the config is wrong.
     """
+    from transformer_cli.extensions.lessons.drawing.theme import THEMES, drawing_settings
+
     picture = PICTURES[name]
     function = getattr(
         import_module(f"transformer_cli.extensions.lessons.drawing.{picture.module}"),
@@ -161,3 +167,40 @@ def _subject(
             return (run,)
         case "nothing":
             return ()
+
+
+# Without versions and dates: they would change the bytes.
+_FORMATS: dict[str, dict[str, Any]] = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+}
+FORMATS = tuple(_FORMATS)
+"""The endings of the names of files that a drawing can be saved to."""
+
+
+def bytes_of(figure: "Figure", ending: str) -> bytes:
+    """The content of a file.
+
+    Args:
+        ending: one of `FORMATS`.
+    """
+    from transformer_cli.extensions.lessons.drawing.theme import drawing_settings
+
+    buffer = io.BytesIO()
+    with drawing_settings():
+        figure.savefig(buffer, format=ending.removeprefix("."), metadata=_FORMATS[ending])
+    return _with_palette(buffer) if ending == ".png" else buffer.getvalue()
+
+
+def _with_palette(png: io.BytesIO) -> bytes:
+    """The same PNG file with a palette of 256 colours, which takes a third of the bytes."""
+    from PIL import Image
+
+    small = io.BytesIO()
+    with Image.open(png) as image:
+        resolution = image.info["dpi"]
+        image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(
+            small, format="png", optimize=True, dpi=resolution
+        )
+    return small.getvalue()

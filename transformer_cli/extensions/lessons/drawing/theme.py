@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
 
 from transformer_cli.evaluation.picture_fonts import USUAL
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-ThemeName = Literal["light", "dark"]
+from transformer_cli.extensions.lessons.drawing.pictures import ThemeName
 
 WIDTH = 8.0
 """The width of a drawing in inches; shown 800 pixels wide, a text of 9 points is 12 pixels high."""
@@ -89,8 +89,6 @@ THEMES: dict[ThemeName, Theme] = {"light": LIGHT, "dark": DARK}
 @contextmanager
 def drawing_settings() -> Iterator[None]:
     """The settings of matplotlib for drawing and saving: its defaults, whatever the user's own file says."""
-    import matplotlib
-
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams["font.family"] = [USUAL]
@@ -99,10 +97,8 @@ def drawing_settings() -> Iterator[None]:
         yield
 
 
-def new_figure(height: float, theme: Theme, *, layout: Any = "constrained") -> "Figure":
+def new_figure(height: float, theme: Theme, *, layout: Any = "constrained") -> Figure:
     """An empty figure of this height in inches."""
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(WIDTH, height), dpi=DPI, layout=layout, facecolor=theme.background)
     if layout == "constrained":
         engine: Any = figure.get_layout_engine()
@@ -110,7 +106,7 @@ def new_figure(height: float, theme: Theme, *, layout: Any = "constrained") -> "
     return figure
 
 
-def style(axes: "Axes", theme: Theme, *, title: str = "") -> None:
+def style(axes: Axes, theme: Theme, *, title: str = "") -> None:
     """Give axes the colours of a theme: few lines, a pale grid, small labels."""
     axes.set_facecolor(theme.background)
     axes.set_title(title, fontsize=TEXT, color=theme.ink, loc="left")
@@ -123,13 +119,13 @@ def style(axes: "Axes", theme: Theme, *, title: str = "") -> None:
         label.set_fontsize(SMALL)
 
 
-def grid(axes: "Axes", theme: Theme) -> None:
+def grid(axes: Axes, theme: Theme) -> None:
     """A pale grid behind the curves."""
     axes.grid(visible=True, color=theme.faint, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
-def without_frame(axes: "Axes") -> None:
+def without_frame(axes: Axes) -> None:
     """Remove the frame and the marks of the axes."""
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -138,6 +134,4 @@ def without_frame(axes: "Axes") -> None:
 
 def colormap(colors: Sequence[str]) -> Any:
     """A colour map that runs through these colours."""
-    from matplotlib.colors import LinearSegmentedColormap
-
     return LinearSegmentedColormap.from_list("drawing", list(colors))

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_cli.extensions.lessons.exercises.outcomes import WrongAnswer
+from transformer_cli.extensions.lessons.exercises.answers import WrongAnswer
 
 PAD, BOS, EOS, NUM_SYMBOLS, NUM_TOKENS = 0, 1, 2, 8, 11
 MIN_LENGTH, MAX_LENGTH = 3, 7

@@ -1,11 +1,13 @@
 """The child process that runs a learner's files: the only place of this package that runs code of a user.
 
 It runs in a process of its own, because a learner's code may loop for ever, end the process, or take all memory.
-The checks of `checks/` call the functions; the outcomes go to the parent through a pipe, as JSON.
+The checks call the functions; the outcomes go to the parent through a pipe, as JSON.
 """
 
 import importlib
 import importlib.util
+import io
+import json
 import linecache
 import os
 import signal
@@ -18,6 +20,7 @@ from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType, ModuleType
+from typing import Literal, NamedTuple
 
 from transformer_cli.extensions.lessons.exercises.catalogue import (
     EXERCISES,
@@ -25,13 +28,83 @@ from transformer_cli.extensions.lessons.exercises.catalogue import (
     Exercise,
     exercise_named,
 )
-from transformer_cli.extensions.lessons.exercises.outcomes import Outcome, WrongAnswer
-from transformer_cli.extensions.lessons.exercises.printing import LimitedOutput
+from transformer_cli.process.escaping import escaped
+
+MAX_CHARACTERS = 4000
+MAX_LINES = 20
+
+
+class LimitedOutput(io.TextIOBase):
+    """A text stream in place of standard output and standard error of a learner's code.
+
+    Args:
+        name: stands before each line.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._num_characters_left = MAX_CHARACTERS
+        self._num_lines_left = MAX_LINES
+        self._line = ""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        """Pass on the complete lines of the text."""
+        for part in text[: self._num_characters_left].splitlines(keepends=True):
+            self._num_characters_left -= len(part)
+            self._line += part
+            if part.endswith("\n"):
+                self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Pass on the last line."""
+        if not self._line:
+            return
+        self._num_lines_left -= 1
+        if self._num_lines_left == 0 or self._num_characters_left <= 0:
+            self._line = "... (the rest of what this code prints is left out)"
+            self._num_characters_left = 0
+        line = escaped(self._line.removesuffix("\n")).encode("utf-8", "backslashreplace")
+        os.write(2, self._name.encode() + b" prints: " + line + b"\n")
+        self._line = ""
+
 
 READY = b"ready"
 SPARE_BYTES = 4 << 30
 _MAX_FRAMES = 4
-_EVERY_CHECK = "transformer_cli.extensions.lessons.exercises.checks.every_check"
+_EVERY_CHECK = "transformer_cli.extensions.lessons.exercises.checks"
+
+
+Status = Literal["passes", "not begun", "fails", "waits"]
+
+
+class CheckOutcome(NamedTuple):
+    """What `tfm exercises --check` tells about one exercise."""
+
+    name: str
+    status: Status
+    message: str = ""
+    """What is wrong; empty for an exercise that passes."""
+    hint: str = ""
+    """What to change, for `--hint`."""
+    lines: tuple[str, ...] = ()
+    """Further lines: where the learner's code failed, or what the finale shows."""
+
+    has_ended_child: bool = False
+    """Whether the child process that ran the code ended with this outcome."""
+
+    def to_bytes(self) -> bytes:
+        """The outcome as JSON, for the pipe between two processes."""
+        return json.dumps(self._asdict()).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "CheckOutcome":
+        """The outcome in the bytes of `to_bytes`."""
+        values = json.loads(data)
+        return cls(**{**values, "lines": tuple(values["lines"])})
 
 
 def check_in_child(
@@ -85,23 +158,26 @@ def _file_name(name: str) -> str:
     return FINALE if name == FINALE else exercise_named(name).file_name
 
 
-def _outcome(folder: Path, name: str) -> Outcome:
+def _outcome(folder: Path, name: str) -> CheckOutcome:
+    from transformer_cli.extensions.lessons.exercises.answers import WrongAnswer
+
     try:
         if name == FINALE:
             from transformer_cli.extensions.lessons.exercises.finale import play_finale
 
             modules = {one.name: load_module(folder / one.file_name) for one in EXERCISES}
-            return Outcome(name, "passes", lines=tuple(play_finale(modules)))
+            return CheckOutcome(name, "passes", lines=tuple(play_finale(modules)))
         _check(folder, exercise_named(name))
-        return Outcome(name, "passes")
+        return CheckOutcome(name, "passes")
     except WrongAnswer as wrong:
-        return Outcome(name, "fails", wrong.message, wrong.hint or "")
+        return CheckOutcome(name, "fails", wrong.message, wrong.hint or "")
     except BaseException as error:  # also SystemExit, which a learner's code may raise
         return _crash(name, folder, error)
 
 
 def _check(folder: Path, exercise: Exercise) -> None:
-    from transformer_cli.extensions.lessons.exercises.checks.every_check import CHECKS
+    from transformer_cli.extensions.lessons.exercises.answers import WrongAnswer
+    from transformer_cli.extensions.lessons.exercises.checks import CHECKS
 
     learner = load_module(folder / exercise.file_name)
     for function in exercise.functions:
@@ -113,7 +189,7 @@ def _check(folder: Path, exercise: Exercise) -> None:
     CHECKS[exercise.name](learner)
 
 
-def _crash(name: str, folder: Path, error: BaseException) -> Outcome:
+def _crash(name: str, folder: Path, error: BaseException) -> CheckOutcome:
     """The error and the learner's own lines that led to it; lines of this package and of PyTorch are left out."""
     frames = [(frame, number) for frame, number in traceback.walk_tb(error.__traceback__)]
     lines = _lines_of(frames, folder)
@@ -123,13 +199,15 @@ def _crash(name: str, folder: Path, error: BaseException) -> Outcome:
         lines = [f"{Path(error.filename or '').name}, line {error.lineno}: {text}"]
         message = f"the file is not Python: {error.msg}"
         hint = "mend this line, or the one before it: its brackets, quotes, colon and indentation"
-        return Outcome(name, "fails", message, hint, tuple(lines))
+        return CheckOutcome(name, "fails", message, hint, tuple(lines))
     if isinstance(error, SystemExit):
         message, hint = "the code calls sys.exit or exit", "end the function with return"
-        return Outcome(name, "fails", message, hint, tuple(lines))
+        return CheckOutcome(name, "fails", message, hint, tuple(lines))
     if not lines:
-        return Outcome(name, "fails", f"the function cannot be called or compared: {summary}")
-    return Outcome(name, "fails", f"the code stops with an error: {summary}", lines=tuple(lines))
+        return CheckOutcome(name, "fails", f"the function cannot be called or compared: {summary}")
+    return CheckOutcome(
+        name, "fails", f"the code stops with an error: {summary}", lines=tuple(lines)
+    )
 
 
 def _lines_of(frames: Iterable[tuple[FrameType, int]], folder: Path) -> list[str]:
@@ -152,11 +230,11 @@ def _give_up(connection: Connection, folder: Path, name: str, seconds: float) ->
     os._exit(1)
 
 
-def too_slow(name: str, seconds: float, lines: Iterable[str] = ()) -> Outcome:
+def too_slow(name: str, seconds: float, lines: Iterable[str] = ()) -> CheckOutcome:
     """The outcome of code that takes too long."""
     message = f"the code was stopped after {seconds:.0f} seconds; is there a loop without an end?"
     hint = "find the loop, and the condition that should end it; for searches, that is EOS or max_length"
-    return Outcome(name, "fails", message, hint, tuple(lines), has_ended_child=True)
+    return CheckOutcome(name, "fails", message, hint, tuple(lines), has_ended_child=True)
 
 
 def _end_with_the_parent() -> None:

@@ -1,17 +1,307 @@
-"""Explains lines: what a trained model does with each, from its tokens to its translation."""
+"""Explains lines: what a trained model does with each sentence, from its tokens to its translation."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding import TokenIds, Translator
-from transformer_cli.decoding.details.word_links import places_of
-from transformer_cli.decoding.engines import EnsembleEngine, PyTorchEngine
-from transformer_cli.decoding.text_pipeline import PreparedLine
-from transformer_cli.extensions.lessons.explaining.explained_sentence import SentenceExplainer
-from transformer_cli.extensions.lessons.explaining.explanation import FORMAT, LineExplanation
+from transformer_cli.decoding import (
+    Explanation,
+    Hypothesis,
+    Request,
+    TextPipeline,
+    TokenIds,
+    Translator,
+)
+from transformer_cli.decoding.details import (
+    linked_words,
+    places_of,
+    spans_in_line,
+    word_spans,
+    words_at,
+)
+from transformer_cli.decoding.engines.ensemble import EnsembleEngine
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine
+from transformer_cli.decoding.text_pipeline import LINE_BREAKS, PreparedLine
+from transformer_cli.extensions.lessons.explaining.beam_tree import (
+    BeamRecorder,
+    best_of_each_step,
+    branches,
+    with_continuations,
+)
+from transformer_cli.extensions.lessons.explaining.explanation import (
+    FORMAT,
+    BeamTree,
+    DecoderToken,
+    ExplainedHypothesis,
+    ExplainedSentence,
+    LineExplanation,
+    ProbableToken,
+    Source,
+    SourceToken,
+    Span,
+    TargetToken,
+)
+from transformer_cli.extensions.lessons.explaining.forward_trace import (
+    ForwardTrace,
+    attention_of,
+    masks_of,
+    positions_of,
+    trace_forward,
+)
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.memory import to_device
+from transformer_cli.text import Tokenizer
+from transformer_cli.text.token_arrays import pad_ids
+
+_NOWHERE = (-2, -1)
+
+
+def explained_source(ids: TokenIds, text: str, start: int, tokenizer: Tokenizer) -> Source:
+    """The tokens of a sentence, with a tag before them and [EOS] behind them where the model reads these.
+
+    Args:
+        start: where the sentence begins in the line.
+    """
+    pieces = tokenizer.tokens(ids)
+    places = spans_in_line(ids, text, 0, tokenizer)
+    tokens = tuple(
+        SourceToken(
+            index,
+            piece,
+            tokenizer.entries[index],
+            _kind(index, tokenizer),
+            None if begin < 0 else begin,
+            None if begin < 0 else end,
+        )
+        for index, piece, (begin, end) in zip(ids, pieces, places, strict=True)
+    )
+    return Source(text, start, tokens, tuple(word_spans(text)))
+
+
+def _kind(index: int, tokenizer: Tokenizer) -> Literal["text", "tag", "end"]:
+    if index in tokenizer.tag_ids:
+        return "tag"
+    return "end" if index == tokenizer.eos_id else "text"
+
+
+def explained_hypothesis(
+    source: Source,
+    ids: TokenIds,
+    explanation: Explanation,
+    tokenizer: Tokenizer,
+    numbers: tuple[float, float, float],
+) -> ExplainedHypothesis:
+    """A hypothesis with its tokens, and their links to the source.
+
+    Args:
+        ids: of the hypothesis.
+        tokenizer: of the target.
+        numbers: score, log-probability and length penalty.
+    """
+    text = tokenizer.decode(ids).translate(LINE_BREAKS)
+    spans = tokenizer.decoded_spans(ids)
+    tokens = _target_tokens(ids, spans, explanation, tokenizer)
+    words = word_spans(text)
+    of_source = [
+        _NOWHERE if one.start is None or one.end is None else (one.start, one.end)
+        for one in source.tokens
+    ]
+    of_target = [span if span[0] < len(text) else _NOWHERE for span in spans]
+    links = linked_words(
+        explanation.attention, words_at(of_source, source.words), words_at(of_target, words)
+    )
+    alignment = tuple(
+        (place, aligned, float(explanation.attention[place, aligned]))
+        for place, aligned in enumerate(explanation.alignment)
+        if ids[place] != tokenizer.eos_id
+    )
+    return ExplainedHypothesis(
+        text, *numbers, tokens, alignment, tuple(words), tuple((one[0], one[1]) for one in links)
+    )
+
+
+def _target_tokens(
+    ids: TokenIds, spans: Sequence[Span], explanation: Explanation, tokenizer: Tokenizer
+) -> tuple[TargetToken, ...]:
+    log_probs = explanation.token_log_probs.tolist()
+    best = zip(explanation.best_ids, explanation.best_log_probs, strict=True)
+    rows = zip(ids, tokenizer.tokens(ids), spans, log_probs, best, strict=True)
+    return tuple(
+        TargetToken(
+            index,
+            piece,
+            tokenizer.entries[index],
+            start,
+            end,
+            log_prob,
+            float(np.exp(log_prob)),
+            _alternatives(best_ids.tolist(), best_log_probs.tolist(), tokenizer),
+        )
+        for index, piece, (start, end), log_prob, (best_ids, best_log_probs) in rows
+    )
+
+
+def _alternatives(
+    ids: Sequence[int], log_probs: Sequence[float], tokenizer: Tokenizer
+) -> tuple[ProbableToken, ...]:
+    rows = zip(ids, tokenizer.tokens(ids), log_probs, strict=True)
+    return tuple(ProbableToken(index, piece, log, float(np.exp(log))) for index, piece, log in rows)
+
+
+def decoder_tokens(ids: Sequence[int], tokenizer: Tokenizer) -> tuple[DecoderToken, ...]:
+    """What the decoder reads."""
+    return tuple(map(DecoderToken, ids, tokenizer.tokens(ids)))
+
+
+MAX_CONTINUED = 100
+"""From how many branches of a search greedy search goes on; a long sentence has thousands of branches."""
+
+
+class Explained(NamedTuple):
+    """A sentence that was translated and explained."""
+
+    found: list[Hypothesis]
+    explained: ExplainedSentence
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceExplainer:
+    """Explains sentences, one at a time."""
+
+    engine: PyTorchEngine
+    pipeline: TextPipeline
+    options: DecodingConfig
+    """Plain beam search."""
+    num_alternatives: int
+    temperatures: tuple[float, ...]
+
+    def explain(self, request: Request, text: str, start: int, *, continues: bool) -> Explained:
+        """What the model does with a sentence.
+
+        Args:
+            text: of the sentence, normalised.
+            start: its place in the line.
+            continues: see `Explainer.explain`.
+
+        Raises:
+            DataError: the search found no translation.
+        """
+        found, tree = self._searched(request)
+        if not found:
+            raise DataError(
+                f"{on_one_line(text, 60)}: the search found no translation",
+                hint="give another beginning, or a larger decoding.max_length",
+            )
+        if continues:
+            tree = with_continuations(tree, self._continuations(request, tree))
+        source = explained_source(request.ids, text, start, self.pipeline.source_tokenizer)
+        best_ids = found[0].ids
+        decoder_input_ids = self._decoder_input_ids(best_ids)
+        trace = self._trace(request.ids, decoder_input_ids)
+        hypotheses = self._hypotheses(request, source, found, tree)
+        best = self._with_partitions(hypotheses[0], trace)
+        model = self.engine.model
+        explained = ExplainedSentence(
+            source,
+            (best, *hypotheses[1:]),
+            decoder_tokens(decoder_input_ids[0].tolist(), self.pipeline.target_tokenizer),
+            attention_of(trace, model),
+            masks_of(trace),
+            positions_of(trace, model, len(request.ids), len(best_ids)),
+            tuple(trace.shapes),
+            tree,
+        )
+        return Explained(found, explained)
+
+    def _searched(self, request: Request) -> tuple[list[Hypothesis], BeamTree]:
+        """The hypotheses, found by the same search as those of a translation, and its tree."""
+        tokenizer = self.pipeline.target_tokenizer
+        recorder = BeamRecorder(tokenizer.sos_id, self._piece, self.num_alternatives)
+        engine = replace(self.engine, observer=recorder)
+        [found] = engine.translate([request], self.options)
+        return found, recorder.tree(self.options.beam_size, [one.ids for one in found])
+
+    def _piece(self, index: int) -> str:
+        [piece] = self.pipeline.target_tokenizer.tokens([index])
+        return piece
+
+    def _continuations(self, request: Request, tree: BeamTree) -> dict[int, str]:
+        """The text of each branch: as it ends, or as greedy search goes on from the best `MAX_CONTINUED`."""
+        tokenizer = self.pipeline.target_tokenizer
+        endings = branches(tree)
+        is_complete = {node.node for node in tree.nodes if node.state in ("finished", "chosen")}
+        is_complete |= {node.node for node in tree.nodes if node.id == tokenizer.eos_id}
+        left = best_of_each_step(tree, [node for node in endings if node not in is_complete])
+        for node in left[MAX_CONTINUED:]:
+            del endings[node]
+        left = left[:MAX_CONTINUED]
+        engine = replace(self.engine, continuing_ids=())  # a branch may end inside a word
+        greedy = self.options.best_of_beam(1)
+        requests = [request._replace(prefix=endings[node]) for node in left]
+        found = engine.translate(requests, greedy)
+        for node, of_branch in zip(left, found, strict=True):
+            endings[node] = of_branch[0].ids if of_branch else endings[node]
+        return {node: tokenizer.decode(ids).translate(LINE_BREAKS) for node, ids in endings.items()}
+
+    def _hypotheses(
+        self, request: Request, source: Source, found: Sequence[Hypothesis], tree: BeamTree
+    ) -> list[ExplainedHypothesis]:
+        targets = [one.ids for one in found]
+        explanations = self.engine.explain(
+            [request] * len(found),
+            targets,
+            batch_tokens=self.options.batch_tokens,
+            num_best=self.num_alternatives,
+        )
+        ends = {node.hypothesis: node for node in tree.nodes if node.hypothesis is not None}
+        return [
+            explained_hypothesis(
+                source,
+                one.ids,
+                explanation,
+                self.pipeline.target_tokenizer,
+                (one.score, ends[rank].total, ends[rank].length_penalty),
+            )
+            for rank, (one, explanation) in enumerate(zip(found, explanations, strict=True))
+        ]
+
+    def _decoder_input_ids(self, target: TokenIds) -> Tensor:
+        """(1, T) int64: what the decoder reads in order to predict these tokens."""
+        special_ids = self.engine.special_ids
+        target_ids, is_real = pad_ids([target], special_ids.pad_id)
+        inputs = self.engine.sequence_format.decoder_inputs(
+            target_ids, is_real, sos_id=special_ids.sos_id, pad_id=special_ids.pad_id
+        )
+        return torch.from_numpy(inputs)
+
+    def _trace(self, source: TokenIds, decoder_input_ids: Tensor) -> ForwardTrace:
+        machine = self.engine.machine
+        ids = torch.tensor([source]), decoder_input_ids
+        with torch.inference_mode(), machine.autocast():
+            return trace_forward(
+                self.engine.model, *(to_device(one, machine.device) for one in ids)
+            )
+
+    def _with_partitions(
+        self, best: ExplainedHypothesis, trace: ForwardTrace
+    ) -> ExplainedHypothesis:
+        """The hypothesis whose tokens know how a temperature changes their probabilities."""
+        log_probs = trace.log_probs.double()
+        of_temperatures = torch.stack(
+            [(log_probs / one).logsumexp(-1) for one in self.temperatures], dim=-1
+        )  # (T, number of temperatures)
+        tokens = zip(best.tokens, of_temperatures.tolist(), strict=True)
+        return replace(
+            best, tokens=tuple(replace(one, log_partitions=tuple(of_one)) for one, of_one in tokens)
+        )
+
 
 TEMPERATURES = tuple(round(0.1 * tenths, 1) for tenths in range(2, 21))
 """From 0.2 to 2.0."""

@@ -1,10 +1,48 @@
 """What a model does with one line, as plain values that become JSON: `docs/explaining.md` describes each field."""
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal
 
-from transformer_cli.extensions.lessons.explaining.packed import Numbers
+import numpy as np
+from numpy.typing import NDArray
+
+_LARGEST = 255
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbers:
+    """An array of numbers between two bounds; its JSON has one byte for each number."""
+
+    values: NDArray[Any]
+    low: float = 0.0
+    high: float = 1.0
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> "Numbers":
+        """An array whose bounds are its own, the same distance above and below zero."""
+        bound = float(np.abs(values).max(initial=0.0)) or 1.0
+        return cls(values, -bound, bound)
+
+    def to_json(self) -> dict[str, Any]:
+        """Byte b stands for low + (high - low) * b / 255; the numbers are in the order of rows (C order)."""
+        shares = (self.values.astype(np.float64) - self.low) / (self.high - self.low)
+        codes = np.rint(shares.clip(0.0, 1.0) * _LARGEST).astype(np.uint8)
+        return {
+            "shape": list(self.values.shape),
+            "dtype": "u8",
+            "low": self.low,
+            "high": self.high,
+            "data": base64.b64encode(codes.tobytes()).decode("ascii"),
+        }
+
+
+def unpacked_numbers(packed: dict[str, Any]) -> NDArray[np.float64]:
+    """The array of a JSON value that `Numbers.to_json` made, to within half of (high - low) / 255."""
+    codes = np.frombuffer(base64.b64decode(packed["data"]), np.uint8).reshape(packed["shape"])
+    return packed["low"] + (packed["high"] - packed["low"]) * codes.astype(np.float64) / _LARGEST
+
 
 FORMAT = 1
 """The version of the JSON; a new number means that a field has changed its meaning."""
@@ -42,7 +80,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Alternative:
+class ProbableToken:
     """A token that might have stood in the place of another one."""
 
     id: int
@@ -63,7 +101,7 @@ class TargetToken:
     end: int
     log_probability: float
     probability: float
-    alternatives: tuple[Alternative, ...]
+    alternatives: tuple[ProbableToken, ...]
     """The most probable tokens in this place, best first, after the tokens before it."""
     log_partitions: tuple[float, ...] = ()
     """For each of the temperatures, log of the sum over the vocabulary of exp(log-probability / temperature)."""
@@ -144,7 +182,7 @@ class TensorShapes:
     module: str
     """Its class."""
     operation: str
-    """forward: the module was called. linear, embedding: a function used its weights."""
+    """forward: the module was called. embedding: a look-up used its weights, those of a tied table."""
     inputs: tuple[tuple[int, ...], ...]
     output: tuple[int, ...]
     parameters: Mapping[str, tuple[int, ...]]

@@ -13,7 +13,14 @@ from torch.overrides import TorchFunctionMode
 
 from transformer_cli.acceleration import plain_class
 from transformer_cli.acceleration.masks import Mask, visible_of
-from transformer_cli.extensions.lessons.explaining.explanation import TensorShapes
+from transformer_cli.decoding.engines.pytorch import aligning_layer
+from transformer_cli.extensions.lessons.explaining.explanation import (
+    AttentionWeights,
+    Masks,
+    Numbers,
+    Positions,
+    TensorShapes,
+)
 from transformer_cli.model import Transformer
 from transformer_cli.model.attention import MultiHeadAttention
 from transformer_cli.model.precision import at_least_float32
@@ -43,8 +50,6 @@ class ForwardTrace:
     """In the order in which the modules began."""
     added_positions: dict[str, Tensor] = field(default_factory=dict)
     """(positions, D) for source_positions and target_positions: their output minus their input."""
-    is_computing_weights: bool = False
-    """Whether attention weights are computed for the trace, which is no part of the forward pass."""
 
     def weights_of(self, kind: str) -> Tensor:
         """(layers, H, Q, C): of all modules whose path matches encoder.self_attention, decoder.cross_attention and so on."""
@@ -79,7 +84,7 @@ def trace_forward(
         raise ValueError("the model is in training mode; call model.eval() first")
     observed = _with_shared_weights(model)
     trace = ForwardTrace(torch.empty(0))
-    with _hooks_on(observed, model, trace), _UsesOfWeights(observed, trace):
+    with _hooks_on(observed, model, trace), _LookUps(observed, trace):
         logits = observed(source_ids, None, decoder_input_ids)
     trace.log_probs = at_least_float32(logits[0]).log_softmax(-1).cpu()
     return trace
@@ -116,9 +121,7 @@ def _attention_hook(name: str, original: nn.Module, trace: ForwardTrace) -> Call
 
     def note(module: nn.Module, args: Any) -> None:
         x, context, mask, *rotation = args
-        trace.is_computing_weights = True
         weights = at_least_float32(original.weights(x, context, mask, *rotation))[0]  # (H, Q, C)
-        trace.is_computing_weights = False
         trace.attention[name] = AttentionCall(weights.cpu(), _visible(mask, weights).cpu())
 
     return note
@@ -156,8 +159,8 @@ def _shape_hooks(name: str, module: nn.Module, trace: ForwardTrace) -> list[Any]
     return [module.register_forward_pre_hook(begin), module.register_forward_hook(end)]
 
 
-class _UsesOfWeights(TorchFunctionMode):
-    """Notes linear maps and look-ups whose weights belong to a module that is not called: the model calls functions."""
+class _LookUps(TorchFunctionMode):
+    """Notes look-ups in the table of a module that is not called: a tied table is the weight of the output."""
 
     def __init__(self, model: nn.Module, trace: ForwardTrace) -> None:
         super().__init__()
@@ -171,19 +174,18 @@ class _UsesOfWeights(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Called in place of each function of PyTorch; calls it."""
         output = func(*args, **(kwargs or {}))
-        if func in (F.linear, F.embedding) and not self._trace.is_computing_weights:
+        if func is F.embedding:
             self._note(func.__name__, args, tuple(output.shape))
         return output
 
     def _note(self, operation: str, args: Any, shape: tuple[int, ...]) -> None:
         owned = [(self._owners[id(one)], one) for one in args if id(one) in self._owners]
         for (name, module), weight in owned:
-            shapes = self._trace.shapes
-            is_called = operation == "linear" and shapes and shapes[-1].name == name
-            if not is_called:
-                inputs = _shapes_of(one for one in args if one is not weight)
-                kind, parameters = plain_class(module).__name__, _parameter_shapes(module)
-                shapes.append(TensorShapes(name, kind, operation, inputs[:1], shape, parameters))
+            inputs = _shapes_of(one for one in args if one is not weight)
+            kind, parameters = plain_class(module).__name__, _parameter_shapes(module)
+            self._trace.shapes.append(
+                TensorShapes(name, kind, operation, inputs[:1], shape, parameters)
+            )
 
 
 def _parameter_shapes(module: nn.Module) -> dict[str, tuple[int, ...]]:
@@ -192,3 +194,49 @@ def _parameter_shapes(module: nn.Module) -> dict[str, tuple[int, ...]]:
 
 def _shapes_of(values: Any) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(value.shape) for value in values if isinstance(value, Tensor))
+
+
+_ENCODER, _DECODER = "encoder.self_attention", "decoder.self_attention"
+_CROSS = "decoder.cross_attention"
+
+
+def attention_of(trace: ForwardTrace, model: Transformer) -> AttentionWeights:
+    """The attention weights of all layers and heads."""
+    encoder, decoder, cross = (
+        Numbers(trace.weights_of(kind).numpy()) for kind in (_ENCODER, _DECODER, _CROSS)
+    )
+    return AttentionWeights(encoder, decoder, cross, aligning_layer(len(model.decoder.layers)))
+
+
+def masks_of(trace: ForwardTrace) -> Masks:
+    """Which position may read which."""
+    encoder, decoder, cross = (
+        Numbers(trace.mask_of(kind).float().numpy()) for kind in (_ENCODER, _DECODER, _CROSS)
+    )
+    return Masks(encoder, decoder, cross)
+
+
+def positions_of(
+    trace: ForwardTrace, model: Transformer, num_source: int, num_target: int
+) -> Positions:
+    """What tells the model the order of S source and T target tokens."""
+    kind = model.config.positions
+    if kind == "none":
+        return Positions(kind, "none", None, None)
+    if kind == "rotary":
+        source, target = (
+            Numbers(_rotation(model, length).numpy(), -1.0, 1.0)
+            for length in (num_source, num_target)
+        )
+        return Positions(kind, "angles", source, target)
+    added = (trace.added_positions[f"{side}_positions"].numpy() for side in ("source", "target"))
+    source, target = map(Numbers.of, added)
+    return Positions(kind, "added", source, target)
+
+
+def _rotation(model: Transformer, length: int) -> Tensor:
+    """(length, K): the sines, then the cosines, of the angles by which queries and keys are rotated."""
+    like = torch.empty(1, length, model.config.d_model, dtype=next(model.parameters()).dtype)
+    rotation = model.rotation(like)
+    assert rotation is not None
+    return torch.cat(list(rotation), dim=-1).float()

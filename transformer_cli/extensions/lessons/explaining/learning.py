@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer_cli.decoding import ExplainingEngine, Request, Translator
-from transformer_cli.extensions.lessons.explaining.packed import Numbers, unpacked
+from transformer_cli.evaluation import ValidationReport
+from transformer_cli.extensions.lessons.explaining.explanation import Numbers, unpacked_numbers
 from transformer_cli.process.errors import DataError
 from transformer_cli.storage import read_json_lines
+from transformer_cli.training.callbacks import Callback
+from transformer_cli.training.recorders import Recorder, translator_of
 
 NUM_WATCHED = 3
 """How many sentences of the validation data are kept at each validation."""
@@ -147,7 +150,7 @@ def _sentence(record: Mapping[str, Any]) -> WatchedSentence:
     tokens = tuple(
         WatchedToken(_text(piece), float(probability)) for piece, probability in record["tokens"]
     )
-    attention = None if record["attention"] is None else unpacked(record["attention"])
+    attention = None if record["attention"] is None else unpacked_numbers(record["attention"])
     if attention is not None and attention.shape != (len(tokens), len(pieces)):
         raise ValueError("the attention does not fit the tokens")
     if attention is not None and not np.isfinite(attention).all():
@@ -168,3 +171,28 @@ def films(moments: Sequence[Moment]) -> list[list[tuple[int, WatchedSentence]]]:
         for one in moment.sentences:
             by_source.setdefault((one.source, one.target), []).append((moment.step, one))
     return list(by_source.values())
+
+
+class LearningRecorder(Callback):
+    """Keeps how the model translates the same few sentences at each validation, in learning.jsonl and for TensorBoard.
+
+    Args:
+        recorder: of the run; it comes before this callback.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+    def on_validation(self, step: int, report: ValidationReport, translator: Translator) -> None:
+        """Record the probabilities and the attention of the first few samples."""
+        watched = watch(
+            Watched(translator_of(sample, translator), *sample[:3])
+            for sample in report.samples[:NUM_WATCHED]
+        )
+        if not watched:
+            return
+        confidences = {f"confidence/{number}": one.confidence for number, one in enumerate(watched)}
+        self.recorder.draw("validation", step, confidences)
+        moment = Moment(step, watched).to_json()
+        file = self.recorder.folder.learning_file
+        self.recorder.record(moment, file, replaced={"step": step})

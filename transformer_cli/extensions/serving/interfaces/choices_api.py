@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.details.word_links import word_spans
+from transformer_cli.decoding.details import word_spans
 from transformer_cli.extensions.serving.batching.jobs import Job
 from transformer_cli.extensions.serving.interfaces.api_keys import ApiKeys
 from transformer_cli.extensions.serving.interfaces.libretranslate_api import check_key

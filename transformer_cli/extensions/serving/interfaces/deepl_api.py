@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from transformer_cli.extensions.documents.xml.tagged_xml import TagRules
+from transformer_cli.extensions.documents.tagged_xml import TagRules
 from transformer_cli.extensions.serving.glossaries import Glossaries, ServedGlossary
 from transformer_cli.extensions.serving.interfaces.api_keys import ApiKeys, key_in_header
 from transformer_cli.extensions.serving.interfaces.libretranslate_api import shown_name

@@ -10,9 +10,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from transformer_cli.extensions.documents import ModelTranslator, translate_document
-from transformer_cli.extensions.documents.document_translation import Doubt, TranslatedDocument
-from transformer_cli.extensions.documents.kept_spans import UNTRANSLATED
 from transformer_cli.extensions.documents.segments import Document
+from transformer_cli.extensions.documents.translation import UNTRANSLATED, Doubt, TranslatedDocument
 from transformer_cli.extensions.serving.batching.jobs import Job
 from transformer_cli.extensions.serving.document_texts import (
     name_of_translation,

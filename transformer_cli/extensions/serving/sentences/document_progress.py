@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from transformer_cli.config.data import Direction
 from transformer_cli.extensions.documents import ModelTranslator
-from transformer_cli.extensions.documents.segments import Languages
-from transformer_cli.extensions.documents.text_translator import AnsweredText, AskedText
+from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
 from transformer_cli.text.sentences import Sentence
 
 _SIZE = 32
@@ -30,7 +30,7 @@ class CountingTranslator:
     """Called often; it raises an exception to end the work."""
 
     @property
-    def languages(self) -> Languages:
+    def languages(self) -> Direction:
         """See `TextTranslator.languages`."""
         return self.inner.languages
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 from transformer_cli.config import SequencesData
 from transformer_cli.decoding import Translator
 from transformer_cli.decoding.text_pipeline import TextPipeline
-from transformer_cli.text.lines.layout import TextRange, text_ranges
+from transformer_cli.text.layout import TextRange, text_ranges
 from transformer_cli.text.normalization import with_plain_spaces
-from transformer_cli.text.protected.spans import find_spans, masked
 from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
+from transformer_cli.text.spans import find_spans, masked
 
 # In place of the characters of a protected span: neither a letter nor white space nor a mark of a layout.
 _HIDDEN = "\ue000"

@@ -6,7 +6,7 @@ from typing import Any
 
 from transformer_cli.config import DecodingConfig
 from transformer_cli.decoding import ExplainingEngine, Translator
-from transformer_cli.decoding.details.details_of_lines import details_of
+from transformer_cli.decoding.details import details_of
 from transformer_cli.extensions.serving.sentences.sentence_details import (
     DetailedSentence,
     detailed_sentence,

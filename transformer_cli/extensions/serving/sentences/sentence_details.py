@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from transformer_cli.decoding import LineDetails, Translation, Translator
-from transformer_cli.decoding.details.word_links import Link, Span, word_spans, words_at
+from transformer_cli.decoding.details import Span, word_spans, words_at
 from transformer_cli.decoding.text_pipeline import TextPipeline
+from transformer_cli.decoding.translation import Link
 from transformer_cli.extensions.serving.sentences.unspaced_words import (
     UnspacedWords,
     unspaced_words,

@@ -5,17 +5,17 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from transformer_cli.decoding import Translation
-from transformer_cli.decoding.details.details_of_lines import spans_in_line
-from transformer_cli.decoding.details.word_links import (
-    Link,
+from transformer_cli.decoding.details import (
     Span,
     linked_words,
     places_as_given,
     places_of,
+    spans_in_line,
     word_spans,
     words_at,
 )
 from transformer_cli.decoding.text_pipeline import TextPipeline
+from transformer_cli.decoding.translation import Link
 
 # Han, kana, Thai, Lao, Myanmar and Khmer.
 _UNSPACED = re.compile(

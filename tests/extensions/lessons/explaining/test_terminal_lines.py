@@ -1,0 +1,172 @@
+"""What `tfm explain` prints: the translation first, then every part of the explanation."""
+
+import io
+import re
+
+import pytest
+
+from transformer_cli.extensions.lessons.explaining.attention_pictures import draw_slide, png_of
+from transformer_cli.extensions.lessons.explaining.explainer import Explainer
+from transformer_cli.extensions.lessons.explaining.explanation import LineExplanation
+from transformer_cli.extensions.lessons.explaining.terminal_lines import (
+    Paint,
+    bar,
+    block,
+    explanation_lines,
+    names_downwards,
+    padded,
+)
+
+from ....decoding.small_translators import tokenizer_of_words, translator
+from .varied_translators import varied_model
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def explanation(line: str = "uno due. tre quattro", **model: object) -> LineExplanation:
+    tokenizer = tokenizer_of_words()
+    of_model = translator(tokenizer, model=varied_model(tokenizer, **model), max_length=9)
+    return Explainer.of(of_model).explain(line, num_best=3)
+
+
+def printed(explained: LineExplanation, width: int = 110, *, has_colors: bool = False) -> list[str]:
+    return list(explanation_lines(explained, Paint(has_colors), width))
+
+
+def test_the_first_line_is_the_translation() -> None:
+    explained = explanation()
+    assert printed(explained)[0] == explained.translation
+
+
+def test_every_part_is_printed_once_for_each_sentence() -> None:
+    explained = explanation("Uno due. Tre quattro!")
+    assert len(explained.sentences) == 2
+    text = "\n".join(printed(explained))
+    for title in (
+        "1. pieces",
+        "2. positions",
+        "3. masks",
+        "4. shapes",
+        "5. attention",
+        "6. decoding",
+        "7. hypo",
+    ):
+        assert text.count(f"\n{title}") == 2, title
+
+
+def test_each_step_shows_five_probable_tokens_and_the_beam() -> None:
+    explained = explanation("uno due tre")
+    [sentence] = explained.sentences
+    text = "\n".join(printed(explained))
+    steps = re.split(r"\n  step \d+", text.split("6. decoding")[1].split("7. hypotheses")[0])[1:]
+    assert len(steps) == max(node.step for node in sentence.beam.nodes)
+    for number, (shown, token) in enumerate(
+        zip(steps, sentence.hypotheses[0].tokens, strict=False), 1
+    ):
+        assert len(re.findall(r"^ +\d+\.\d% ", shown, re.MULTILINE)) in (5, 6)
+        for other in token.alternatives:
+            assert f"{other.probability:.1%}" in shown
+        of_step = [node for node in sentence.beam.nodes if node.step == number]
+        signs = {"*": "chosen", "+": "kept", "=": "finished"}
+        for sign, state in signs.items():
+            num_shown = len(re.findall(rf"^      {re.escape(sign)} ", shown, re.MULTILINE))
+            assert num_shown == sum(node.state == state for node in of_step)
+
+
+def test_all_shapes_of_a_layer_are_printed_and_equal_layers_once() -> None:
+    lines = printed(explanation("uno due", encoder_layers=3))
+    text = "\n".join(lines)
+    assert "self_attention.query " in text
+    assert "encoder.layers.1: the same shapes as the layer before it" in text
+    assert "encoder.layers.2: the same shapes as the layer before it" in text
+    assert "decoder.layers.1: the same shapes" in text
+
+
+def test_without_positions_that_is_said() -> None:
+    assert "gets no positions" in "\n".join(printed(explanation(positions="none")))
+
+
+def test_lines_fit_into_a_narrow_terminal_where_pictures_can_be_broken() -> None:
+    lines = printed(explanation("uno due tre quattro cinque", encoder_layers=6), width=60)
+    start = next(i for i, line in enumerate(lines) if line.startswith("5. attention"))
+    end = next(i for i, line in enumerate(lines) if line.startswith("6. decoding"))
+    pictures = [line for line in lines[start:end] if line.startswith("    ")]
+    assert max(map(len, pictures)) <= 60
+    assert sum(line.count("layer 5") for line in pictures) >= 1
+
+
+def test_colors_change_nothing_but_colors() -> None:
+    explained = explanation()
+    plain, colored = printed(explained), printed(explained, has_colors=True)
+    assert [ANSI.sub("", line) for line in colored] == plain
+    assert any(ANSI.search(line) for line in colored)
+    assert not any(ANSI.search(line) for line in plain)
+
+
+def test_colors_are_for_terminals_without_no_color() -> None:
+    assert Paint.of(Terminal(), {}).has_colors
+    assert not Paint.of(io.StringIO(), {}).has_colors
+    assert not Paint.of(Terminal(), {"NO_COLOR": "1"}).has_colors
+    assert Paint.of(Terminal(), {"NO_COLOR": ""}).has_colors
+    assert not Paint.of(Terminal(), {"TERM": "dumb"}).has_colors
+
+
+def test_control_characters_of_a_text_become_codes() -> None:
+    text = "\n".join(printed(explanation("uno \u202e\u2066 due")))
+    assert not re.search("[\x1b\u202e\u2066]", text)
+
+
+def test_blocks_grow_with_the_number() -> None:
+    shown = [block(share / 100) for share in range(101)]
+    assert shown[0] == " "
+    assert shown[-1] == "█"
+    order = " ·░▒▓█"
+    assert [order.index(one) for one in shown] == sorted(order.index(one) for one in shown)
+    assert set(shown) == set(order)
+    assert bar(0.5, 10) == "█████     "
+
+
+def test_names_of_columns_are_written_downwards() -> None:
+    assert names_downwards(["the", " car", "s"]) == ["tcs", "ha ", "er "]
+    assert names_downwards(["station"]) == list("stati")
+    assert names_downwards([]) == []
+
+
+@pytest.mark.parametrize("name", ["你", "a\u0301", "a\u200bb"])
+def test_a_name_that_is_not_one_column_wide_becomes_its_number(name: str) -> None:
+    assert names_downwards(["ab", name]) == ["a1", "b "]
+
+
+def test_each_picture_of_attention_names_its_columns() -> None:
+    explained = explanation("uno due tre")
+    [sentence] = explained.sentences
+    named = names_downwards([token.piece for token in sentence.source.tokens])
+    lines = printed(explained)
+    title = lines.index("  cross-attention, by the token that it predicts")
+    num_pictures = lines[title + 1].count("layer")
+    below = lines[title + 2 : title + 2 + len(named)]
+    assert [line.split() for line in below] == [
+        (line * num_pictures).split() for line in named
+    ] or [line.count(name.strip()) for line, name in zip(below, named, strict=True)] == [
+        num_pictures
+    ] * len(named)
+
+
+def test_padding_counts_columns() -> None:
+    assert padded("ab", 4) == "ab  "
+    assert padded("你好", 6) == "你好  "
+    assert padded("abcdef", 4) == "abc…"
+
+
+@pytest.mark.parametrize("line", ["uno due", "uno $due$ 你好 tre " * 3])
+def test_a_slide_is_a_png_of_sixteen_to_nine(line: str) -> None:
+    figure = draw_slide(explanation(line, max_length=40))
+    png = png_of(figure)
+    assert png.startswith(b"\x89PNG")
+    width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
+    assert (width, height) == (1920, 1080)

@@ -1,1 +1,0 @@
-"""What a run has recorded of its training, read back."""

@@ -1,1 +1,0 @@
-"""The arguments of commands that read corpora and other pairs of texts."""

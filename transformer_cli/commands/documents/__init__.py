@@ -1,1 +1,0 @@
-"""`tfm translate` for documents: files in which not everything is text."""

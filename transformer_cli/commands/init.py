@@ -1,0 +1,308 @@
+"""`tfm init`: inspects a corpus, and writes a config that fits it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from transformer_cli.commands.output import show
+from transformer_cli.process.errors import CannotCreateError, UsageError
+from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.imports import imported
+
+if TYPE_CHECKING:
+    from transformer_cli.config import Config
+    from transformer_cli.config.recipe import CorpusSize
+    from transformer_cli.data.survey import Side, Survey
+
+SHEET_AS_TSV = "transformer_cli.extensions.corpora.spreadsheets:sheet_as_tsv"
+RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# A model learns little from fewer pairs.
+_FEW_PAIRS = 1000
+# Both languages share a vocabulary if at least this share of the smaller alphabet occurs in both.
+_COMMON_LETTERS = 0.5
+# A larger corpus is not read again to count the pairs of each split.
+_MAX_COUNTED_PAIRS = 100_000
+# At most this many files, and columns, are shown by name.
+_NUM_NAMED, _NUM_SHOWN_COLUMNS = 5, 20
+
+
+def init_command(
+    corpus: Annotated[
+        list[str],
+        typer.Argument(
+            help="A CSV, TSV, JSON Lines, Parquet or XLSX file; or a folder; or two text files, source and target."
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The config to write. Default: NAME.yaml."
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a config that exists already.")
+    ] = False,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the run. Default: from the file name.")
+    ] = None,
+    source_language: Annotated[
+        str | None,
+        typer.Option("--source-language", help="Translate from this language, such as en."),
+    ] = None,
+    target_language: Annotated[
+        str | None,
+        typer.Option("--target-language", help="Translate into this language, such as it."),
+    ] = None,
+    source_field: Annotated[
+        str | None,
+        typer.Option("--source-field", help="Column of the source: a name, or a number from 0."),
+    ] = None,
+    target_field: Annotated[
+        str | None, typer.Option("--target-field", help="Column of the target.")
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            "--encoding",
+            metavar="NAME",
+            help="Encoding of the files, such as windows-1252 or utf-16. Default: UTF-8, or found out.",
+        ),
+    ] = None,
+) -> None:
+    """Write a config for a corpus of your own. It has comments, and settings that fit the corpus."""
+    if len(corpus) > 2:
+        raise UsageError("give one file or folder, or two text files")
+    if output == Path("-"):
+        raise UsageError("--output -: tfm init writes a file", hint="--output mine.yaml")
+    from transformer_cli.config.loading import check_settings
+    from transformer_cli.config.recipe import recipe
+    from transformer_cli.config.yaml_reader import parse_yaml
+    from transformer_cli.data.survey import Wishes, survey
+    from transformer_cli.storage import replace_file
+
+    if name is not None and not RUN_NAME.fullmatch(name):
+        raise UsageError(
+            f"--name {name!r} cannot be the name of a run",
+            hint="letters, digits, '.', '_' and '-', of which a letter or a digit is the first; at most 100",
+        )
+    run = name or _name_of(corpus)
+    file = output or Path(f"{run}.yaml")
+    _require_no_corpus(file, corpus)
+    if file.exists() and not force:
+        raise CannotCreateError(
+            f"{file}: exists already", hint="choose another name with --output, or add --force"
+        )
+    table = _sheet_as_table(Path(corpus[0]), force=force) if len(corpus) == 1 else None
+    wishes = Wishes(source_field, target_field, source_language, target_language, encoding)
+    found = survey(corpus if table is None else [str(table)], wishes)
+    size = _size(found)
+    origin = " ".join(["tfm init", *map(shlex.quote, corpus)])
+    origin = origin if origin.isprintable() else "tfm init"
+    text = recipe(run, found.data, size, origin=origin, doubts=found.doubts)
+    replace_file(file, text.encode())
+    splits = _pairs_of_splits(found, check_settings(parse_yaml(text, run), run))
+    written = []
+    if table is not None:
+        written.append(
+            f"wrote {table}: the first sheet of {corpus[0]}; another one: tfm data import --sheet"
+        )
+    show(
+        {},
+        [*written, *_lines(found, splits), "", *_advice(found, size, splits), *_next(file, splits)],
+        as_json=False,
+    )
+
+
+def _sheet_as_table(path: Path, *, force: bool) -> Path | None:
+    """The first sheet of a spreadsheet as a TSV file beside it, which the config then reads; None for any other file.
+
+    Raises:
+        CannotCreateError: there is such a file, and `force` is not given.
+    """
+    from transformer_cli.process.extras import require_extra
+    from transformer_cli.storage import staged_file
+
+    if path.suffix.lower() not in (".xlsx", ".xlsm") or not path.is_file():
+        return None
+    table = path.with_suffix(".tsv")
+    if table.exists() and not force:
+        raise CannotCreateError(
+            f"{table}: exists already, and the sheet of {path} would be written there",
+            hint=f"tfm init {shlex.quote(str(table))} reads that file; --force replaces it; "
+            "tfm data import writes under another name",
+        )
+    require_extra("corpora", ("openpyxl",), purpose="a spreadsheet")
+    with staged_file(table) as unfinished:
+        imported(SHEET_AS_TSV)(path, unfinished, None)
+    return table
+
+
+def _require_no_corpus(file: Path, paths: Sequence[str]) -> None:
+    """Refuse to replace a file of the corpus, under whatever name or link; a config in its folder may be replaced."""
+    if not file.is_file():
+        return
+    for path in map(Path, paths):
+        members = path.rglob("*") if path.is_dir() else [path]
+        for member in members:
+            is_config = member is not path and member.suffix in (".yaml", ".yml")
+            if _is_same(member, file) and not is_config:
+                raise CannotCreateError(
+                    f"{file}: is a file of the corpus, which the config would replace",
+                    hint="choose another name with --output, such as mine.yaml",
+                )
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # no such file, or no permission to look at it
+        return False
+
+
+def _name_of(paths: Sequence[str]) -> str:
+    """The name of the run, from the names of the files."""
+    from transformer_cli.data.sources.local_files import without_compression
+
+    bare = [without_compression(Path(path).absolute()) for path in paths]
+    first = bare[0].name if Path(paths[0]).is_dir() else bare[0].stem
+    if len(bare) == 2:
+        first += "".join(f"-{path.suffix.removeprefix('.') or path.name}" for path in bare)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", first).strip("._-")
+    return name[:100] or "mine"
+
+
+def _size(found: Survey) -> CorpusSize:
+    from transformer_cli.config.recipe import CorpusSize, words_of
+    from transformer_cli.text.languages import has_spaces
+
+    languages = found.data.source_language, found.data.target_language
+    words = [
+        words_of(side.num_words, side.num_characters, is_spaced=has_spaces(language))
+        for side, language in zip((found.source, found.target), languages, strict=True)
+    ]
+    letters = [_letters(side) for side in (found.source, found.target)]
+    common = letters[0] & letters[1]
+    return CorpusSize(
+        num_pairs=found.num_pairs["train"],
+        source_words=words[0],
+        target_words=words[1],
+        num_characters=(len(found.source.characters), len(found.target.characters)),
+        num_different_words=(len(found.source.words), len(found.target.words)),
+        share_a_script=len(common) >= _COMMON_LETTERS * min(map(len, letters)),
+        has_splits=found.has_splits,
+    )
+
+
+def _letters(side: Side) -> set[str]:
+    """The letters of which each makes up more than a thousandth of all characters."""
+    least = side.characters.total() / 1000
+    return {
+        char.casefold() for char, count in side.characters.items() if char.isalpha() and count > least
+    }  # fmt: skip
+
+
+def _pairs_of_splits(found: Survey, config: Config) -> dict[str, str]:
+    """How many pairs each split will have, in words; a large corpus is not read again, so its numbers are shares."""
+    from transformer_cli.config.recipe import held_out_for_test, held_out_share
+    from transformer_cli.data.survey import num_pairs_by_split
+
+    counts, about = found.num_pairs, ""
+    total = counts["train"]
+    if not found.has_splits and total <= _MAX_COUNTED_PAIRS:
+        counts = num_pairs_by_split(config)
+    elif not found.has_splits:
+        held_out = round(held_out_share(total) * total), round(held_out_for_test(total) * total)
+        about = "about "
+        counts = {"train": total - sum(held_out), "validation": held_out[0], "test": held_out[1]}
+    return {split: f"{about}{count:,}" for split, count in counts.items()}
+
+
+def _lines(found: Survey, splits: Mapping[str, str]) -> list[str]:
+    from transformer_cli.data.columns import facts_of
+
+    data, lines = found.data, []
+    if found.columns:
+        lines.append("columns:")
+        rows = [facts_of(column) for column in found.columns[:_NUM_SHOWN_COLUMNS]]
+        widths = [max(len(row[key]) for row in rows) for key in ("name", "holds")]
+        lines += [
+            f"  {row['name']:{widths[0]}}  {row['holds']:{widths[1]}}  {row['example']}".rstrip()
+            for row in rows
+        ]
+        more = len(found.columns) - len(rows)
+        lines += [f"  and {more:,} more"] if more else []
+    for corpus in data.corpora:
+        where = on_one_line(corpus.path or f"{corpus.source_path} and {corpus.target_path}", 200)
+        how = ""
+        if corpus.source_field is not None:
+            how = f": {_column(corpus.source_field)} into {_column(corpus.target_field)}"
+        if corpus.has_header is not None:
+            how += ", the first row is a header" if corpus.has_header else ", no header"
+        lines.append(f"{corpus.split or 'pairs'} from {where}{how}")
+    if found.left_out:
+        first = ", ".join(on_one_line(name, 50) for name in found.left_out[:_NUM_NAMED])
+        more = len(found.left_out) - _NUM_NAMED
+        left = f"{len(found.left_out):,} file{'s' * (len(found.left_out) > 1)}"
+        lines.append(
+            f"left out, {left} of the folder: {first}" + (f" and {more:,} more" * (more > 0))
+        )
+    lines.append(f"languages: {data.source_language} into {data.target_language}")
+    usable = ", ".join(f"{split} {count}" for split, count in splits.items())
+    lines.append(f"rows: {found.num_rows:,}; usable pairs: {usable}")
+    lines += [f"  dropped, {why}: {count:,}" for why, count in found.dropped.items()]
+    lines.append("the first pairs:")
+    for pair in found.examples:
+        lines += [
+            f"  SOURCE  {on_one_line(pair.source, 100)}",
+            f"  TARGET  {on_one_line(pair.target, 100)}",
+        ]
+    return lines
+
+
+def _column(field: int | str | None) -> str:
+    return f"column {field}" if isinstance(field, int) else on_one_line(str(field), 50)
+
+
+def _advice(found: Survey, size: CorpusSize, splits: Mapping[str, str]) -> list[str]:
+    from transformer_cli.data.survey import has_unknown_language
+
+    data, lines = found.data, [f"warning: {doubt}" for doubt in found.doubts]
+    if has_unknown_language(data):
+        lines.append(
+            "A language was not recognised and is written as und: give it with --source-language "
+            "and --target-language, such as en and it."
+        )
+    elif data.source_language == data.target_language:
+        lines.append(
+            f"Both sides look like {data.source_language}: check the columns, or name them with "
+            "--source-field and --target-field."
+        )
+    lines += [
+        f"No {split} pair is left, so tfm train will refuse this config: add more pairs."
+        for split in _empty_splits(splits)
+    ]
+    if size.num_pairs < _FEW_PAIRS:
+        lines.append(
+            f"{size.num_pairs:,} {'pair is' if size.num_pairs == 1 else 'pairs are'} few: a model learns them by heart, and translates little else. "
+            "Several thousand give first useful translations."
+        )
+    return lines
+
+
+def _next(file: Path, splits: Mapping[str, str]) -> list[str]:
+    name = shlex.quote(str(file))
+    check = f"tfm data --config {name}"
+    if _empty_splits(splits):
+        return [f"wrote {file}", f"next: add pairs, then: {check}"]
+    return [f"wrote {file}", f"next: {check}, then: tfm train --config {name}"]
+
+
+def _empty_splits(splits: Mapping[str, str]) -> list[str]:
+    """Of the splits that every training needs, those without a pair."""
+    return [split for split in ("train", "validation") if splits.get(split, "0") == "0"]

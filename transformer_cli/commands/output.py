@@ -1,0 +1,247 @@
+"""What a command writes: facts or lines on standard output; a file that appears whole; or bytes into a pipe or device.
+
+The files of all commands import this one, so it imports slow modules only where they are needed.
+"""
+
+import bz2
+import gzip
+import json
+import logging
+import lzma
+import os
+import select
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from transformer_cli.commands.open_descriptors import descriptor_of
+from transformer_cli.process.errors import CannotCreateError, StorageError, TryAgainError
+from transformer_cli.process.escaping import escaped, escaped_in_json
+from transformer_cli.process.signals import cleaned_up, ended_after
+
+logger = logging.getLogger(__name__)
+
+Write = Callable[[bytes], None]
+_OTHER_OUTPUT = "name another --output"
+
+
+def _zstd(file: BinaryIO) -> Any:
+    import zstandard
+
+    return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
+
+
+# gzip would store a name and a time; without them, equal translations give equal files.
+_COMPRESSORS: dict[str, Callable[[BinaryIO], Any]] = {
+    ".gz": lambda file: gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0),
+    ".bz2": partial(bz2.BZ2File, mode="wb"),
+    ".xz": partial(lzma.LZMAFile, mode="wb"),
+    ".zst": _zstd,
+}
+
+
+def fitting(lines: Iterable[str]) -> list[str]:
+    """The lines of a table, cut where a terminal would wrap them; a file or a pipe gets them whole."""
+    from transformer_cli.process.messages import fitted, terminal_width
+
+    num_columns = terminal_width(sys.stdout)
+    return [fitted(line, num_columns) for line in lines]
+
+
+def show(facts: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
+    """Write the facts as one line of JSON, or write the lines of text; control characters become codes."""
+    shown = (
+        [escaped_in_json(json.dumps(facts, ensure_ascii=False))] if as_json else map(escaped, lines)
+    )
+    with ended_after():
+        sys.stdout.write("\n".join(shown) + "\n")
+
+
+def check_output(path: Path | None) -> None:
+    """Refuse an output that cannot be written, before the translation begins.
+
+    Raises:
+        CannotCreateError: the path is a folder, a disk or a write-protected file, or its folder does not exist.
+    """
+    if path is None or descriptor_of(path) is not None:
+        return
+    if not path.parent.is_dir():
+        raise CannotCreateError(f"{path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise CannotCreateError(f"{path}: this is a folder, where the name of a file is expected")
+    status = _status(path)
+    if status is None:
+        if path.is_symlink() and not Path(os.path.realpath(path)).parent.is_dir():
+            raise CannotCreateError(f"{path}: a link into a folder that does not exist")
+    elif stat.S_ISBLK(status.st_mode):
+        raise CannotCreateError(f"{path}: a disk, not a file", hint=_OTHER_OUTPUT)
+    # The system lets root write to any file; a file without permission to write was protected on purpose.
+    elif not status.st_mode & 0o222 or not os.access(path, os.W_OK):
+        mode = stat.S_IMODE(status.st_mode)
+        raise CannotCreateError(
+            f"{path}: no permission to write to this file (its mode is {mode:04o})",
+            hint=f"permit it: chmod u+w {path}; or {_OTHER_OUTPUT}",
+        )
+
+
+def output_status(path: Path | None) -> os.stat_result | None:
+    """The status of the file, pipe or device to which the output goes; None if it does not exist yet."""
+    number = 1 if path is None else descriptor_of(path)
+    if number is None:
+        assert path is not None
+        return _status(path)
+    try:
+        return os.fstat(number)
+    except OSError as error:
+        if path is None:
+            return None  # standard output is closed: writing to it will raise an error
+        raise CannotCreateError(f"{path}: {error.strerror}", hint=_OTHER_OUTPUT) from error
+
+
+def write_and_tell(path: Path, content: bytes, more: str = "") -> None:
+    """Write a file that stands beside the output, such as a picture or a page, and log its name and its size.
+
+    Args:
+        path: checked by `check_output` before.
+        content: of the file.
+        more: what the log line says after the size.
+    """
+    from transformer_cli.storage.filesystem import size_in_words
+
+    with opened_output(path) as write:
+        write(content)
+    logger.info("wrote %s (%s)%s", path, size_in_words(len(content)), more)
+
+
+@contextmanager
+def opened_output_of_typing(path: Path | None) -> Iterator[Write]:
+    """As `opened_output`, but any end of the block makes the file appear: also a signal, or an error.
+
+    The file then holds all that was written. A person who types at a terminal may end with Ctrl-C.
+    """
+    with ExitStack() as opened:
+        write = opened.enter_context(opened_output(path))
+        with cleaned_up(opened.close):
+            try:
+                yield write
+            finally:
+                with ended_after():
+                    opened.close()
+
+
+def is_new_or_regular(path: Path) -> bool:
+    """Whether the output is a file that will hold it, not a pipe, a device or an open descriptor."""
+    return descriptor_of(path) is None and _is_regular_or_new(path)
+
+
+@contextmanager
+def opened_output(path: Path | None) -> Iterator[Write]:
+    """Open the output; yields a function that writes bytes to it at once.
+
+    A regular file is written under another name and renamed at the end of the block, so it appears whole or
+    not at all. It keeps its permissions, its owner and its extended attributes. A symbolic link stays, and
+    the file that it names is replaced; other hard links of that file keep the old text. A name that ends in
+    .gz, .bz2, .xz or .zst makes a compressed file. A pipe, a device or an open descriptor, such as
+    /dev/stdout, is written to directly.
+    """
+    number = 1 if path is None else descriptor_of(path)
+    if number == 1:
+        yield _standard_output
+    elif number is not None or not _is_regular_or_new(path):
+        assert path is not None
+        with _opened(path, number) as file:
+            yield _writing(file, path)
+    else:
+        assert path is not None
+        with _staged(path) as file:
+            yield _writing(file, path)
+
+
+def _standard_output(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()
+
+
+def _is_regular_or_new(path: Path | None) -> bool:
+    status = None if path is None else _status(path)
+    return status is None or stat.S_ISREG(status.st_mode)
+
+
+@contextmanager
+def _opened(path: Path, number: int | None) -> Iterator[BinaryIO]:
+    """A pipe or device by its path, or an open descriptor by its number."""
+    try:
+        flags = os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
+        descriptor = os.open(path, flags) if number is None else os.dup(number)
+    except OSError as error:
+        problem = f"cannot be opened for writing: {error.strerror}"
+        raise CannotCreateError(f"{path}: {problem}", hint=_OTHER_OUTPUT) from error
+    with os.fdopen(descriptor, "wb", buffering=0) as file:
+        yield file  # without a buffer, closing writes nothing
+
+
+@contextmanager
+def _staged(path: Path) -> Iterator[Any]:
+    from transformer_cli.storage import staged_file
+
+    target = Path(os.path.realpath(path)) if path.is_symlink() else path
+    with staged_file(target) as unfinished, unfinished.open("wb") as file:
+        _take_over(target, unfinished)
+        compress = _COMPRESSORS.get(path.suffix.lower())
+        if compress is None:
+            yield file
+            return
+        with compress(file) as compressed:
+            yield compressed
+
+
+def _take_over(target: Path, unfinished: Path) -> None:
+    """Give a new file the permissions, extended attributes and owner of the file that it will replace."""
+    status = _status(target)
+    if status is None:
+        return
+    with suppress(OSError):  # only root may give a file away
+        if hasattr(os, "chown"):
+            os.chown(unfinished, status.st_uid, status.st_gid)
+    os.chmod(unfinished, stat.S_IMODE(status.st_mode))
+    with suppress(OSError):  # some file systems have no extended attributes
+        shutil.copystat(target, unfinished)
+    os.utime(unfinished)
+
+
+def _writing(file: Any, path: Path) -> Write:
+    """A function that writes all bytes to a file at once, and whose errors name the path."""
+    from transformer_cli.storage.filesystem import NO_SPACE
+
+    def write(data: bytes) -> None:
+        rest = memoryview(data)
+        try:
+            while rest:
+                num_written = file.write(rest)
+                if num_written is None:  # another program set the descriptor to non-blocking
+                    select.select([], [file], [])
+                rest = rest[num_written or 0 :]
+            file.flush()
+        except BrokenPipeError:
+            raise  # the reader has closed the pipe: the process ends by SIGPIPE, as `cat` does
+        except OSError as error:
+            if error.errno in NO_SPACE:
+                hint = "make room, then run the same command again"
+                raise TryAgainError(f"{path}: {error.strerror}", hint=hint) from error
+            raise StorageError(f"{path}: {error.strerror}") from error
+
+    return write
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CannotCreateError(f"{path}: {error.strerror}", hint=_OTHER_OUTPUT) from error

@@ -1,0 +1,541 @@
+"""The lines that `tfm translate` translates: of arguments, of a file, or of standard input, window by window."""
+
+import json
+import logging
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tqdm import tqdm
+
+from transformer_cli.checkpoint.run_folder import CHECKPOINTS, RUNS
+from transformer_cli.commands.input_lines import (
+    check_input,
+    count_lines,
+    is_regular_file,
+    opened_lines,
+    require_utf_8,
+)
+from transformer_cli.commands.open_descriptors import STANDARD
+from transformer_cli.commands.output import (
+    Write,
+    check_output,
+    is_new_or_regular,
+    opened_output,
+    output_status,
+)
+from transformer_cli.commands.translate import TranslateOptions
+from transformer_cli.decoding import (
+    LineDetails,
+    PartDetails,
+    TextPipeline,
+    Translation,
+    Translator,
+    UnknownWords,
+    read_glossary,
+)
+from transformer_cli.decoding.details import pharaoh
+from transformer_cli.decoding.loading import LoadedRun, load_run
+from transformer_cli.decoding.text_pipeline import Alternative, UnknownReplacement
+from transformer_cli.decoding.translation import GlossaryUse
+from transformer_cli.process.errors import DataError, UsageError
+from transformer_cli.process.escaping import escaped_in_json, for_output
+from transformer_cli.process.signals import ended_after
+
+logger = logging.getLogger(__name__)
+
+_PREFIXES_HINT = (
+    "line N of the prefixes belongs to line N of the input; an empty line means no prefix"
+)
+
+
+class InputLine(NamedTuple):
+    """A line of the input, and what holds for it alone."""
+
+    number: int
+    """From 0."""
+    text: str
+    prefix: str
+    """The text with which its translation begins."""
+    end: str = "\n"
+    """Its line feed, after a carriage return if it has one."""
+
+    @classmethod
+    def of(cls, number: int, line: str, prefix: str) -> "InputLine":
+        """A line as it was read, without its line feed."""
+        text = line.removesuffix("\r")
+        return cls(number, text, prefix, f"{line[len(text) :]}\n")
+
+
+def translate_lines(
+    sentences: Sequence[str] | Path | None, output_file: Path | None, options: TranslateOptions
+) -> None:
+    """Translate sentences, a file, or standard input if `sentences` is None; to standard output or a file.
+
+    The path `-` means standard input or standard output, too.
+    """
+    given = None if sentences == STANDARD else sentences
+    output = None if output_file == STANDARD else output_file
+    _check_options(options)
+    _check_files(given, output, options)
+    loaded, translator = open_translator(options)
+    if translator.decoding.num_best > 1 and options.num_best is None and not options.as_json:
+        logger.warning(
+            "showing one translation per line; to see all %d (decoding.num_best), add --n-best %d or --json",
+            translator.decoding.num_best,
+            translator.decoding.num_best,
+        )
+    if given is None and sys.stdin.isatty():
+        from transformer_cli.commands.prompt import talk
+
+        talk(translator, options, output)
+        return
+    unknown_words = UnknownWords()
+    glossary_use = GlossaryUse() if options.glossary is not None else None
+    with ExitStack() as opened:
+        # The input is opened first, as a shell does for `< in > out`: opening a named pipe waits for its other end.
+        windows = input_lines(opened.enter_context(_opened_windows(given)), options)
+        write: Write
+        num_done = 0
+        if options.resume and output is not None:
+            from transformer_cli.commands.unfinished_output import conditions_of, opened_unfinished
+
+            conditions = conditions_of(loaded, translator.decoding, options)
+            unfinished = opened.enter_context(opened_unfinished(output, conditions))
+            num_done = unfinished.num_done
+            windows, write = unfinished.remaining(windows), unfinished.write
+        else:
+            write = opened.enter_context(opened_output(output))
+        advance = opened.enter_context(_progress(given, output, num_done))
+        for window in windows:
+            translations = translate_window(window, translator, options)
+            data = output_bytes(window, translations, translator.pipeline, options, output)
+            with ended_after():
+                write(data)
+            advance(len(window))
+            for translation in translations:
+                unknown_words.add(translation)
+                if glossary_use is not None:
+                    glossary_use.add(translation)
+    unknown_words.report()
+    if glossary_use is not None:
+        glossary_use.report()
+
+
+def open_translator(options: TranslateOptions) -> tuple[LoadedRun, Translator]:
+    """The run, and its translator as the options ask for it.
+
+    Raises:
+        UsageError: an option does not fit the run.
+        DataError: the glossary or the dictionary cannot be read.
+    """
+    glossary = None if options.glossary is None else read_glossary(options.glossary)
+    loaded = load_run(options.run, options.overrides)
+    translator = replace(
+        loaded.translator.towards(options.to, options.from_),
+        protects_spans=options.protects_spans,
+        is_strict=options.is_strict,
+    )
+    if options.comet is not None:
+        translator = _choosing_by_comet(translator, options.comet)
+    if glossary is not None:
+        translator = translator.with_glossary(glossary)
+    if options.num_best is not None:
+        translator = _with_num_best(translator, options.num_best, loaded)
+    if options.replace_unknown:
+        translator = _with_replacement(translator, options.dictionary)
+    return loaded, translator
+
+
+def input_lines(
+    windows: Iterable[list[str]], options: TranslateOptions
+) -> Iterator[list[InputLine]]:
+    """Each line of each window with its number and its prefix.
+
+    Raises:
+        MissingInputError: there is no file of prefixes.
+        DataError: the file of prefixes has fewer or more lines than the input.
+    """
+    path, prefixes, num_before = options.prefixes, None, 0
+    if path is not None:
+        with opened_lines(None if path == STANDARD else path) as batches:
+            prefixes = list(chain.from_iterable(batches))
+    for window in windows:
+        numbers = range(num_before, num_before + len(window))
+        num_before += len(window)
+        if prefixes is not None and len(prefixes) < num_before:
+            raise DataError(
+                f"{path}: it ends after line {len(prefixes)}, but the input has more lines",
+                hint=_PREFIXES_HINT,
+            )
+        of_window: Iterable[str] = repeat(options.prefix or "")
+        if prefixes is not None:
+            of_window = prefixes[numbers.start : numbers.stop]
+        yield list(map(InputLine.of, numbers, window, of_window))
+    if prefixes is not None and num_before < len(prefixes):
+        raise DataError(
+            f"{path}: {len(prefixes)} lines, but the input has {num_before}", hint=_PREFIXES_HINT
+        )
+
+
+def translate_window(
+    window: Sequence[InputLine],
+    translator: Translator,
+    options: TranslateOptions,
+    *,
+    with_details: bool = False,
+) -> list[Translation]:
+    """The translations of the lines of a window, in order.
+
+    Args:
+        window: lines that follow each other in the input.
+        with_details: whether they have details, even if no option asks for them.
+    """
+    translations = translator.translate(
+        [line.text for line in window],
+        prefixes=[line.prefix for line in window],
+        num_before=window[0].number if window else 0,
+        with_details=with_details or options.any_details,
+    )
+    return list(translations)
+
+
+def output_bytes(
+    window: Sequence[InputLine],
+    translations: Iterable[Translation],
+    pipeline: TextPipeline,
+    options: TranslateOptions,
+    output: Path | None,
+) -> bytes:
+    """The output for a window; a translation without anything beside it ends as its line does.
+
+    Args:
+        pipeline: the one that made the translations.
+        output: the file into which they go; None: standard output, which may be a terminal.
+    """
+    lines = [line for one in translations for line in output_lines(one, pipeline, options)]
+    if output is None:
+        lines = [for_output(line, sys.stdout) for line in lines]
+    is_text_only = not (options.num_best or options.alignment or options.as_json)
+    ends = (line.end for line in window) if is_text_only else repeat("\n")
+    return "".join(map(str.__add__, lines, ends)).encode()
+
+
+def output_lines(
+    translation: Translation, pipeline: TextPipeline, options: TranslateOptions
+) -> list[str]:
+    """The lines of the output for one line of the input; more than one only for the n best translations.
+
+    Args:
+        pipeline: the one that made the translation.
+    """
+    if options.as_json:
+        return [_as_json(translation, pipeline, options)]
+    if options.num_best is None:
+        details = translation.details
+        if not options.alignment:
+            return [translation.text]
+        return [f"{_without_tabs(translation.text)}\t{pharaoh(details.links if details else ())}"]
+    # A line without any translation, such as a blank one, has rank 1 too: programs count lines by this rank.
+    best = translation.alternatives or (Alternative(translation.text, translation.score),)
+    return [
+        f"{rank}\t{alternative.score:.6f}\t{_without_tabs(alternative.text)}"
+        for rank, alternative in enumerate(best, start=1)
+    ]
+
+
+def _without_tabs(text: str) -> str:
+    return text.replace("\t", " ")
+
+
+def _as_json(translation: Translation, pipeline: TextPipeline, options: TranslateOptions) -> str:
+    facts: dict[str, Any] = {
+        "source": translation.source,
+        "translation": translation.text,
+        "score": translation.score,
+        "alternatives": [alternative._asdict() for alternative in translation.alternatives],
+        "unknown_words": translation.unknown_words,
+        "divided": translation.is_divided,
+        "untranslated": translation.is_untranslated,
+    }
+    if options.glossary is not None:
+        facts["terms"] = [
+            {"source": term.source, "target": term.target, "applied": term.is_applied}
+            for term in translation.terms
+        ]
+    if translation.details is not None:
+        facts |= _details(translation.details, pipeline, options)
+    return escaped_in_json(json.dumps(facts, ensure_ascii=False))
+
+
+def _details(
+    details: LineDetails, pipeline: TextPipeline, options: TranslateOptions
+) -> dict[str, Any]:
+    confidence = details.confidence
+    facts: dict[str, Any] = {
+        "alignment": pharaoh(details.links),
+        "confidence": None if confidence is None else _rounded(confidence),
+    }
+    if options.details or options.attention:
+        parts = [_part(part, pipeline) for part in details.parts]
+        if options.attention:
+            for part, of_part in zip(details.parts, parts, strict=True):
+                weights = part.explanation.attention.tolist()
+                of_part["attention"] = [[_rounded(weight) for weight in row] for row in weights]
+        facts["parts"] = parts
+    return facts
+
+
+def _part(part: PartDetails, pipeline: TextPipeline) -> dict[str, Any]:
+    explanation, tokenizer = part.explanation, pipeline.target_tokenizer
+    rows = zip(
+        tokenizer.tokens(part.target_ids),
+        explanation.token_probs.tolist(),
+        explanation.alignment,
+        explanation.best_ids.tolist(),
+        explanation.best_probs.tolist(),
+        strict=True,
+    )
+    confidence = LineDetails((part,), ()).confidence
+    return {
+        "confidence": None if confidence is None else _rounded(confidence),
+        "source_tokens": pipeline.source_tokenizer.tokens(part.source_ids),
+        "target_tokens": [
+            {
+                "token": token,
+                "probability": _rounded(probability),
+                "source_token": source_token,
+                "most_probable": [
+                    {"token": name, "probability": _rounded(value)}
+                    for name, value in zip(tokenizer.tokens(best_ids), best_probs, strict=True)
+                ],
+            }
+            for token, probability, source_token, best_ids, best_probs in rows
+        ],
+    }
+
+
+def _rounded(value: float) -> float:
+    """Six significant digits: the others are noise of float32."""
+    return float(f"{value:.6g}")
+
+
+def _with_num_best(translator: Translator, num_best: int, loaded: LoadedRun) -> Translator:
+    """A translator with a beam that is wide enough for the n best translations.
+
+    Raises:
+        UsageError: an override sets a smaller beam.
+    """
+    decoding = translator.decoding
+    beam_size, diversity = decoding.beam_size, decoding.diversity
+    is_given = "decoding.beam_size" in loaded.overridden or diversity is not None
+    if decoding.sampling is None and beam_size < num_best and is_given:
+        hint = f"leave the beam size out, or set it to {num_best} or more"
+        if diversity is not None:
+            hint = f"set decoding.beam_size to a multiple of {diversity.groups} that is at least {num_best}"
+        raise UsageError(
+            f"--n-best {num_best} needs a beam of at least {num_best}, but beam_size is {beam_size}",
+            hint=hint,
+        )
+    wider = {"num_best": num_best, "beam_size": max(beam_size, num_best)}
+    decoding = decoding.model_copy(update=wider)
+    if decoding.num_candidates < num_best:
+        raise UsageError(
+            f"--n-best {num_best} needs at least {num_best} candidates, but mbr.candidates is {decoding.num_candidates}",
+            hint=f"--set decoding.mbr.candidates={num_best}",
+        )
+    return replace(translator, decoding=decoding)
+
+
+def _choosing_by_comet(translator: Translator, folder: Path) -> Translator:
+    if translator.decoding.mbr is None:
+        raise UsageError(
+            "--comet works only with decoding.mbr",
+            hint='add --set "decoding.mbr={}", or leave out --comet',
+        )
+    from transformer_cli.decoding.comet import comet_utility
+
+    return replace(translator, utility=comet_utility(folder))
+
+
+def _with_replacement(translator: Translator, dictionary: Path | None) -> Translator:
+    """A translator that replaces [UNK].
+
+    Raises:
+        UsageError: its model never writes [UNK].
+        DataError: the dictionary cannot be read.
+    """
+    if translator.pipeline.target_tokenizer.byte_pieces is not None:
+        raise UsageError(
+            "--replace-unknown is for tokenizer.kind: wordlevel; this model writes every word in pieces",
+            hint="leave out --replace-unknown",
+        )
+    if not translator.decoding.allow_unknown:
+        raise UsageError(
+            "--replace-unknown has no effect with decoding.allow_unknown: false",
+            hint="add --set decoding.allow_unknown=true",
+        )
+    replacement = UnknownReplacement({} if dictionary is None else read_dictionary(dictionary))
+    return replace(translator, pipeline=replace(translator.pipeline, replacement=replacement))
+
+
+def read_dictionary(path: Path) -> dict[str, str]:
+    """The translation of each word; if a word has several lines, the first counts.
+
+    Args:
+        path: a text file; each line has a word of the source, a tab, and its translation. Blank lines are left out.
+
+    Raises:
+        DataError: a line does not have two columns.
+    """
+    entries: dict[str, str] = {}
+    with opened_lines(path) as windows:
+        for number, line in enumerate(chain.from_iterable(windows), start=1):
+            if not line.strip():
+                continue
+            columns = [column.strip() for column in line.split("\t")]
+            if len(columns) != 2 or not all(columns):
+                raise DataError(
+                    f"{path}:{number}: {len(columns)} columns, where a word and its translation are expected",
+                    hint="write: word, tab, translation",
+                )
+            entries.setdefault(*columns)
+    return entries
+
+
+def _check_options(options: TranslateOptions) -> None:
+    """Refuse options that do not fit together, before a model is loaded.
+
+    Raises:
+        UsageError: details without JSON or with protected spans, a dictionary for nothing, or an alignment of n-best lists.
+    """
+    for is_given, option in ((options.details, "--details"), (options.attention, "--attention")):
+        if is_given and not options.as_json:
+            raise UsageError(
+                f"{option} works only with --json", hint=f"add --json, or leave out {option}"
+            )
+    if options.any_details and options.protects_spans:
+        raise UsageError(
+            "--protect cannot be used with --alignment, --details and --attention",
+            hint="these options describe a translation of the whole line, but --protect may translate a line in pieces",
+        )
+    if options.dictionary is not None and not options.replace_unknown:
+        raise UsageError(
+            "--dictionary works only with --replace-unknown", hint="add --replace-unknown"
+        )
+    if options.num_best is not None and options.alignment and not options.as_json:
+        raise UsageError(
+            "--alignment shows only the best translation, but --n-best prints several",
+            hint="leave out one of the two, or add --json, which shows both",
+        )
+
+
+def _check_files(
+    given: Sequence[str] | Path | None, output: Path | None, options: TranslateOptions
+) -> None:
+    """Refuse files that cannot be read or written, before a model is loaded."""
+    check_output(output)
+    _check_given(given, output)
+    if options.resume:
+        _check_resumable(given, output)
+    if options.dictionary is not None:
+        check_input(options.dictionary, "--dictionary")
+    if options.prefixes == STANDARD and given is None:
+        raise DataError(
+            "--prefixes -: standard input holds the lines to translate",
+            hint="name a file of prefixes, or give the lines with --input",
+        )
+    if options.prefixes is not None and options.prefixes != STANDARD:
+        check_input(options.prefixes, "--prefixes")
+
+
+def _check_given(given: Sequence[str] | Path | None, output: Path | None) -> None:
+    if given is not None and not isinstance(given, Path):
+        for sentence in filter(os.path.isfile, given):
+            logger.warning(
+                "%s is a file, but its name is translated, not its lines; did you mean --input %s?",
+                sentence,
+                sentence,
+            )
+        for sentence in filter(_is_run, given):
+            logger.warning(
+                "%s is a run, but its name is translated; did you mean --run %s?",
+                sentence,
+                sentence,
+            )
+        return
+    read = os.fstat(0) if given is None else check_input(given)
+    if given is not None:
+        require_utf_8(given)
+    written = output_status(output)
+    if written is None or not stat.S_ISREG(read.st_mode) or not os.path.samestat(read, written):
+        return
+    raise UsageError(
+        f"{output or 'standard output'}: this output is the same file as the input",
+        hint="name another --output",
+    )
+
+
+def _is_run(sentence: str) -> bool:
+    # os.path.isdir says no where Path.is_dir raises an error: a sentence may be too long for a name.
+    return (
+        sentence not in ("", ".")
+        and "/" not in sentence
+        and os.path.isdir(RUNS / sentence / CHECKPOINTS)
+    )
+
+
+@contextmanager
+def _opened_windows(given: Sequence[str] | Path | None) -> Iterator[Iterable[list[str]]]:
+    """The input in batches of lines; the caller translates a batch before it asks for the next one."""
+    if given is not None and not isinstance(given, Path):
+        yield [[_as_text(sentence) for sentence in given]]
+    else:
+        with opened_lines(given) as batches:
+            yield batches
+
+
+def _check_resumable(given: Sequence[str] | Path | None, output: Path | None) -> None:
+    """Refuse --resume for what cannot be read again, or cannot wait beside the output."""
+    if not isinstance(given, Path) or not is_regular_file(given):
+        raise UsageError("--resume is for a file of lines", hint="name the file with --input")
+    if output is None or not is_new_or_regular(output):
+        raise UsageError("--resume is for an output file", hint="name it with --output")
+
+
+def _as_text(argument: str) -> str:
+    """Replace lone surrogates, which Python makes of bytes that are not UTF-8, by U+FFFD."""
+    return os.fsencode(argument).decode("utf-8", errors="replace")
+
+
+@contextmanager
+def _progress(
+    given: object, output: Path | None, num_done: int
+) -> Iterator[Callable[[int], object]]:
+    """A bar on standard error; yields a function that advances it by a number of lines.
+
+    Nothing is shown unless the input is a file, standard error is a terminal, and the translations go elsewhere: into a
+    file or a pipe.
+
+    Args:
+        given: the input, as of `translate_lines`.
+        output: the file of the translations; None: standard output.
+        num_done: the number of lines that are done already.
+    """
+    goes_elsewhere = output is not None or not sys.stdout.isatty()
+    if not (
+        isinstance(given, Path)
+        and is_regular_file(given)
+        and goes_elsewhere
+        and sys.stderr.isatty()
+    ):
+        yield lambda num_lines: None
+        return
+    with tqdm(total=count_lines(given), initial=num_done, unit=" lines", dynamic_ncols=True) as bar:
+        yield bar.update

@@ -1,0 +1,541 @@
+"""The training pairs as token ids: encoded in one process or in several, stored in a memory-mapped Arrow file, and counted."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter
+
+from transformer_cli.config import Config, SequencesData
+from transformer_cli.data.order import Indices
+from transformer_cli.data.pairs import (
+    PAIRS_AT_ONCE,
+    Row,
+    Rows,
+    SentencePair,
+    pairs_of,
+    read_rows,
+    table_lines,
+)
+from transformer_cli.data.selection import excerpt
+from transformer_cli.process.errors import TryAgainError
+from transformer_cli.storage.arrow_columns import number_column, numbers_of
+from transformer_cli.text import SequenceFormat, Tokenizer
+from transformer_cli.text.seen_lengths import FEWEST_TOKENS, SeenLengths
+from transformer_cli.text.token_arrays import IdLists, Padded, gather_padded
+from transformer_cli.text.tokenizer import (
+    MAX_CHARACTERS_PER_TOKEN,
+    Tokenizers,
+    load_tokenizers,
+    tokenizer_files,
+)
+from transformer_cli.text.vocabulary import MAX_LEARNED_CHARACTERS
+
+
+class TokenPair(NamedTuple):
+    """One pair; both sides end with [EOS], unless the data has no end symbol."""
+
+    source_ids: Sequence[int] | NDArray[np.integer[Any]]
+    target_ids: Sequence[int] | NDArray[np.integer[Any]]
+
+
+class EncodedPairs(NamedTuple):
+    """Some pairs as ids; both sides end with [EOS], unless the data has no end symbol."""
+
+    source: IdLists
+    target: IdLists
+    corpora: NDArray[np.uint16]
+    """The number of the corpus of each pair."""
+
+    @classmethod
+    def of(cls, pairs: Sequence[TokenPair], corpora: Sequence[int]) -> Self:
+        """From single pairs, and the number of the corpus of each."""
+        source, target = (IdLists.of([pair[side] for pair in pairs]) for side in (0, 1))
+        return cls(source, target, np.array(corpora, np.uint16))
+
+    def select(self, is_kept: NDArray[np.bool_]) -> Self:
+        """Only the pairs where `is_kept`, one bool for each pair, is True."""
+        return type(self)(
+            self.source.select(is_kept), self.target.select(is_kept), self.corpora[is_kept]
+        )
+
+    def lengths(self, indices: Indices) -> tuple[Indices, Indices]:
+        """Number of source ids and number of target ids of the pairs at these indices."""
+        return self.source.lengths[indices], self.target.lengths[indices]
+
+    def padded(self, indices: Indices, pad_id: int) -> tuple[Padded, Padded]:
+        """The source ids and the target ids of the pairs at these indices."""
+        return self.source.padded(indices, pad_id), self.target.padded(indices, pad_id)
+
+    def longest(self) -> NDArray[np.int64]:
+        """The number of ids of the longer side of each pair."""
+        return np.maximum(self.source.lengths, self.target.lengths)
+
+
+class EncodedCorpus:
+    """Pairs in a memory-mapped Arrow file; only the parts that are read are loaded.
+
+    Args:
+        content: the bytes of a file of `write_encoded`, as a buffer of pyarrow.
+        num_corpora: how many corpora there are; the last ones may have no pairs.
+    """
+
+    def __init__(self, content: Any, *, num_corpora: int) -> None:
+        import pyarrow as pa
+
+        with pa.ipc.open_stream(content) as reader:
+            table = reader.read_all()
+        self._source_ids = _Lists(table.column("source_ids"), content)
+        self._target_ids = _Lists(table.column("target_ids"), content)
+        sizes = np.zeros(num_corpora, np.int64)
+        for chunk in table.column("corpus").chunks:
+            sizes += np.bincount(numbers_of(chunk), minlength=num_corpora)
+        self.corpus_sizes: list[int] = sizes.tolist()
+
+    @classmethod
+    def open(cls, path: Path, *, num_corpora: int = 1) -> "EncodedCorpus":
+        """Map a file into memory."""
+        import pyarrow as pa
+
+        return cls(pa.memory_map(str(path)).read_buffer(), num_corpora=num_corpora)
+
+    def __len__(self) -> int:
+        return sum(self.corpus_sizes)
+
+    def __getitem__(self, index: int) -> TokenPair:
+        return TokenPair(self._source_ids[index], self._target_ids[index])
+
+    def lengths(self, indices: Indices) -> tuple[Indices, Indices]:
+        """Number of source tokens and number of target tokens of the pairs at these indices."""
+        return self._source_ids.places(indices)[1], self._target_ids.places(indices)[1]
+
+    def padded(self, indices: Indices, pad_id: int) -> tuple[Padded, Padded]:
+        """The source ids and the target ids of the pairs at these indices."""
+        return self._source_ids.padded(indices, pad_id), self._target_ids.padded(indices, pad_id)
+
+
+class _Lists:
+    """A column of lists; the file is seen as one array of ids, and as one array of offsets.
+
+    Args:
+        column: a chunked array of pyarrow, whose buffers lie in `content`.
+        content: the bytes of the whole file.
+    """
+
+    def __init__(self, column: Any, content: Any) -> None:
+        chunks = [chunk for chunk in column.chunks if len(chunk)]
+        id_type = column.type.value_type.to_pandas_dtype()
+        self._ids = _seen_as(content, id_type)
+        self._offsets = _seen_as(content, np.int32)
+        self._ends = np.cumsum([len(chunk) for chunk in chunks], dtype=np.int64)
+        # For each chunk, the indices of its first id and of its first offset in the file.
+        self._first_ids = _places(
+            [chunk.values.buffers()[1] for chunk in chunks], content, self._ids
+        )
+        firsts = _places([chunk.buffers()[1] for chunk in chunks], content, self._offsets)
+        # The number of pairs before the chunk is subtracted: the offset of a pair is at this index plus that of the pair.
+        self._first_offsets = firsts - np.concatenate([[0], self._ends])[:-1]
+
+    def __getitem__(self, index: int) -> NDArray[np.integer[Any]]:
+        (start,), (length,) = self.places(np.array([index]))
+        return self._ids[start : start + length]
+
+    def places(self, indices: Indices) -> tuple[Indices, Indices]:
+        """The place of the first id of each list in the file, and the number of its ids."""
+        chunks = np.searchsorted(self._ends, indices, side="right")
+        offsets = self._first_offsets[chunks] + indices
+        starts = self._offsets[offsets].astype(np.int64)
+        return self._first_ids[chunks] + starts, self._offsets[offsets + 1] - starts
+
+    def padded(self, indices: Indices, pad_id: int) -> Padded:
+        starts, lengths = self.places(indices)
+        return gather_padded(self._ids, starts, lengths, pad_id)
+
+
+def _seen_as(content: Any, dtype: Any) -> NDArray[Any]:
+    """The bytes as an array of a type; bytes at the end of the file that fill no whole item are left out."""
+    size = np.dtype(dtype).itemsize
+    return np.frombuffer(content, dtype, count=content.size // size)
+
+
+def _places(buffers: Sequence[Any], content: Any, array: NDArray[Any]) -> NDArray[np.int64]:
+    """The indices in `array`, which begins where `content` begins, at which the buffers begin."""
+    num_bytes = [buffer.address - content.address if buffer.size else 0 for buffer in buffers]
+    assert all(number % array.itemsize == 0 for number in num_bytes)
+    return np.array(num_bytes, np.int64) // array.itemsize
+
+
+def write_encoded(path: Path, chunks: Iterable[EncodedPairs], *, vocab_size: int) -> None:
+    """Write pairs to an Arrow file that `EncodedCorpus.open` reads.
+
+    Args:
+        chunks: pairs; the numbers of their corpora never decrease.
+        vocab_size: size of the larger vocabulary; up to 65,536 an id takes 2 bytes, else 4.
+    """
+    import pyarrow as pa
+
+    id_type = pa.uint16() if vocab_size <= 2**16 else pa.uint32()
+    ids = pa.list_(id_type)
+    schema = pa.schema({"source_ids": ids, "target_ids": ids, "corpus": pa.uint16()})
+    last_corpus = 0
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
+        for chunk in chunks:
+            if not len(chunk.corpora):
+                continue
+            if np.any(np.diff(chunk.corpora, prepend=last_corpus) < 0):
+                raise ValueError("pairs of different corpora are mixed")
+            last_corpus = int(chunk.corpora[-1])
+            sides = (_list_array(side, id_type) for side in (chunk.source, chunk.target))
+            columns = [*sides, number_column(chunk.corpora, pa.uint16())]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+
+
+def _list_array(lists: IdLists, id_type: Any) -> Any:
+    import pyarrow as pa
+
+    offsets = number_column(np.concatenate([[0], np.cumsum(lists.lengths)]), pa.int32())
+    return pa.ListArray.from_arrays(offsets, number_column(lists.ids, id_type))
+
+
+def encode_pairs(
+    rows: Rows,
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    sequence_format: SequenceFormat,
+) -> EncodedPairs:
+    """The ids of pairs: each side ends with [EOS] if the format has one, and the source begins with its tags.
+
+    Args:
+        rows: the pairs, as of `rows_of`.
+    """
+    with_end = sequence_format.has_end
+    source = source_tokenizer.encode_column(rows.column("source"), with_end=with_end)
+    target = target_tokenizer.encode_column(rows.column("target"), with_end=with_end)
+    corpora: NDArray[np.uint16] = numbers_of(rows.column("corpus"))
+    if tags := sequence_format.tags:
+        ids = np.array([source_tokenizer.tag_id(tag) for tag in tags], np.uint32)
+        first = ids[numbers_of(rows.column("direction"))]
+        source = source.with_first(first, np.ones(len(first), bool))
+    if corpus_tags := sequence_format.corpus_tags:
+        unused = source_tokenizer.unk_id
+        ids = np.array(
+            [source_tokenizer.id_of(tag) if tag else unused for tag in corpus_tags], np.uint32
+        )
+        source = source.with_first(ids[corpora], np.array(corpus_tags, bool)[corpora])
+    return EncodedPairs(source, target, corpora)
+
+
+def encode_short_pairs(
+    rows: Rows,
+    tokenizers: Tokenizers,
+    sequence_format: SequenceFormat,
+    max_length: int,
+) -> tuple[EncodedPairs, NDArray[np.bool_]]:
+    """The pairs whose sides both have at most `max_length` ids, encoded; and a mask of `rows`: True if kept."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    # A line with more characters counts as too long, because encoding it would take seconds and gigabytes.
+    max_characters = max(MAX_LEARNED_CHARACTERS, MAX_CHARACTERS_PER_TOKEN * max_length)
+    lengths = (compute.utf8_length(rows.column(side)) for side in ("source", "target"))
+    is_kept: NDArray[np.bool_] = np.maximum(*map(numbers_of, lengths)) <= max_characters
+    if not is_kept.all():
+        rows = rows.take(number_column(np.flatnonzero(is_kept), pa.int64()))
+    encoded = encode_pairs(rows, *tokenizers, sequence_format)
+    is_short = encoded.longest() <= max_length
+    is_kept[is_kept] = is_short
+    return encoded.select(is_short), is_kept
+
+
+# The lengths of the training pairs, which a checkpoint records: a translation of longer texts loses some of them.
+
+
+MOST_PAIRS = 1_000_000
+"""Of a larger corpus, so many pairs are measured, evenly spread."""
+_RARE = 0.01
+
+
+def lengths_seen_in(train: EncodedCorpus, config: Config) -> SeenLengths:
+    """The quantiles of the lengths of a corpus; not known for the sequences of a task, which are no text."""
+    if isinstance(config.data, SequencesData) or not len(train):
+        return SeenLengths()
+    step = -(-len(train) // MOST_PAIRS)
+    sources, targets = train.lengths(np.arange(0, len(train), step))
+    is_long = sources >= FEWEST_TOKENS
+    ratio = None
+    if is_long.any():
+        ratios = targets[is_long] / sources[is_long]
+        ratio = round(float(np.quantile(ratios, _RARE, method="lower")), 4)
+    # The length of a real sentence, not a value between two.
+    return SeenLengths(int(np.quantile(sources, 1 - _RARE, method="higher")), ratio)
+
+
+# The numbers of a corpus on its way to token ids: pairs read, dropped and kept, tokens, padding.
+
+
+@dataclass(slots=True)
+class TokenCount:
+    """Numbers of tokens of some sentences, without [EOS]."""
+
+    num_sentences: int = 0
+    num_tokens: int = 0
+    num_unknown: int = 0
+
+    def add(self, sentences: IdLists) -> None:
+        self.num_sentences += len(sentences.lengths)
+        self.num_tokens += int((sentences.ids != Tokenizer.eos_id).sum())
+        self.num_unknown += int((sentences.ids == Tokenizer.unk_id).sum())
+
+    @property
+    def tokens_per_sentence(self) -> float:
+        return self.num_tokens / max(1, self.num_sentences)
+
+    @property
+    def unknown_rate(self) -> float:
+        """Share of the tokens that are [UNK]."""
+        return self.num_unknown / max(1, self.num_tokens)
+
+
+@dataclass(slots=True)
+class SideReport:
+    """The tokens of one language."""
+
+    vocab_size: int = 0
+    train: TokenCount = field(default_factory=TokenCount)
+    validation: TokenCount = field(default_factory=TokenCount)
+
+
+@dataclass(slots=True)
+class DataReport:
+    """The numbers of a corpus."""
+
+    num_pairs: dict[str, int] = field(default_factory=dict)
+    """Split -> number of pairs after cleaning."""
+    reading: list[Row] = field(default_factory=list)
+    """Problems in the files of the training split, and of corpora whose pairs get a split by hash."""
+    cleaning: list[Row] = field(default_factory=list)
+    """Training split: pairs that each rule dropped or changed, and pairs that are held-out pairs (leakage)."""
+    held_out: dict[str, list[Row]] = field(default_factory=dict)
+    """Split -> pairs that were skipped, dropped or changed."""
+    num_too_long: int = 0
+    """Number of training pairs dropped because they have more tokens than model.max_length."""
+    longest_example: str = ""
+    """The first of these pairs."""
+    source: SideReport = field(default_factory=SideReport)
+    target: SideReport = field(default_factory=SideReport)
+    padding_share: float = 0.0
+    """Share of padding among the tokens of training batches."""
+    examples: dict[str, list[SentencePair]] = field(default_factory=dict)
+    """Split -> its first pairs after cleaning."""
+
+    def count(self, pairs: EncodedPairs, split: str) -> None:
+        """Add encoded pairs to the numbers of a split."""
+        getattr(self.source, split).add(pairs.source)
+        getattr(self.target, split).add(pairs.target)
+
+    def dropped_share(self) -> float:
+        """The share (0 to 1) of the training pairs that reading skipped or cleaning dropped."""
+        skipped = sum(count for what, count, _ in self.reading if what.startswith("skipped:"))
+        dropped = sum(count for what, count, _ in self.cleaning if what.startswith("dropped:"))
+        num_read = sum(count for what, count, _ in self.cleaning if what == "pairs read")
+        return (skipped + dropped) / max(1, skipped + num_read)
+
+    def lines(self) -> list[str]:
+        """Lines for people."""
+        splits = ", ".join(f"{split} {count:,}" for split, count in self.num_pairs.items())
+        lost = (
+            "dropped: more tokens than model.max_length",
+            self.num_too_long,
+            self.longest_example,
+        )
+        return [
+            f"pairs: {splits}",
+            *_table("reading the training split", self.reading),
+            *_table("cleaning the training split", [*self.cleaning, lost]),
+            *(
+                line
+                for split, rows in self.held_out.items()
+                for line in _table(f"reading and cleaning the {split} split", rows)
+            ),
+            f"{'tokens':9}{'vocabulary':>12}{'per sentence':>14}{'unknown':>10}{'in validation':>15}",
+            *(
+                f"  {name:7}{side.vocab_size:>12,}{side.train.tokens_per_sentence:>14.1f}"
+                f"{side.train.unknown_rate:>10.2%}{side.validation.unknown_rate:>15.2%}"
+                for name, side in (("source", self.source), ("target", self.target))
+            ),
+            f"padding: {self.padding_share:.1%} of a training batch",
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for a file."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "DataReport":
+        """The report from the values of `to_json`."""
+        return TypeAdapter(cls).validate_python(values)
+
+
+def _table(title: str, rows: Sequence[Row]) -> list[str]:
+    """A table of the rows whose number is not 0."""
+    lines = table_lines([row for row in rows if row[1]])
+    return [f"{title}:", *lines] if lines else []
+
+
+# The training pairs as ids: in this process, or in several for a large corpus.
+#
+# Each batch of pairs is encoded on its own, so the number of processes changes no byte of the result.
+
+
+PAIRS_PER_WORKER = 250_000
+"""A further process is started for each of so many pairs; for fewer, its start takes longer than it saves."""
+
+Batch = tuple[EncodedPairs, NDArray[np.bool_]]
+"""The pairs of a batch that are kept, as ids; and for each pair of the batch whether it is kept."""
+
+
+def encoded_text(
+    text: Path, num_pairs: int, tokenizers: Tokenizers, config: Config, report: DataReport
+) -> Iterator[EncodedPairs]:
+    """The pairs of a file of `write_text` as ids; pairs that are too long are left out.
+
+    Args:
+        text: the file.
+        num_pairs: how many pairs it has.
+        report: gets the numbers of tokens and of pairs that are left out.
+
+    Raises:
+        TryAgainError: a process that encodes was killed.
+    """
+    encoder = PairEncoder(
+        dict(tokenizer_files(tokenizers)),
+        SequenceFormat.of(config.data),
+        config.model.max_length,
+    )
+    num_batches = -(-num_pairs // PAIRS_AT_ONCE)
+    num_workers = min(number_of_workers(config, num_pairs), num_batches)
+    if num_workers > 1:
+        batches = _encoded_by_workers(text, num_batches, encoder, num_workers)
+    else:
+        batches = (encoder.encode(rows, tokenizers) for rows in read_rows(text))
+    num_seen = 0
+    for encoded, is_kept in batches:
+        if not is_kept.all():
+            report.num_too_long += len(is_kept) - int(is_kept.sum())
+            first = num_seen + int(is_kept.argmin())
+            report.longest_example = report.longest_example or excerpt(_pair_at(text, first))
+        num_seen += len(is_kept)
+        report.count(encoded, "train")
+        yield encoded
+
+
+def number_of_workers(config: Config, num_pairs: int) -> int:
+    """`runtime.workers`; by default one for each 250,000 pairs, and at most one for each CPU of this process."""
+    if config.runtime.workers is not None:
+        return config.runtime.workers
+    return max(1, min(_num_cpus(), num_pairs // PAIRS_PER_WORKER))
+
+
+def _num_cpus() -> int:
+    # A container or a scheduler may allow fewer CPUs than the machine has; Linux tells it. Elsewhere a new process imports
+    # the script of the user again, which only a script that expects it survives: one process, unless the user asks.
+    allowed: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed is not None else 1
+
+
+@dataclass(frozen=True, slots=True)
+class PairEncoder:
+    """Encodes batches of pairs; it can be sent to another process."""
+
+    tokenizers: dict[str, str]
+    """Name -> content of the files of the tokenizers."""
+    sequence_format: SequenceFormat
+    max_length: int
+
+    def encode(self, rows: Rows, tokenizers: Tokenizers) -> Batch:
+        """The ids of a batch."""
+        return encode_short_pairs(rows, tokenizers, self.sequence_format, self.max_length)
+
+
+class _Worker:
+    """A process that encodes some of the batches of a file, in the order of the file."""
+
+    def __init__(self, text: Path, encoder: PairEncoder) -> None:
+        files = encoder.tokenizers
+        self._tokenizers = load_tokenizers(
+            files.__contains__, lambda name: Tokenizer.from_json(files[name])
+        )
+        self._encoder, self._unread, self._num_passed = encoder, read_rows(text), 0
+
+    def encoded(self, number: int) -> Batch:
+        """The batch with this number; numbers never decrease, because processes take the next one that is left."""
+        rows = next(islice(self._unread, number - self._num_passed, None))
+        self._num_passed = number + 1
+        return self._encoder.encode(rows, self._tokenizers)
+
+
+_workers: list[_Worker] = []
+"""In a process that encodes: its worker."""
+
+
+def _start(text: Path, encoder: PairEncoder) -> None:
+    # The main process decides what a signal means; its handlers would print messages here, too.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_main_process, daemon=True).start()
+    _workers[:] = [_Worker(text, encoder)]
+
+
+def _end_with_main_process() -> None:
+    main = multiprocessing.parent_process()
+    assert main is not None
+    main.join()
+    os._exit(1)
+
+
+def _encoded(number: int) -> Batch:
+    return _workers[0].encoded(number)
+
+
+def _encoded_by_workers(
+    text: Path, num_batches: int, encoder: PairEncoder, num_workers: int
+) -> Iterator[Batch]:
+    # On Linux a process starts as a copy of this one. Elsewhere it imports the script of the user again.
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    pool = ProcessPoolExecutor(num_workers, context, initializer=_start, initargs=(text, encoder))
+    numbers = iter(range(num_batches))
+    try:
+        with warnings.catch_warnings():
+            # Python 3.12 warns where a process with threads is copied; the copies use no lock of these threads.
+            warnings.filterwarnings("ignore", ".* is multi-threaded, use of fork", DeprecationWarning)  # fmt: skip
+            # A few batches wait for each process, and not all results of a large corpus for this one.
+            pending = deque(pool.submit(_encoded, number) for number in islice(numbers, 4 * num_workers))  # fmt: skip
+        while pending:
+            yield pending.popleft().result()
+            pending.extend(pool.submit(_encoded, number) for number in islice(numbers, 1))
+    except (BrokenProcessPool, OSError) as error:  # OSError: the system refuses a further process
+        raise TryAgainError(
+            f"{text}: a process that turns pairs into ids was killed or not started, perhaps because memory is short",
+            hint="use fewer processes: --set runtime.workers=1",
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _pair_at(text: Path, number: int) -> SentencePair:
+    """The pair with this number, from 0, of a file of `write_text`."""
+    rows = next(islice(read_rows(text), number // PAIRS_AT_ONCE, None))
+    return pairs_of(rows.slice(number % PAIRS_AT_ONCE, 1))[0]

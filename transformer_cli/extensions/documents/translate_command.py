@@ -1,0 +1,234 @@
+"""`tfm translate --input page.html`: which inputs are documents, their translation, and what a person should look at.
+
+The core finds this file by its name, in `commands/translate.py`.
+"""
+
+import logging
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer_cli.commands.input_lines import input_status
+from transformer_cli.commands.open_descriptors import STANDARD
+from transformer_cli.commands.output import check_output, opened_output, output_status
+from transformer_cli.commands.translate import TranslateOptions
+from transformer_cli.commands.translate_lines import open_translator
+from transformer_cli.config.data import known_encoding
+from transformer_cli.data.sources.lines import COMPRESSIONS
+from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document
+from transformer_cli.extensions.documents.formats import (
+    LINES,
+    XML,
+    Format,
+    ReadingOptions,
+    format_named,
+    format_of,
+)
+from transformer_cli.extensions.documents.translation import CUT
+from transformer_cli.process.errors import DataError, MissingInputError, UsageError
+from transformer_cli.process.escaping import on_one_line
+from transformer_cli.process.signals import ended_after
+
+logger = logging.getLogger(__name__)
+
+MAX_SHOWN_DOUBTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenDocument:
+    """A document that a command translates."""
+
+    path: Path | None
+    """None is standard input."""
+    format: Format
+    options: ReadingOptions
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return "standard input" if self.path is None else str(self.path)
+
+
+def chosen_document(
+    given: Path | None,
+    format_name: str | None,
+    *,
+    columns: str | None,
+    values: list[str],
+    encoding: str | None = None,
+    has_text: bool,
+) -> ChosenDocument | None:
+    """The document to translate; None if the input is lines or sentences.
+
+    Args:
+        given: the option --input; None or - is standard input.
+        format_name: the option --format.
+        columns: the option --columns.
+        values: the option --values.
+        encoding: the option --encoding.
+        has_text: whether sentences are given as arguments.
+
+    Raises:
+        UsageError: there is no such format, or an option has no effect on it.
+    """
+    path = None if given is None or given == STANDARD else given
+    found = None
+    if format_name is not None:
+        if has_text:
+            raise UsageError("--format is for a file or standard input, not for sentences")
+        found = format_named(format_name)
+    elif path is not None:
+        found = format_of(path)
+    name = LINES if found is None else found.name
+    for option, value, formats in (
+        ("--columns", columns, ("csv", "tsv")),
+        ("--values", values, ("json", "yaml")),
+    ):
+        if value and name not in formats:
+            raise UsageError(
+                f"{option} has no effect on the format {name}",
+                hint=f"it is for {' and '.join(formats)}; name one with --format",
+            )
+    if encoding is not None:
+        found = _in_encoding(found, encoding, has_text=has_text)
+        if path is not None and path.suffix.lower() in COMPRESSIONS:
+            raise UsageError(
+                f"{path}: with --encoding, a compressed file is not read", hint="unpack it first"
+            )
+    elif found is None or found.name == LINES:
+        return None
+    names = tuple(name.strip() for name in (columns or "").split(",") if name.strip())
+    return ChosenDocument(path, found, ReadingOptions(names, tuple(values), encoding))
+
+
+def _in_encoding(found: Format | None, encoding: str, *, has_text: bool) -> Format:
+    """The format that is read in an encoding: lines, too, are read as a document then.
+
+    Raises:
+        UsageError: there is no such encoding, or the option has no effect.
+    """
+    if has_text:
+        raise UsageError("--encoding is for a file or standard input, not for sentences")
+    if known_encoding(encoding) is None:
+        raise UsageError(
+            f"--encoding {encoding}: no such encoding is known",
+            hint="such as windows-1252, iso-8859-2, shift_jis or utf-16",
+        )
+    found = found or format_named(LINES)
+    if found.is_archive or found.name in XML:
+        raise UsageError(
+            f"--encoding has no effect on the format {found.name}: XML names its encoding itself",
+            hint="leave it out",
+        )
+    return found
+
+
+def check_output_of_text(output: Path) -> None:
+    """Refuse to write lines of text into a file whose name says that it is a zip archive, such as .docx.
+
+    Raises:
+        UsageError: the name says so.
+    """
+    named = format_of(output)
+    if named is not None and named.is_archive:
+        raise UsageError(
+            f"the input is plain text, and {output} has the ending of {named.name}",
+            hint="name an --output that ends with .txt: plain text is not converted",
+        )
+
+
+def translate_document_file(
+    given: ChosenDocument, output_file: Path | None, options: TranslateOptions
+) -> None:
+    """Translate a document; its translation appears whole or not at all.
+
+    Args:
+        output_file: None or - is standard output.
+    """
+    _check_options(options)
+    output = None if output_file == STANDARD else output_file
+    _check_ending(given, output)
+    if output is None and given.format.is_archive and sys.stdout.isatty():
+        raise UsageError(
+            f"{given.name}: a {given.format.name} file cannot be shown in a terminal",
+            hint=f"name a file for the translation: --output NAME{given.format.endings[0]}",
+        )
+    data = _read(given, output)
+    try:
+        # The document is read before the model, because a file in another format is found at once.
+        document = read_document(data, given.format, given.options)
+    except (DataError, UsageError) as error:
+        raise type(error)(f"{given.name}: {error.message}", hint=error.hint) from error
+    _, translator = open_translator(options)
+    found = translate_document(document, ModelTranslator.of(translator))
+    cut = next((doubt for doubt in found.doubts if doubt.reason == CUT), None)
+    if options.is_strict and cut is not None:
+        raise DataError(
+            f"{given.name}: {cut.place}: a sentence of more than {translator.pipeline.max_length} tokens, which the model cannot read at once",
+            hint="divide the sentence, or leave out --strict to translate it in parts",
+        )
+    with opened_output(output) as write, ended_after():
+        write(found.data)
+    for doubt in found.doubts[:MAX_SHOWN_DOUBTS]:
+        logger.warning("%s: %s: %s", doubt.place, doubt.reason, on_one_line(doubt.text, 80))
+    if len(found.doubts) > MAX_SHOWN_DOUBTS:
+        logger.warning("and %d more of this kind", len(found.doubts) - MAX_SHOWN_DOUBTS)
+    logger.info(
+        "%s: segments translated: %d, of which a person should look at: %d",
+        given.name,
+        found.num_segments,
+        found.num_marked,
+    )
+
+
+def _check_ending(given: ChosenDocument, output: Path | None) -> None:
+    """Refuse to write a document of one format into a file whose name says another."""
+    named = None if output is None else format_of(output)
+    if named is not None and named != given.format:
+        raise UsageError(
+            f"{given.name} is a document of the format {given.format.name}, and {output} has the ending of {named.name}",
+            hint=f"name an --output that ends with {given.format.endings[0]}: documents are not converted",
+        )
+
+
+def _read(given: ChosenDocument, output: Path | None) -> bytes:
+    limit = given.options.limits.max_bytes
+    check_output(output)
+    if given.path is None:
+        return sys.stdin.buffer.read(limit + 1)
+    status = input_status(given.path, "--input takes the path of a document; - is standard input")
+    written = output_status(output)
+    if written is not None and os.path.samestat(status, written):
+        raise UsageError(
+            f"{output or 'standard output'}: this output is the same file as the input",
+            hint="name another --output",
+        )
+    try:
+        with given.path.open("rb") as file:
+            return file.read(limit + 1)
+    except OSError as error:
+        raise MissingInputError(f"{given.path}: cannot be read: {error.strerror}") from error
+
+
+def _check_options(options: TranslateOptions) -> None:
+    """Refuse options that are for lines, before anything is read."""
+    if options.dictionary is not None and not options.replace_unknown:
+        raise UsageError(
+            "--dictionary works only with --replace-unknown", hint="add --replace-unknown"
+        )
+    for is_given, option in (
+        (options.as_json, "--json"),
+        (options.num_best is not None, "--n-best"),
+        (options.prefix is not None, "--prefix"),
+        (options.prefixes is not None, "--prefixes"),
+        (options.alignment, "--alignment"),
+        (options.details, "--details"),
+        (options.attention, "--attention"),
+        (options.resume, "--resume"),
+    ):
+        if is_given:
+            raise UsageError(
+                f"{option} is for lines, but the input is a document",
+                hint=f"leave out {option}, or translate a file in UTF-8 line by line with --format txt",
+            )

@@ -1,1 +1,0 @@
-"""The parts of `tfm ablate`: the question, the trainings side by side, and what came out."""

@@ -1,1 +1,0 @@
-"""Curves, bars and cells, with the values that functions of the package compute."""

@@ -1,1 +1,0 @@
-"""Block diagrams: boxes, arrows and trees."""
