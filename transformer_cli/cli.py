@@ -111,22 +111,22 @@ COMMANDS = {
         "tfm plot en-it en-it-2 --output curves.png",
     ),
     "import": Entry(
-        "transformer_cli.extensions.exchange.commands.import_model:import_model",
+        "transformer_cli.extensions.exchange.commands.import_model:import_model_command",
         "Make a run of a model of another program.",
         "tfm import opus-mt-en-fr --name en-fr",
     ),
     "export": Entry(
-        "transformer_cli.extensions.exchange.commands.export:export",
+        "transformer_cli.extensions.exchange.commands.export:export_command",
         "Write a run in the format of another program.",
         "tfm export --run en-it --to ctranslate2 --output en-it.ct2",
     ),
     "card": Entry(
-        "transformer_cli.extensions.exchange.commands.card:card",
+        "transformer_cli.extensions.exchange.commands.card:card_command",
         "Print the model card of a run.",
         "tfm card --run en-it --license cc-by-4.0",
     ),
     "push": Entry(
-        "transformer_cli.extensions.exchange.commands.push:push",
+        "transformer_cli.extensions.exchange.commands.push:push_command",
         "Upload an exported folder to the Hugging Face hub.",
         "tfm push en-it.hf your-name/en-it",
     ),

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from transformer_cli.checkpoint import TrainedFiles, find_run, first_usable, read_files
@@ -22,6 +21,7 @@ from transformer_cli.config.loading import override_settings
 from transformer_cli.config.overrides import Command, commands_that_take, overridable_setting
 from transformer_cli.decoding import ExplainingEngine, SpecialIds, TextPipeline, Translator
 from transformer_cli.process.errors import ConfigError
+from transformer_cli.process.imports import imported
 from transformer_cli.text import SequenceFormat, Tokenizer
 from transformer_cli.text.known_spellings import KnownSpellings
 from transformer_cli.text.seen_lengths import UNKNOWN_LENGTHS, SeenLengths
@@ -219,7 +219,7 @@ def _loaded(files: TrainedFiles, config: Config, *, alone: bool = True) -> _Load
             files.source_tokenizer, files.target_tokenizer, config, seen=files.seen
         )
         pytorch = functools.cache(functools.partial(_pytorch_engine, files, config))
-        load = resolve_name(OTHER_ENGINES[config.decoding.engine].load)
+        load = imported(OTHER_ENGINES[config.decoding.engine].load)
         engine = load(files, config, pipeline, pytorch)
         return _Loaded(files, Translator(pipeline, engine, config.decoding), engine.describe())
     from transformer_cli.checkpoint import load_weights

@@ -42,6 +42,7 @@ from transformer_cli.text.words import EOS
 
 SENTENCEPIECE = "sentencepiece.model"
 MODEL_FOLDER = "model"
+_MAX_FILES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +200,6 @@ def _write_members(path: Path, contents: Mapping[str, bytes]) -> None:
             member = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
             member.external_attr = 0o644 << 16
             package.writestr(member, content, compress_type=zipfile.ZIP_DEFLATED)
-
-
-_MAX_FILES = 20
 
 
 def unpack_own_files(path: Path, folder: Path) -> None:

@@ -50,11 +50,15 @@ _KNOWN = {
     "length_penalty",
     "num_best",
     "max_length",
-    "split_sentences",
     "allow_unknown",
     "batch_tokens",
+    # Of the text pipeline, which does them with every engine.
+    "split_sentences",
+    "keep_layout",
+    "known_spellings",
+    "keep_text",
 }
-"""The settings of decoding that this engine follows; others must have their defaults."""
+"""The settings of decoding that this engine follows or that do not concern it; others must have their defaults."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,23 @@ from transformer_cli.text.languages import name_of_language
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) ")
 LONGEST_STEP = timedelta(hours=1)
 """A longer time between two lines of the log is a pause between two trainings."""
+NUM_PAIRS = 200
+"""Validation pairs of each direction that are translated for a card."""
+CARD = "README.md"
+NUM_TYPICAL, NUM_WORST = 6, 4
+_ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|*_`<>[]"})
+NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_LETTERS = re.compile(r"[^\W\d_]{3,}")
+_DIGITS = re.compile(r"\d+")
+MOST_WORDS = 3
+"""A translation of a single word with more words than this adds something that is not in its source."""
+NUM_JOINED = 5
+NUM_WORDS = 50
+NUM_WITH_ADDED = 25
+ADDED_NUMBERS = ("7", "42", "1998", "365,000", "10:30")
+_COLOURS = ("#0067b8", "#c25100", "#2e7d32", "#7b1fa2")
+_DASHES = ("none", "8 4", "2 4", "12 4 2 4")
+_ROW = 20
 
 
 class PreparationCount(NamedTuple):
@@ -103,11 +120,6 @@ def _hours(log_file: Path) -> float | None:
     spans = [later - earlier for earlier, later in pairwise(times)]
     total = sum((span for span in spans if timedelta() < span < LONGEST_STEP), timedelta())
     return total.total_seconds() / 3600 if spans else None
-
-
-NUM_PAIRS = 200
-"""Validation pairs of each direction that are translated for a card."""
-CARD = "README.md"
 
 
 class CardOptions(NamedTuple):
@@ -348,10 +360,6 @@ def _datasets(config: Config) -> list[str]:
     return [name for name in names if not name.startswith((".", "/"))]
 
 
-NUM_TYPICAL, NUM_WORST = 6, 4
-_ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|*_`<>[]"})
-
-
 def sample_lines(report: DirectionReport) -> str:
     """Two tables: translations evenly spread over the pairs, and those with the lowest chrF of a sentence."""
     texts = [translation.text for translation in report.translations]
@@ -377,17 +385,6 @@ def sample_lines(report: DirectionReport) -> str:
 def _text_cell(text: str) -> str:
     """A text as it is, in a cell of a Markdown table."""
     return on_one_line(text, 300).translate(_ESCAPED)
-
-
-NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-_LETTERS = re.compile(r"[^\W\d_]{3,}")
-_DIGITS = re.compile(r"\d+")
-MOST_WORDS = 3
-"""A translation of a single word with more words than this adds something that is not in its source."""
-NUM_JOINED = 5
-NUM_WORDS = 50
-NUM_WITH_ADDED = 25
-ADDED_NUMBERS = ("7", "42", "1998", "365,000", "10:30")
 
 
 class WeakSpot(NamedTuple):
@@ -474,11 +471,6 @@ def _texts(translator: Translator, lines: Sequence[str]) -> list[str]:
 
 def _chrf(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> float:
     return score_corpus(_texts(translator, sources), references, ["chrf"])[0].value
-
-
-_COLOURS = ("#0067b8", "#c25100", "#2e7d32", "#7b1fa2")
-_DASHES = ("none", "8 4", "2 4", "12 4 2 4")
-_ROW = 20
 
 
 def svg_picture(chart: Chart) -> str:

@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from transformer_cli.config import DecodingConfig
@@ -15,6 +14,7 @@ from transformer_cli.extensions.benchmark.measuring.processor import processor_n
 from transformer_cli.extensions.benchmark.measuring.spread import Spread
 from transformer_cli.extensions.benchmark.measuring.stopwatch import wait_for
 from transformer_cli.process.errors import TfmError
+from transformer_cli.process.imports import imported
 
 logger = logging.getLogger(__name__)
 
@@ -211,7 +211,7 @@ def _of_other(subject: Subject, device: str, precision: str) -> Translate:
     runtime = subject.config.runtime.model_copy(update=changes)
     config = subject.config.model_copy(update={"runtime": runtime})
     target = subject.tokenizers[1]
-    build = resolve_name(OTHER_ENGINES[OTHER].build)
+    build = imported(OTHER_ENGINES[OTHER].build)
     engine: Any = build(subject.model, target, config, subject.explaining_engine)
     if subject.is_forced:
         return _forced(engine.translator, target.vocab_size)
