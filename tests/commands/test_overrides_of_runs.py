@@ -27,7 +27,7 @@ from transformer_cli.extensions.lessons.commands.explaining.explain import (
     Outputs,
     run_explanation,
 )
-from transformer_cli.extensions.serving.batching.jobs import Job
+from transformer_cli.extensions.serving.batcher import Job
 from transformer_cli.extensions.serving.served_runs import load_served_runs
 from transformer_cli.model import Transformer
 from transformer_cli.process.errors import ConfigError, UsageError
