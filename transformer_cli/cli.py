@@ -101,7 +101,7 @@ COMMANDS = {
         "tfm align --source in.en --target in.it",
     ),
     "serve": Entry(
-        "transformer_cli.commands.arguments.serve:serve",
+        "transformer_cli.extensions.serving.command:serve",
         "Serve translations over HTTP.",
         "tfm serve --run en-it --port 5000",
     ),
@@ -131,7 +131,7 @@ COMMANDS = {
         "tfm push en-it.hf your-name/en-it",
     ),
     "benchmark": Entry(
-        "transformer_cli.commands.arguments.benchmark:benchmark",
+        "transformer_cli.extensions.benchmark.command:benchmark",
         "Measure how fast this machine trains or translates.",
         "tfm benchmark --config en-it.yaml --set runtime.threads=1",
     ),

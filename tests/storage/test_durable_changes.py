@@ -18,7 +18,7 @@ CHANGES_OF_OS = {"replace", "remove", "removedirs", "link", "move", "copy", "cop
 # They write in a folder that `staged_folder` makes appear as a whole, into a temporary folder, a temporary file or /proc,
 # curves, which may be lost, or a download that is not whole yet.
 STAGED = {
-    "extensions/benchmark/measuring/peak_memory.py",
+    "extensions/benchmark/measuring.py",
     "extensions/corpora/checks.py",
     "extensions/corpora/cleaning.py",
     "extensions/corpora/downloads.py",
