@@ -7,8 +7,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer_cli.config import ModelConfig
-from transformer_cli.data.batches.batch import Batch, collate
-from transformer_cli.data.batches.encoded import TokenPair
+from transformer_cli.data.encoded import TokenPair
+from transformer_cli.data.updates import Batch, collate
 from transformer_cli.extensions.benchmark.flop import Work, flop_counter, work_of_batch
 from transformer_cli.model import Transformer
 from transformer_cli.training.initial_weights import freeze

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from transformer_cli.extensions.documents.guards.reading_limits import ReadingWatch
+from transformer_cli.extensions.documents.formats import ReadingWatch
 from transformer_cli.extensions.serving import files
 from transformer_cli.extensions.serving.application import ServerOptions, build_application
 from transformer_cli.extensions.serving.limits import Limits

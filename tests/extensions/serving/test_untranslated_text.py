@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from starlette.testclient import TestClient
 
-from transformer_cli.extensions.documents.xml.tagged_xml import TagRules
+from transformer_cli.extensions.documents.tagged_xml import TagRules
 from transformer_cli.extensions.serving.sentences import DetailedSentence
 from transformer_cli.extensions.serving.texts import (
     TextOptions,

@@ -84,7 +84,7 @@ def benchmark(
         raise UsageError("--updates is for the benchmark of training")
     if compare is not None and (decode or overrides):
         raise UsageError("--compare only reads two files: it takes neither --decode nor --set")
-    from transformer_cli.commands.streams.output import show
+    from transformer_cli.commands.output import show
     from transformer_cli.extensions.benchmark.comparison import benchmark_json, compare_benchmarks
     from transformer_cli.extensions.benchmark.decoding import measure_decoding
     from transformer_cli.extensions.benchmark.tables import decoding_lines, training_lines

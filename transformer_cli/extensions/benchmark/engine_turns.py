@@ -7,17 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from transformer_cli.config import DecodingConfig
-from transformer_cli.decoding.engine import Engine, Request, SpecialIds
-from transformer_cli.decoding.engines.ctranslate2_engine import CTranslate2Engine, load_translator
-from transformer_cli.decoding.engines.ctranslate2_loading import require_possible
-from transformer_cli.decoding.length_batches import MAX_LOGITS, length_batches
+from transformer_cli.decoding.engine import MAX_LOGITS, Engine, Request, length_batches
+from transformer_cli.decoding.loading import OTHER_ENGINES
 from transformer_cli.extensions.benchmark.measuring import Spread, processor_name, wait_for
 from transformer_cli.extensions.benchmark.timed_translation import Subject
-from transformer_cli.extensions.exchange.interchange.ctranslate2_files import (
-    ctranslate2_files,
-    num_positions,
-)
 from transformer_cli.process.errors import TfmError
+from transformer_cli.process.imports import imported
 
 logger = logging.getLogger(__name__)
 
@@ -195,11 +190,8 @@ def _contestants(subject: Subject) -> tuple[list[Contestant], list[str]]:
         left_out.append(f"{OTHER}: it is measured on a CPU only; add --set runtime.device=cpu")
         return found, left_out
     try:
-        require_possible(subject.config.model, subject.sequence_format)
-        files = ctranslate2_files(subject.model, subject.tokenizers[1])
         for precision in OF_OTHER:
-            translator = load_translator(files, device, precision, subject.num_threads)
-            found.append(Contestant(OTHER, precision, _of_other(subject, translator)))
+            found.append(Contestant(OTHER, precision, _of_other(subject, device, precision)))
     except TfmError as error:
         left_out.append("; ".join(filter(None, (f"{OTHER}: {error.message}", error.hint))))
     return found, left_out
@@ -213,18 +205,15 @@ def _counting(engine: Engine) -> Translate:
     return translate
 
 
-def _of_other(subject: Subject, translator: Any) -> Translate:
+def _of_other(subject: Subject, device: str, precision: str) -> Translate:
+    changes = {"device": device, "precision": precision, "threads": subject.num_threads}
+    runtime = subject.config.runtime.model_copy(update=changes)
+    config = subject.config.model_copy(update={"runtime": runtime})
+    target = subject.tokenizers[1]
+    build = imported(OTHER_ENGINES[OTHER].build)
+    engine: Any = build(subject.model, target, config, subject.explaining_engine)
     if subject.is_forced:
-        return _forced(translator, subject.tokenizers[1].vocab_size)
-    tokenizer = subject.tokenizers[1]
-    engine = CTranslate2Engine(
-        translator,
-        SpecialIds.of(tokenizer),
-        num_positions(subject.config.model),
-        tokenizer.vocab_size,
-        tokenizer.has_whole_characters,
-        subject.explaining_engine,
-    )
+        return _forced(engine.translator, target.vocab_size)
     return _counting(engine)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer_cli.data.batches.batch import Batch
+from transformer_cli.data.updates import Batch
 from transformer_cli.model import Transformer
 
 

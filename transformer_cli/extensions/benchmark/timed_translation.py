@@ -13,7 +13,7 @@ from transformer_cli.config import Config, DecodingConfig
 from transformer_cli.config.loading import override_settings
 from transformer_cli.decoding import ExplainingEngine, Translator
 from transformer_cli.decoding.engine import Engine, Hypothesis, Request
-from transformer_cli.decoding.engines import PyTorchEngine
+from transformer_cli.decoding.engines.pytorch import PyTorchEngine
 from transformer_cli.decoding.loading import build_translator
 from transformer_cli.decoding.search import Scorer
 from transformer_cli.extensions.benchmark.flop import Work
@@ -26,7 +26,7 @@ from transformer_cli.extensions.benchmark.measuring import (
 from transformer_cli.model import Transformer
 from transformer_cli.process.device import Machine, prepare_machine, seed_everything
 from transformer_cli.text import SequenceFormat
-from transformer_cli.text.tokenizer_pair import Tokenizers
+from transformer_cli.text.tokenizer import Tokenizers
 
 PHASES = ("text", "encoder", "decoder steps", "search")
 """Text: tokenising and joining. Encoder: with the keys and values that the decoder reads. Search: what is left."""

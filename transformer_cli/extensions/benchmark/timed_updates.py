@@ -17,9 +17,8 @@ from transformer_cli.acceleration.compiled_layers import (
 from transformer_cli.acceleration.recorded_passes import RecordedPasses
 from transformer_cli.checkpoint.run_folder import RunFolder
 from transformer_cli.config import Config
-from transformer_cli.data.batches.batch import Batch
-from transformer_cli.data.batches.updates import Updates
 from transformer_cli.data.preparation import PreparedData
+from transformer_cli.data.updates import Batch, Updates
 from transformer_cli.extensions.benchmark.flop import Work, work_of_batch
 from transformer_cli.extensions.benchmark.measuring import Observed, Stopwatch, mark_nothing
 from transformer_cli.model import LossSums, Transformer

@@ -12,11 +12,10 @@ from tempfile import TemporaryDirectory
 from transformer_cli.checkpoint.run_folder import RUNS, RunFolder
 from transformer_cli.config import Config, load_config
 from transformer_cli.config.loading import override_settings
-from transformer_cli.data.batches.order import epoch_order, padding_share
-from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data
-from transformer_cli.data.shared_data import take_over
-from transformer_cli.data.streaming.resumable import is_streaming
-from transformer_cli.data.streaming.streamed import require_shareable
+from transformer_cli.data.order import epoch_order, padding_share
+from transformer_cli.data.preparation import PreparedData, open_prepared, prepare_data, take_over
+from transformer_cli.data.sources.corpus import is_streaming
+from transformer_cli.data.streaming import require_shareable
 from transformer_cli.extensions.benchmark.advice import (
     LEAST_GAIN,
     MachineFacts,

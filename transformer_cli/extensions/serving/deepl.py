@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from transformer_cli.config import Direction
 from transformer_cli.decoding import Glossary, read_glossary
-from transformer_cli.extensions.documents.xml.tagged_xml import TagRules
+from transformer_cli.extensions.documents.tagged_xml import TagRules
 from transformer_cli.extensions.serving.languages import AUTO
 from transformer_cli.extensions.serving.libretranslate import shown_name
 from transformer_cli.extensions.serving.limits import RefusedRequest, bad_request

@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from transformer_cli.config import Direction
 from transformer_cli.extensions.documents import ModelTranslator, translate_document
-from transformer_cli.extensions.documents.document_translation import Doubt, TranslatedDocument
-from transformer_cli.extensions.documents.kept_spans import UNTRANSLATED
-from transformer_cli.extensions.documents.segments import Document, Languages
-from transformer_cli.extensions.documents.text_translator import AnsweredText, AskedText
+from transformer_cli.extensions.documents.segments import Document
+from transformer_cli.extensions.documents.translation import UNTRANSLATED, Doubt, TranslatedDocument
+from transformer_cli.extensions.documents.translator import AnsweredText, AskedText
 from transformer_cli.extensions.serving.batcher import Job
 from transformer_cli.extensions.serving.libretranslate import check_key
 from transformer_cli.extensions.serving.limits import RefusedRequest, bad_request
@@ -94,7 +94,7 @@ class CountingTranslator:
     """Called often; it raises an exception to end the work."""
 
     @property
-    def languages(self) -> Languages:
+    def languages(self) -> Direction:
         """See `TextTranslator.languages`."""
         return self.inner.languages
 

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from transformer_cli.decoding import Translator
-from transformer_cli.decoding.details.word_links import word_spans
+from transformer_cli.decoding.details import word_spans
 from transformer_cli.extensions.lessons.explaining.standalone_page import views_script
 from transformer_cli.extensions.serving.batcher import Job
 from transformer_cli.extensions.serving.languages import AUTO, percent

@@ -14,22 +14,23 @@ from transformer_cli.decoding import (
     Translation,
     Translator,
 )
-from transformer_cli.decoding.details.details_of_lines import details_of, spans_in_line
-from transformer_cli.decoding.details.word_links import (
-    Link,
+from transformer_cli.decoding.details import (
     Span,
+    details_of,
     linked_words,
     places_as_given,
     places_of,
+    spans_in_line,
     word_spans,
     words_at,
 )
 from transformer_cli.decoding.text_pipeline import TextPipeline
+from transformer_cli.decoding.translation import Link
 from transformer_cli.process.errors import DataError, UsageError
-from transformer_cli.text.lines.layout import TextRange, text_ranges
+from transformer_cli.text.layout import TextRange, text_ranges
 from transformer_cli.text.normalization import with_plain_spaces
-from transformer_cli.text.protected.spans import find_spans, masked
 from transformer_cli.text.sentences import Sentence, gap_between, split_sentences
+from transformer_cli.text.spans import find_spans, masked
 
 # Han, kana, Thai, Lao, Myanmar and Khmer.
 _UNSPACED = re.compile(

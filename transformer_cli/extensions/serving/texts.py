@@ -8,17 +8,19 @@ from typing import Literal
 
 from transformer_cli.decoding import Glossary, Translation, Translator
 from transformer_cli.extensions.documents import ModelTranslator, read_document, translate_document
-from transformer_cli.extensions.documents.document_translation import TranslatedDocument
-from transformer_cli.extensions.documents.formats import FORMATS, Format, format_named, format_of
-from transformer_cli.extensions.documents.guards.reading_limits import (
+from transformer_cli.extensions.documents.formats import (
+    FORMATS,
+    Format,
     ReadingLimits,
+    ReadingOptions,
     ReadingWatch,
     TooMuchText,
+    format_named,
+    format_of,
 )
-from transformer_cli.extensions.documents.kept_spans import UNTRANSLATED
-from transformer_cli.extensions.documents.reading_options import ReadingOptions
 from transformer_cli.extensions.documents.segments import Document, plain_text
-from transformer_cli.extensions.documents.xml.tagged_xml import TagRules, read_tagged_xml
+from transformer_cli.extensions.documents.tagged_xml import TagRules, read_tagged_xml
+from transformer_cli.extensions.documents.translation import UNTRANSLATED, TranslatedDocument
 from transformer_cli.extensions.serving.batcher import Job
 from transformer_cli.extensions.serving.limits import Limits, RefusedRequest, bad_request, too_large
 from transformer_cli.process.errors import TfmError, UsageError
