@@ -189,9 +189,7 @@ class Translator:
         """
         keeper = form.span_keeper()
         sentences = [ProtectedSentence(chunk, keeper) if chunk.spans else None for chunk in chunks]
-        results: list[Translation | None] = [
-            None if sentence is None else sentence.result for sentence in sentences
-        ]
+        results = [None if sentence is None else sentence.result for sentence in sentences]
         while waiting := [place for place, result in enumerate(results) if result is None]:
             asked = [
                 [chunks[place]] if (sentence := sentences[place]) is None else sentence.asked()
