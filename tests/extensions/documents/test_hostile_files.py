@@ -5,8 +5,8 @@ import zipfile
 
 import pytest
 
-from transformer_cli.extensions.documents.formats import ReadingLimits
-from transformer_cli.extensions.documents.xml import check_xml, read_xml
+from transformer_cli.extensions.documents.formats import ReadingLimits, ReadingOptions
+from transformer_cli.extensions.documents.xml import read_xml
 from transformer_cli.extensions.documents.zip_files import opened_archive, read_part
 from transformer_cli.process.errors import DataError
 
@@ -89,18 +89,18 @@ PARAMETER = b"""<!DOCTYPE a [<!ENTITY % b SYSTEM "http://127.0.0.1/x"> %b;]><a/>
 @pytest.mark.parametrize("data", [BILLION, EXTERNAL, PARAMETER])
 def test_entities_are_refused(data: bytes) -> None:
     with pytest.raises(DataError, match="line 1: the XML declares an entity"):
-        check_xml(data)
+        read_xml(data)
 
 
 def test_deep_nesting_is_refused() -> None:
-    check_xml(b"<a>" * 200 + b"</a>" * 200)
+    read_xml(b"<a>" * 200 + b"</a>" * 200)
     with pytest.raises(DataError, match="line 1: nested more than 200 deep"):
-        check_xml(b"<a>" * 201 + b"</a>" * 201)
+        read_xml(b"<a>" * 201 + b"</a>" * 201)
 
 
 def test_broken_xml_is_refused_with_its_line() -> None:
     with pytest.raises(DataError, match="line 2: no well-formed XML: mismatched tag"):
-        check_xml(b"<a>\n</b>")
+        read_xml(b"<a>\n</b>")
 
 
 def test_a_doctype_with_an_external_dtd_is_read_without_it() -> None:
@@ -110,4 +110,4 @@ def test_a_doctype_with_an_external_dtd_is_read_without_it() -> None:
 
 def test_a_file_that_is_too_large_is_refused() -> None:
     with pytest.raises(DataError, match="at most 0 MiB are read"):
-        check_xml(b"<a></a>", ReadingLimits(max_bytes=3))
+        read_xml(b"<a></a>", ReadingOptions(limits=ReadingLimits(max_bytes=3)))

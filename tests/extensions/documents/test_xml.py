@@ -67,7 +67,7 @@ def test_elements_texts_and_attributes_are_those_that_lxml_reads(inner: str) -> 
     assert shape(xml.root) == shape_of_lxml(expected)
     text_of_lxml = etree.tostring(expected, method="text", encoding="unicode")
     assert xml.whole_text(xml.root) == text_of_lxml
-    tokens = list(xml_tokens(text))
+    tokens = list(xml_tokens(text.encode(), xml.content))
     assert "".join(text[token.start : token.end] for token in tokens) == text
     for element in xml.root.walk():
         assert xml.raw(element).startswith(f"<{element.name}")
@@ -98,6 +98,31 @@ def test_escaped_text_is_read_as_it_was(text: str) -> None:
 def test_xml_that_is_broken_or_made_to_harm_is_refused(bad: bytes) -> None:
     with pytest.raises(DataError):
         read_xml(bad)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1"])
+def test_places_are_those_of_the_text_in_every_encoding(encoding: str) -> None:
+    wide = "é" if encoding == "iso-8859-1" else "é€\U0001f600"
+    text = f'<r>{wide}<a x="/>{wide}"></a><b/>{wide}<![CDATA[<c>{wide}]]><!--{wide}--><d>{wide}</d >\r\n</r>'
+    name = "" if encoding == "utf-8-sig" else f' encoding="{encoding}"'
+    text = f'<?xml version="1.0"{name}?>\n<!DOCTYPE r SYSTEM "r.dtd" [<!-- > --><?x ]>?><!ELEMENT b EMPTY>]>{text}'
+    xml = read_xml(text.encode(encoding))
+    raw = [xml.raw(element) for element in xml.root.elements]
+    assert raw == [f'<a x="/>{wide}"></a>', "<b/>", f"<d>{wide}</d >"]
+    assert xml.raw(xml.root) == text[text.index("<r>") :]
+    assert xml.root.elements[0].attributes == {"x": f"/>{wide}"}
+    shown = [xml.text_of(child) for child in xml.root.children if not isinstance(child, Element)]
+    assert shown == [wide, wide, f"<c>{wide}", "", "\r\n"]
+
+
+def test_a_text_in_utf_16_that_does_not_say_so_is_refused() -> None:
+    with pytest.raises(DataError, match="no readable XML"):
+        read_xml('<?xml version="1.0"?><a>b</a>'.encode("utf-16-le"))
+
+
+def test_an_entity_of_a_document_type_that_is_not_read_stays_as_it_is() -> None:
+    xml = read_xml(b'<!DOCTYPE r SYSTEM "r.dtd"><r><a>&nbsp;b</a>c&nbsp;</r>')
+    assert xml.whole_text(xml.root) == "&nbsp;bc&nbsp;"
 
 
 def test_other_encodings_are_read_by_their_declaration() -> None:

@@ -34,8 +34,6 @@ from transformer_cli.extensions.documents.translator import Extent
 if TYPE_CHECKING:
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
-if TYPE_CHECKING:
-    from markdown_it.token import Token
 
 Lines = list[str]
 

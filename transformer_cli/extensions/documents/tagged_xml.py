@@ -21,7 +21,6 @@ from transformer_cli.extensions.documents.segments import (
 from transformer_cli.extensions.documents.xml import (
     XmlKind,
     XmlToken,
-    check_xml,
     escaped_xml,
     unescaped_xml,
     xml_tokens,
@@ -49,22 +48,28 @@ def read_tagged_xml(text: str, rules: TagRules) -> SplicedDocument:
     Raises:
         DataError: it is not well-formed, declares entities, or is nested too deeply.
     """
-    # What begins with a declaration has one root; a fragment gets one for the check.
-    if text.lstrip().startswith(("<?xml", "<!DOCTYPE")):
-        check_xml(text.strip().encode())
-    else:
-        check_xml(f"<_>{text}</_>".encode())
-    reader = _Reader(text, rules)
+    reader = _Reader(text, _tokens(text), rules)
     return SplicedDocument(DecodedText(text), tuple(reader.slots))
+
+
+def _tokens(text: str) -> list[XmlToken]:
+    # What begins with a declaration has one root; a fragment gets one, which is no part of it.
+    if text.lstrip().startswith(("<?xml", "<!DOCTYPE")):
+        whole = text.strip()
+        tokens, moved = list(xml_tokens(whole.encode(), DecodedText(whole))), text.index(whole)
+    else:
+        whole = f"<_>{text}</_>"
+        tokens, moved = list(xml_tokens(whole.encode(), DecodedText(whole)))[1:-1], -len("<_>")
+    return [token._replace(start=token.start + moved, end=token.end + moved) for token in tokens]
 
 
 class _Reader:
     """Reads a fragment once, from the beginning to the end."""
 
-    def __init__(self, text: str, rules: TagRules) -> None:
+    def __init__(self, text: str, tokens: list[XmlToken], rules: TagRules) -> None:
         self.slots: list[Slot] = []
         self._text, self._rules = text, rules
-        self._tokens = list(xml_tokens(text))
+        self._tokens = tokens
         self._inline = rules.non_splitting
         if rules.detects_outline:
             self._inline |= _names_beside_text(text, self._tokens)

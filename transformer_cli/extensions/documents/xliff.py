@@ -1,5 +1,6 @@
 """XLIFF 1.2, the exchange format of translators: each unit without a translation gets one."""
 
+import re
 from functools import partial
 
 from transformer_cli.config.data import Direction
@@ -18,7 +19,6 @@ from transformer_cli.extensions.documents.xml import (
     Element,
     Inline,
     XmlText,
-    attribute_value,
     escaped_xml,
     inline_runs,
     read_xml,
@@ -54,19 +54,22 @@ def read_xliff(data: bytes, options: ReadingOptions = DEFAULTS) -> SplicedDocume
     edits: list[Edit] = []
     for file in xml.root.walk():
         if file.local == "file":
-            edits += _language_edits(file)
+            edits += _language_edits(xml, file)
             slots += [slot for unit in _units(file) for slot in _slots_of(xml, unit, options.watch)]
     return SplicedDocument(xml.content, tuple(slots), tuple(edits))
 
 
-def _language_edits(file: Element) -> list[Edit]:
+def _language_edits(xml: XmlText, file: Element) -> list[Edit]:
     """The target language of a file, if it names none; languages that the model does not translate are refused."""
     edits = []
     for name, of in (("source-language", "source"), ("target-language", "target")):
-        place = attribute_value(file.tag, name)
-        if place is not None:
-            start, end = (file.start + at for at in place)
-            given = file.attributes[name]
+        given = file.attributes.get(name)
+        if given is not None:
+            place = re.compile(rf"""\s{name}\s*=\s*(?:"([^"]*)"|'([^']*)')""").search(
+                xml.content.text, file.start, file.inner_start
+            )
+            assert place is not None
+            start, end = place.span(place.lastindex or 1)
             edits.append(Edit(start, end, partial(_language, given, name, of)))
     if "target-language" not in file.attributes:
         end = file.start + 1 + len(file.name)

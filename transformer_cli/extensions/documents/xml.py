@@ -1,9 +1,10 @@
 """XML as text and elements with their places in it, so that a part can be replaced and the rest stays."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from xml.parsers import expat
 
@@ -14,10 +15,7 @@ from transformer_cli.extensions.documents.character_encoding import (
 )
 from transformer_cli.extensions.documents.formats import (
     DEFAULTS,
-    LIMITS,
-    ReadingLimits,
     ReadingOptions,
-    ReadingWatch,
 )
 from transformer_cli.extensions.documents.segments import (
     InlinePart,
@@ -31,48 +29,8 @@ from transformer_cli.process.errors import DataError
 _OTHER_FILE = "open it in the program that made it, and save it again"
 
 
-def check_xml(
-    data: bytes, limits: ReadingLimits = LIMITS, watch: ReadingWatch | None = None
-) -> None:
-    """Refuse XML that is not well-formed, declares entities, or is nested too deeply.
-
-    A DOCTYPE that names an external DTD is allowed, but this DTD is never read.
-
-    Raises:
-        DataError: with the line of the problem.
-    """
-    limits.check_size(data)
-    parser = expat.ParserCreate()
-    depth = 0
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if watch is not None:
-            watch.look()
-        limits.check_depth(depth, f"line {parser.CurrentLineNumber}")
-
-    def end(name: str) -> None:
-        nonlocal depth
-        depth -= 1
-
-    def refuse_entity(name: str, *_: Any) -> None:
-        raise DataError(
-            f"line {parser.CurrentLineNumber}: the XML declares an entity {name}",
-            hint="documents with entities of their own are not read, because they can grow without limit or name other files",
-        )
-
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    parser.EntityDeclHandler = refuse_entity
-    parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
-    try:
-        parser.Parse(data, True)
-    except expat.ExpatError as error:
-        message = expat.ErrorString(error.code)
-        raise DataError(f"line {error.lineno}: no well-formed XML: {message}", hint=_OTHER_FILE) from error  # fmt: skip
-    except (LookupError, ValueError) as error:
-        raise DataError(f"no readable XML: {error}", hint=_OTHER_FILE) from error
+_CHUNK_BYTES = 1 << 16
+_NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
 
 
 class XmlKind(Enum):
@@ -100,69 +58,160 @@ class XmlToken(NamedTuple):
     end: int
     name: str = ""
     """Of a tag, with its prefix."""
+    attributes: Mapping[str, str] = _NO_ATTRIBUTES
+    """Of a START or EMPTY; their names have prefixes."""
 
 
-_MARKUP = re.compile(
-    r"""
-    (?P<other> <!--.*?--> | <\?.*?\?> | <!DOCTYPE(?: [^\["'>]++ | "[^"]*+" | '[^']*+' | \[.*?\]\s*+(?=>) )*+> )
-  | (?P<cdata> <!\[CDATA\[.*?\]\]> )
-  | <(?P<slash>/?)(?P<name>[^\s/>!?]++)(?: [^>"'/]++ | "[^"]*+" | '[^']*+' | /(?!>) )*+(?P<empty>/?)>
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+def xml_tokens(
+    data: bytes, content: DecodedText, options: ReadingOptions = DEFAULTS
+) -> Iterator[XmlToken]:
+    """The tokens of an XML file, in order, without gaps.
 
+    A DOCTYPE that names an external DTD is allowed, but this DTD is never read.
 
-def xml_tokens(text: str) -> Iterator[XmlToken]:
-    """The tokens of well-formed XML, in order, without gaps.
+    Args:
+        data: the bytes of the file.
+        content: their text, in which the tokens have their places.
 
     Raises:
-        DataError: a `<` begins no markup.
+        DataError: with the line of the problem: it is not well-formed, declares entities, or is too large or too deep.
     """
-    place = 0
-    while place < len(text):
-        start = text.find("<", place)
-        if start != place:
-            end = len(text) if start < 0 else start
-            yield XmlToken(XmlKind.TEXT, place, end)
-            place = end
-            continue
-        match = _MARKUP.match(text, place)
-        if match is None:
+    options.limits.check_size(data)
+    tokenizer = _Tokenizer(data, content, options)
+    for place in range(0, len(data), _CHUNK_BYTES):
+        _parse(tokenizer.parser, data[place : place + _CHUNK_BYTES], is_final=False)
+        yield from tokenizer.complete()
+    _parse(tokenizer.parser, b"", is_final=True)
+    tokenizer.finish(len(content.text))
+    yield from tokenizer.complete()
+
+
+def _parse(parser: Any, data: bytes, *, is_final: bool) -> None:
+    try:
+        parser.Parse(data, is_final)
+    except expat.ExpatError as error:
+        message = expat.ErrorString(error.code)
+        raise DataError(f"line {error.lineno}: no well-formed XML: {message}", hint=_OTHER_FILE) from error  # fmt: skip
+    except (LookupError, ValueError) as error:
+        raise DataError(f"no readable XML: {error}", hint=_OTHER_FILE) from error
+
+
+class _Tokenizer:
+    """Notes where each token begins, as expat reads it; the token before ends there."""
+
+    def __init__(self, data: bytes, content: DecodedText, options: ReadingOptions) -> None:
+        self.parser = parser = expat.ParserCreate()
+        self._data, self._content, self._options = data, content, options
+        # A place of expat counts bytes: the last one, and the number of characters before it.
+        self._byte, self._character = len(content.mark), 0
+        self._has_wide_characters = len(data) - len(content.mark) != len(content.text)
+        self._complete: list[XmlToken] = []
+        # The last token, whose end is not known yet.
+        self._kind, self._start, self._name = XmlKind.OTHER, 0, ""
+        self._attributes = _NO_ATTRIBUTES
+        self._depth = 0
+        self._is_in_cdata = self._is_in_doctype = False
+        parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+        parser.EntityDeclHandler = self._refuse_entity
+        parser.StartElementHandler = self._start_tag
+        parser.EndElementHandler = self._end_tag
+        parser.CharacterDataHandler = self._text
+        parser.StartCdataSectionHandler = self._start_cdata
+        parser.EndCdataSectionHandler = self._end_cdata
+        parser.CommentHandler = parser.ProcessingInstructionHandler = self._other
+        parser.EndDoctypeDeclHandler = self._end_doctype
+        parser.DefaultHandlerExpand = self._default
+
+    def complete(self) -> list[XmlToken]:
+        """The tokens whose end has become known since the last call."""
+        found, self._complete = self._complete, []
+        return found
+
+    def finish(self, place: int) -> None:
+        """End the last token."""
+        if place > self._start:
+            last = XmlToken(self._kind, self._start, place, self._name, self._attributes)
+            self._complete.append(last)
+
+    def _begin(
+        self, kind: XmlKind, name: str = "", attributes: Mapping[str, str] = _NO_ATTRIBUTES
+    ) -> None:
+        place = self._place()
+        self.finish(place)
+        self._kind, self._start, self._name, self._attributes = kind, place, name, attributes
+
+    def _place(self) -> int:
+        """Where expat reads, as a place in the text."""
+        byte = self.parser.CurrentByteIndex
+        if self._has_wide_characters:
+            passed = self._data[self._byte : byte].decode(self._content.encoding, "surrogateescape")
+            self._character += len(passed)
+        else:
+            self._character += byte - self._byte
+        self._byte = byte
+        return self._character
+
+    def _start_tag(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        self._options.watch.look()
+        self._options.limits.check_depth(self._depth, f"line {self.parser.CurrentLineNumber}")
+        self._begin(XmlKind.START, name, attributes or _NO_ATTRIBUTES)
+        text, place = self._content.text, self._start
+        if not text.startswith(f"<{name}", place):  # the text is in another encoding
             raise DataError(f"no readable XML at character {place + 1}: {text[place : place + 40]}")
-        yield XmlToken(_kind(match), place, match.end(), match["name"] or "")
-        place = match.end()
+
+    def _end_tag(self, name: str) -> None:
+        self._depth -= 1
+        # The end of an element without content is told behind its only tag.
+        has_one_tag = self._kind is XmlKind.START and self._content.text.endswith(
+            "/>", self._start, self._place()
+        )
+        if has_one_tag:
+            self._kind = XmlKind.EMPTY
+        else:
+            self._begin(XmlKind.END, name)
+
+    def _text(self, text: str) -> None:
+        """Text comes in several parts."""
+        if self._kind is not XmlKind.TEXT and not self._is_in_cdata:
+            self._begin(XmlKind.TEXT)
+
+    def _start_cdata(self) -> None:
+        self._is_in_cdata = True
+        self._begin(XmlKind.CDATA)
+
+    def _end_cdata(self) -> None:
+        self._is_in_cdata = False
+
+    def _other(self, *_: str) -> None:
+        if not self._is_in_doctype:
+            self._begin(XmlKind.OTHER)
+
+    def _default(self, raw: str) -> None:
+        """All else: the declaration, the document type, white space outside of the root, entities that XML does not name."""
+        if raw == "<!DOCTYPE":
+            self._other()
+            self._is_in_doctype = True
+        elif self._depth or raw.isspace():
+            if not self._is_in_doctype:
+                self._text(raw)
+        else:
+            self._other()
+
+    def _end_doctype(self) -> None:
+        self._is_in_doctype = False
+
+    def _refuse_entity(self, name: str, *_: Any) -> None:
+        raise DataError(
+            f"line {self.parser.CurrentLineNumber}: the XML declares an entity {name}",
+            hint="documents with entities of their own are not read, because they can grow without limit or name other files",
+        )
 
 
-def _kind(match: re.Match[str]) -> XmlKind:
-    if match["cdata"]:
-        return XmlKind.CDATA
-    if match["other"]:
-        return XmlKind.OTHER
-    if match["slash"]:
-        return XmlKind.END
-    return XmlKind.EMPTY if match["empty"] else XmlKind.START
-
-
-_ATTRIBUTE = re.compile(r"""([^\s=<]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _REFERENCE = re.compile(r"&(?:#x([0-9A-Fa-f]+)|#([0-9]+)|(amp|lt|gt|quot|apos));")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 # Characters that XML does not allow, not even as references.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-
-
-def xml_attributes(tag: str) -> dict[str, str]:
-    """The attributes of a start tag; their names have prefixes."""
-    return {
-        match[1]: unescaped_xml(match[2] or match[3] or "") for match in _ATTRIBUTE.finditer(tag)
-    }
-
-
-def attribute_value(tag: str, name: str) -> tuple[int, int] | None:
-    """Where in a tag the value of an attribute stands, without its quotation marks."""
-    for match in _ATTRIBUTE.finditer(tag):
-        if match[1] == name:
-            return match.span(2) if match[2] is not None else match.span(3)
-    return None
 
 
 def white_space_before(text: str, place: int) -> str:
@@ -204,18 +253,13 @@ class Element:
     """The address of its namespace; empty if it has none."""
     local: str
     """The name without the prefix."""
-    tag: str
-    """Its start tag."""
+    attributes: Mapping[str, str]
+    """Their names have prefixes."""
     start: int
     inner_start: int
     inner_end: int = 0
     end: int = 0
     children: "list[Element | XmlToken]" = field(default_factory=list)
-
-    @property
-    def attributes(self) -> dict[str, str]:
-        """The attributes; their names have prefixes."""
-        return xml_attributes(self.tag)
 
     @property
     def elements(self) -> "list[Element]":
@@ -271,22 +315,24 @@ def read_xml(data: bytes, options: ReadingOptions = DEFAULTS) -> XmlText:
     Raises:
         DataError: it is not well-formed, declares entities, or is too large or too deep.
     """
-    check_xml(data, options.limits, options.watch)
-    content = decoded(data, declared_encoding(data), is_markup=True)
-    return XmlText(content, _root(content.text, options.watch))
+    try:
+        content = decoded(data, declared_encoding(data), is_markup=True)
+    except DataError:
+        _parse(expat.ParserCreate(), data, is_final=True)  # the better reason, if there is one
+        raise
+    return XmlText(content, _root(options.watch.over(xml_tokens(data, content, options))))
 
 
-def _root(text: str, watch: ReadingWatch) -> Element:
+def _root(tokens: Iterable[XmlToken]) -> Element:
     root: Element | None = None
     opened: list[tuple[Element, dict[str, str]]] = []
     spaces = {"": "", "xml": _XML_SPACE}
-    for token in watch.over(xml_tokens(text)):
+    for token in tokens:
         if token.kind in (XmlKind.START, XmlKind.EMPTY):
-            tag = text[token.start : token.end]
-            inner_spaces = _with_declared(spaces, tag)
+            inner_spaces = _with_declared(spaces, token.attributes)
             prefix, _, local = token.name.rpartition(":")
             space = inner_spaces.get(prefix, "")
-            element = Element(token.name, space, local, tag, token.start, token.end)
+            element = Element(token.name, space, local, token.attributes, token.start, token.end)
             if opened:
                 opened[-1][0].children.append(element)
             root = root or element
@@ -305,16 +351,14 @@ def _root(text: str, watch: ReadingWatch) -> Element:
     return root
 
 
-def _with_declared(spaces: dict[str, str], tag: str) -> dict[str, str]:
+def _with_declared(spaces: dict[str, str], attributes: Mapping[str, str]) -> dict[str, str]:
     """The namespaces inside an element, by their prefixes."""
-    if "xmlns" not in tag:
-        return spaces
     declared = {
         name.partition(":")[2]: value
-        for name, value in xml_attributes(tag).items()
+        for name, value in attributes.items()
         if name == "xmlns" or name.startswith("xmlns:")
     }
-    return spaces | declared
+    return spaces | declared if declared else spaces
 
 
 class Inline(Enum):
