@@ -77,7 +77,7 @@ def test_training_and_translating_import_no_tracer(tmp_path: Path, optimizer: st
 def test_each_help_has_an_example(tfm: Tfm, command: str) -> None:
     shown = tfm(command, "--help").text
     assert tfm(command, "-h").text == shown
-    assert f"Example: {'cat in.txt | ' if command == 'translate' else ''}tfm {command} " in shown
+    assert f"Example: {'cat in.txt | ' if command == 'translate' else ''}tfm {command}" in shown
     assert "--debug" in shown
 
 

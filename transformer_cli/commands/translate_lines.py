@@ -40,10 +40,11 @@ from transformer_cli.decoding import (
     UnknownWords,
     read_glossary,
 )
-from transformer_cli.decoding.details import pharaoh
+from transformer_cli.decoding.details.unknown_replacement import UnknownReplacement
+from transformer_cli.decoding.details.word_links import pharaoh
+from transformer_cli.decoding.glossary.glossary_use import GlossaryUse
 from transformer_cli.decoding.loading import LoadedRun, load_run
-from transformer_cli.decoding.text_pipeline import UnknownReplacement
-from transformer_cli.decoding.translation import Alternative, GlossaryUse
+from transformer_cli.decoding.text_pipeline import Alternative
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.escaping import escaped_in_json, for_output
 from transformer_cli.process.signals import ended_after
@@ -104,9 +105,12 @@ def translate_lines(
         write: Write
         num_done = 0
         if options.resume and output is not None:
-            from transformer_cli.commands.unfinished_output import conditions_of, opened_unfinished
+            from transformer_cli.commands.unfinished_output import (
+                opened_unfinished,
+                translation_conditions,
+            )
 
-            conditions = conditions_of(loaded, translator.decoding, options)
+            conditions = translation_conditions(loaded, translator.decoding, options)
             unfinished = opened.enter_context(opened_unfinished(output, conditions))
             num_done = unfinished.num_done
             windows, write = unfinished.remaining(windows), unfinished.write
@@ -359,7 +363,7 @@ def _choosing_by_comet(translator: Translator, folder: Path) -> Translator:
             "--comet works only with decoding.mbr",
             hint='add --set "decoding.mbr={}", or leave out --comet',
         )
-    from transformer_cli.decoding.comet import comet_utility
+    from transformer_cli.decoding.comet_utility import comet_utility
 
     return replace(translator, utility=comet_utility(folder))
 
@@ -483,12 +487,8 @@ def _check_given(given: Sequence[str] | Path | None, output: Path | None) -> Non
 
 
 def _is_run(sentence: str) -> bool:
-    # os.path.isdir says no where Path.is_dir raises an error: a sentence may be too long for a name.
-    return (
-        sentence not in ("", ".")
-        and "/" not in sentence
-        and os.path.isdir(RUNS / sentence / CHECKPOINTS)
-    )
+    # `Path.is_dir` raises an error for a name that is too long to be one.
+    return Path(sentence).name == sentence and os.path.isdir(RUNS / sentence / CHECKPOINTS)
 
 
 @contextmanager
