@@ -40,11 +40,10 @@ from transformer_cli.decoding import (
     UnknownWords,
     read_glossary,
 )
-from transformer_cli.decoding.details.unknown_replacement import UnknownReplacement
-from transformer_cli.decoding.details.word_links import pharaoh
-from transformer_cli.decoding.glossary.glossary_use import GlossaryUse
+from transformer_cli.decoding.details import pharaoh
 from transformer_cli.decoding.loading import LoadedRun, load_run
-from transformer_cli.decoding.text_pipeline import Alternative
+from transformer_cli.decoding.text_pipeline import Alternative, UnknownReplacement
+from transformer_cli.decoding.translation import GlossaryUse
 from transformer_cli.process.errors import DataError, UsageError
 from transformer_cli.process.escaping import escaped_in_json, for_output
 from transformer_cli.process.signals import ended_after
@@ -363,7 +362,7 @@ def _choosing_by_comet(translator: Translator, folder: Path) -> Translator:
             "--comet works only with decoding.mbr",
             hint='add --set "decoding.mbr={}", or leave out --comet',
         )
-    from transformer_cli.decoding.comet_utility import comet_utility
+    from transformer_cli.decoding.comet import comet_utility
 
     return replace(translator, utility=comet_utility(folder))
 
